@@ -53,7 +53,7 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
     table = answer(model, small_world, read, top=10).table
     why = reasons(model, read, table["item"].tolist())
     assert why is not None and [one.item for one in why] == table["item"].tolist()
-    experts = inspect.situation(model, small_world, 5).heard
+    experts = inspect.after(model, small_world, 5).heard
     found = model.attribute(history_batch(read.items, model.length), torch.tensor([table["item"].tolist()]))  # type: ignore[operator]
     for one, parts in zip(why, found.parts[0], strict=True):
         assert one.share == pytest.approx(float(parts.max())) and one.expert in (None, *experts)

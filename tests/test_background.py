@@ -49,7 +49,7 @@ ASK: dict[str, Callable[[Any, Dataset], Task[Any]]] = {
     "speed": lambda jobs, data: jobs.submit(SMALL),
     "map": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), Settings(), np.arange(64)),
     "evidence": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny")),
-    "experts": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), data.hash, "test"),
+    "experts": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), data.hash),
     "study": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny").config.data, 0.1),
 }
 
@@ -323,12 +323,11 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     assert store is not None and store.has(Settings())
     assert meaning.of_runs(root, [run])["tiny"].people > 0
     traffic = __import__("elastic_core.memory.routing", fromlist=["routing"]).routing(model, data, "test")
-    found, expected = jobs["experts"].effects(run, data.hash, "test"), ablation.everyone(model, data, traffic, "test")  # type: ignore[attr-defined]
+    found, expected = jobs["experts"].effects(run, data.hash), ablation.everyone(model, data, traffic)  # type: ignore[attr-defined]
     assert found.dtypes.tolist() == expected.dtypes.tolist()
     np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-9)
-    assert jobs["experts"].effects(run, data.hash, "valid") is None  # type: ignore[attr-defined]
     (run.path / "model.safetensors").write_bytes(b"other weights")
-    assert jobs["experts"].effects(run, data.hash, "test") is None, "what was found of other weights is no answer"  # type: ignore[attr-defined]
+    assert jobs["experts"].effects(run, data.hash) is None, "what was found of other weights is no answer"  # type: ignore[attr-defined]
 
 
 def test_a_job_that_begins_while_the_list_is_read_is_no_interrupted_one(

@@ -16,7 +16,7 @@ from elastic_core.models import Recommender
 from elastic_core.services.journey import chance as of_journey
 from elastic_core.services.journey import trace, versions
 from elastic_core.services.journey.versions import Add, Cut, Move, Replace
-from elastic_core.services.person import chance, inspect
+from elastic_core.services.person import chance, inspect, recommend
 from elastic_core.services.person.chance import Chance, Version
 from elastic_core.services.person.recommend import answer, moved, reading
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
@@ -36,7 +36,7 @@ def slow(model: Recommender, data: Dataset, before: Version, after: Version, sta
     lists = []
     for read, silenced, _ in (before, after):
         edit = inspect.silence(silenced) if silenced else None
-        lists.append(answer(model, data, read, edit=edit, exclude_seen=not stay))
+        lists.append(answer(model, data, read, edit=edit, stay=stay))
     change = moved(*lists)
     known = change.table[change.table["was"] > 0]
     furthest = int((known["was"] - known["rank"]).abs().max())
@@ -48,7 +48,7 @@ def slow(model: Recommender, data: Dataset, before: Version, after: Version, sta
 def test_every_number_is_what_the_lists_show(small_world: Dataset, config: ModelConfig, stay: bool) -> None:
     model, user = built(config, small_world), int(np.argmax(small_world.histories.lengths))
     read = reading(small_world, user)
-    retrieved = chance.heard(model, Version(read)) if model.retrieves else []
+    retrieved = recommend.retrieved(model, read).experts[0].tolist() if model.retrieves else []
     # Silencing what one history retrieves leaves the others of the batch with unequal numbers of experts.
     silenced = frozenset(retrieved[:2])
     before = Version(read, silenced)
@@ -64,12 +64,12 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
 
 def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) -> None:
     model = built(ELASTIC, small_world)
-    base = inspect.after(model, small_world, 5, "test", [None])
+    base = inspect.after(model, small_world, 5, [None])
     strongest = base.heard[0]
-    found = chance.of_edits(model, small_world, 5, "test", [None, strongest])
+    found = chance.of_edits(model, small_world, 5, [None, strongest])
     assert found is not None
     assert found.table["done"].tolist() == [f"without expert {e}" for e in base.heard]
-    end = inspect.after(model, small_world, 5, "test", [None, strongest])
+    end = inspect.after(model, small_world, 5, [None, strongest])
     assert found.table["replaced"].iloc[0] == len(moved(base.answer, end.answer).gone)
     short = dataclasses.replace(reading(small_world, 5), items=np.array([3]), times=None)
     assert chance.removals(model, small_world, Version(short), [0]) == []
@@ -134,7 +134,7 @@ def test_repeats_are_counted_and_stay_in_the_running(small_world: Dataset) -> No
     assert (found.again, found.people) == (sum(met), len(met)) and 0 < found.again < found.people
     user = met.index(True)
     for stay in (False, True):
-        here = inspect.situation(model, small_world, user, stay=stay)
+        here = inspect.after(model, small_world, user, stay=stay)
         unmet = small_world.catalog.n_items - len(set(here.read.items.tolist())) + 1  # what comes next takes part, met or not
         assert here.answer.running == (small_world.catalog.n_items if stay else unmet)
     assert not inspect.Repeats(9, 100).stay and inspect.Repeats(10, 100).stay

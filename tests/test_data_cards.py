@@ -37,7 +37,6 @@ def test_the_top_share(small_world: Dataset) -> None:
     counts = sorted(Counter(small_world.histories.items.tolist()).values(), reverse=True)
     top = counts[: -(-len(counts) // 10)]
     assert cards.top_share(small_world) == pytest.approx(sum(top) / sum(counts))
-    assert cards.top_share(small_world, 1.0) == 1
 
 
 def test_the_split_picture_holds_out_the_last_two(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,7 +292,7 @@ def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
     mean = [shares[rng.choice(fan, len(fan)), 1].mean() / shares[:, 1].mean() for _ in range(4000)]
     low, high = np.quantile(mean, [0.005, 0.995])  # 95% for five genres together is 99% for each
     assert frame.loc["B", "low"] == pytest.approx(low, rel=0.03) and frame.loc["B", "high"] == pytest.approx(high, rel=0.03)
-    assert evidence.labelled() - 1 <= 4 and len(evidence.tops()) == 41  # 40 experts at random: about two pass at 5 %
+    assert evidence.labelled() - 1 <= 4 and len(evidence.tops) == 41  # 40 experts at random: about two pass at 5 %
     own = Evidence(genres, chosen, np.repeat(shares[:, None], 4, axis=1), shares)  # reads its people's histories evenly
     assert own.of(40)["lift"].to_numpy() == pytest.approx(np.ones(5)) and own.labelled() == 0
     assert Evidence(genres, chosen[:3], shares[:3], shares.mean(0)).label(40).genres == ()  # too few people

@@ -47,7 +47,9 @@ class Telling(models.model_class("popularity")):  # type: ignore[misc]
 
 def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Telling(PopularityConfig(length=64), small_world.catalog)
-    monkeypatch.setattr(weights, "reading", lambda *of: type(reading(*of))(reading(*of).items, 5, None))
+    monkeypatch.setattr(
+        "elastic_core.services.person.influence.reading", lambda *of: type(reading(*of))(reading(*of).items, 5, None)
+    )
     found = weights.looked(model, small_world, 7)
     assert found.weights and found.found.agreement is not None and found.found.agreement.correlation > 0.99
     assert abs(found.others) < 0.35 and found.shuffled[0] < 0 < found.shuffled[1] < 0.9
@@ -58,7 +60,7 @@ def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Da
 def test_people_of_like_length_are(small_world: Dataset) -> None:
     lengths = small_world.histories.lengths
     for user in (0, int(lengths.argmax()), int(lengths.argmin())):
-        like = weights.like(small_world, user, "test", 5)
+        like = weights.like(small_world, user, 5)
         assert user not in like and len(set(like.tolist())) == 5
         apart = np.abs(np.delete(lengths, user) - lengths[user])
         assert np.abs(lengths[like] - lengths[user]).max() <= 2 * np.sort(apart)[4]

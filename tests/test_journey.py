@@ -22,11 +22,11 @@ from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions
-from elastic_core.services.journey.dispatch import dispatch
 from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
+from elastic_core.services.journey.trace import dispatch
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
 from elastic_core.services.person import inspect, people
-from elastic_core.services.person.inspect import situation
+from elastic_core.services.person.inspect import after
 from elastic_core.services.person.recommend import answer, reading
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
@@ -247,7 +247,7 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
     able = models.build(config, small_world.catalog).eval() if slots else model
     items, n = reading(small_world, 5).items, 6
     found = dispatch(able, small_world, items, n)
-    assert found.written == slots and found.experts == situation(able, small_world, 5).heard
+    assert found.written == slots and found.experts == after(able, small_world, 5).heard
     assert (found.links, found.pairs, found.cheaper_from) == (2 * n * 4, n * n, 9)
     assert found.takes.shape == (4, n) and found.back.shape == (n, 4) and (found.back.sum(1) <= 1 + 1e-5).all()
     assert (found.takes.sum(0) <= 1 + 1e-5).all() if slots else found.takes.sum(1) == pytest.approx(np.ones(4), abs=1e-5)
@@ -267,7 +267,7 @@ def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, 
     tree = versions.start(small_world, 4, len(whole.items))
     read = versions.read(small_world, tree)
     assert read.items.tolist() == whole.items.tolist() and read.truth == whole.truth
-    mine, theirs = inspect.situation_of(model, small_world, read), situation(model, small_world, 4)
+    mine, theirs = inspect.situation_of(model, small_world, read), after(model, small_world, 4)
     assert mine.heard == theirs.heard and mine.answer.table.equals(theirs.answer.table)
     assert versions.read(small_world, tree.then(Replace((1, 2)))).truth is None
     for wrong in (0, len(whole.items) + 1):
@@ -329,7 +329,7 @@ def test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page(small_worl
     traffic = routing(model, small_world, "test")
     (low, high), kinds = band(traffic), set()
     for user in range(20):
-        found = situation(model, small_world, user).found
+        found = after(model, small_world, user).found
         assert found is not None
         for row in journey_trace.cards(found, traffic).to_dict("records"):
             people = int((traffic.experts == row["expert"]).any(1).sum())
@@ -363,7 +363,7 @@ def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recomm
 
 
 def test_genre_shares_are_of_what_is_read(small_world: Dataset, model: Recommender) -> None:
-    found = of_histories(small_world, routing(model, small_world, "test"), "test", model.length)
+    found = of_histories(model, small_world, routing(model, small_world, "test"))
     assert found is not None
     for user in (0, 11):
         genres = [g for item in reading(small_world, user).items[-16:] for g in small_world.catalog.genres[item]]  # type: ignore[index]
@@ -377,7 +377,7 @@ def test_people_are_found_by_what_sets_them_apart(small_world: Dataset, model: R
     lengths = small_world.histories.lengths - 1
     assert people.by_length(small_world)["events"].tolist() == sorted(lengths.tolist(), reverse=True)[:8]
     assert people.by_length(small_world, longest=False)["events"].iloc[0] == lengths.min()
-    ranks = people.target_ranks(model, small_world, batch=7)
+    ranks = people.target_ranks(model, small_world)
     for user in (0, 5, 59):
         assert ranks[user] == answer(model, small_world, reading(small_world, user)).truth_rank
     found = people.gains(np.array([4.0, 1.0, 9.0]), np.array([1.0, 8.0, 9.0]))

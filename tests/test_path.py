@@ -23,9 +23,9 @@ def slots(small_world: Dataset) -> Recommender:
 
 def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: Recommender) -> None:
     """After an edit of each kind: a silenced expert keeps nothing and gives nothing."""
-    first = inspect.after(slots, small_world, 7, "test", []).heard[0]
+    first = inspect.after(slots, small_world, 7, []).heard[0]
     edits = [-2, first]
-    here = inspect.after(slots, small_world, 7, "test", edits)
+    here = inspect.after(slots, small_world, 7, edits)
     shown = list(range(here.events - 5, here.events))
     found, items = path(slots, here, shown), here.answer.table["item"].tolist()
     assert here.found is not None and here.found.ballots is not None and found.asks is not None
@@ -45,14 +45,12 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     np.testing.assert_allclose(found.gives[:, left], shares.parts[0, :, :2], atol=1e-6)
     assert not found.gives[:, away].any() and not found.keeps[away].any() and np.isnan(found.without[:, away]).all()
     for at in left:
-        less = inspect.after(slots, small_world, 7, "test", [*edits, found.experts[at]])
+        less = inspect.after(slots, small_world, 7, [*edits, found.experts[at]])
         np.testing.assert_allclose(found.without[:, at], less.answer.chances[items] / here.answer.chances[items], rtol=2e-3)
-    owner = found.owner(0)
-    assert owner == int(found.gives[0].argmax()) and found.agrees(0) == (int(np.nanargmin(found.without[0])) == owner)
-    known = inspect.situation(slots, small_world, 7).events
+    known = inspect.after(slots, small_world, 7).events
     whole = places_left(known, edits)
     for at, place in enumerate(shown):  # an item that is taken away comes back into the running, unless all are
-        again = inspect.after(slots, small_world, 7, "test", [*edits, -whole[place] - 1])
+        again = inspect.after(slots, small_world, 7, [*edits, -whole[place] - 1])
         same = np.flatnonzero((here.answer.ranks > 0) & (again.answer.ranks > 0))
         rest = again.answer.chances[items] / again.answer.chances[same].sum()
         np.testing.assert_allclose(found.missing[:, at], rest / here.answer.chances[items], rtol=2e-3)
@@ -65,7 +63,7 @@ def test_one_event_always_stays_and_no_change_counts_twice() -> None:
 
 def test_what_mixes_or_has_no_experts_says_less(small_world: Dataset) -> None:
     peer = models.build(ModelConfig.known["sasrec"](length=16, width=16), small_world.catalog).eval()
-    here = inspect.situation(peer, small_world, 3)
+    here = inspect.after(peer, small_world, 3)
     found = path(peer, here)
-    assert found.experts == [] and found.asks is found.gives is found.keeps is None and found.owner(0) is found.agrees(0) is None
+    assert found.experts == [] and found.asks is found.gives is found.keeps is None
     assert found.missing.shape == (10, min(here.events, 12)) and np.isfinite(found.missing).all()

@@ -4,6 +4,7 @@ import copy
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -43,7 +44,7 @@ def lesson(request: pytest.FixtureRequest, model: Elastic, small_world: Dataset)
 
 def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world: Dataset) -> None:
     lesson = search.of_person(model, small_world, 3)
-    found = model.retrieve(search._reading(model, small_world, 3, "test"))
+    found = model.retrieve(recommend.batch_of(model, small_world, np.array([3])))
     table = search.gathered(lesson)
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
@@ -205,7 +206,7 @@ def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pyte
 
 def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: Dataset) -> None:
     keys = search.first_memory(model).keys
-    queries = checks.people_queries(model, small_world, "test", first=7, limit=40)
+    queries = checks.people_queries(model, small_world, first=7, ago=0)
     found = checks.as_printed(keys, 4, queries)
     changed = torch.cat([queries[:, :8], torch.randn(len(queries), 8)], dim=1)
     again = checks.as_printed(keys, 4, changed)
@@ -237,22 +238,22 @@ def test_a_list_without_its_gate_is_that_of_a_copy_that_has_none(model: Elastic,
     for memory in twin.memories:
         memory.kind = "none"
     for user in range(8):
-        found = gate.ungated(model, small_world, user, tries=3)
+        found = gate.ungated(model, small_world, user, stay=False)
         expected = recommend.answer(twin, small_world, recommend.reading(small_world, user))
         assert found.change.table["item"].tolist() == expected.table["item"].tolist()
-        assert found.change.truth_after == expected.truth_rank and len(found.chance) == 3
+        assert found.change.truth_after == expected.truth_rank and len(found.chance) == gate.TRIES
         assert all(0 <= new <= 10 for new in found.chance)
-    assert set(gate.ungated(twin, small_world, 0, tries=3).chance) == {0}  # equal weights, however they are dealt
+    assert set(gate.ungated(twin, small_world, 0, stay=False).chance) == {0}  # equal weights, however they are dealt
 
 
-def test_the_toy_learns_its_keys_only_with_the_gate() -> None:
+def test_the_toy_learns_its_keys_only_with_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     curve, moved = gate.toy()
     ends = moved.set_index("gate")
     assert ends.at["none", "keys_moved"] == 0 and ends.at["softmax", "keys_moved"] > 0.2
     assert ends.at["softmax", "loss"] < 0.5 * ends.at["none", "loss"]
     assert curve.groupby("gate").size().to_dict() == {"none": 200, "softmax": 200}
-    short = gate.ToyConfig(steps=5)
-    pd.testing.assert_frame_equal(gate.toy(short).curve, gate.toy(short).curve)
+    monkeypatch.setattr(gate, "STEPS", 5)
+    pd.testing.assert_frame_equal(gate.toy().curve, gate.toy().curve)
 
 
 def test_what_a_whole_training_says_of_the_gate_is_read_from_the_runs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
     people = np.linspace(0, data.histories.n_users - 1, PEOPLE).astype(np.int64)
     traffic = routing(model, data, "test", users=people)
     for row, user in enumerate(people.tolist()):
-        start = inspect.situation(model, data, user).heard
+        start = inspect.after(model, data, user).heard
         tree = versions.start(data, user, len(data.histories.of(user)) - 1)
         journey = inspect.situation_of(model, data, versions.read(data, tree))
         assert journey.found is not None

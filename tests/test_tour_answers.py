@@ -1,6 +1,5 @@
 """The tour's answers against the plain way of counting."""
 
-import dataclasses
 import tracemalloc
 from pathlib import Path
 
@@ -27,8 +26,7 @@ def asked(tiny: tuple[Recommender, Dataset, Run]) -> Asked:
 
 def test_how_many_suggestions_stay(asked: Asked) -> None:
     before, after = (
-        set(inspect.situation(asked.model, asked.dataset, 3, removed=removed, stay=True).answer.table["item"])
-        for removed in (0, 1)
+        set(inspect.after(asked.model, asked.dataset, 3, [None] * removed, stay=True).answer.table["item"]) for removed in (0, 1)
     )
     stay = len(before & after)
     found = answers.last_event(asked)
@@ -51,7 +49,7 @@ def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
 def test_strongest_expert_and_load(asked: Asked) -> None:
     assert asked.traffic is not None
     assert inspect.repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
-    expert = inspect.situation(asked.model, asked.dataset, 3, stay=True).strongest
+    expert = inspect.after(asked.model, asked.dataset, 3, stay=True).strongest
     load = int((asked.traffic.experts == expert).sum())
     found, (low, high) = answers.whose(asked), band(asked.traffic)
     assert f"{load} of {len(asked.traffic.experts)} people use expert {expert}" in found.reason
@@ -73,7 +71,7 @@ def test_neighbours_of_many_experts_are_judged_in_bounded_memory() -> None:
 
 
 def test_what_was_not_measured_is_no_answer(asked: Asked, tmp_path: Path) -> None:
-    assert answers.faster_when(dataclasses.replace(asked, checkpoints=tmp_path)).option is None
+    assert answers.faster_when(asked._replace(checkpoints=tmp_path)).option is None
 
 
 def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: Asked) -> None:

@@ -180,7 +180,7 @@ def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> Non
     slow = [len(set(x.tolist()) & set(y.tolist()) - {0}) for x, y in zip(a.items, b.items, strict=True)]
     assert versus.overlap(a, b).tolist() == slow
     assert versus.overlap(a, a).tolist() == [(row > 0).sum() for row in a.items]
-    assert 0 < versus.chosen_lists(data).coverage <= 1
+    assert 0 < versus.properties(data.targets("test")[:, None], data).coverage <= 1
 
 
 def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:

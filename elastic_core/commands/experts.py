@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.commands.finding import Loaded, load_run, say
-from elastic_core.core.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations
@@ -47,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/; with --knobs several")
     parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
     parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
-    parser.add_argument("--split", default="test", choices=("test", "valid"), help="whose histories (default: test)")
     parser.add_argument("--sort", default="load", metavar="COLUMN", help="largest first by this column (default: load)")
     parser.add_argument("--top", type=int, default=0, metavar="N", help="only the first N rows (default: all)")
     parser.add_argument("--effects", action="store_true", help="also remove every expert from its people and judge them")
@@ -57,20 +55,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
-        turned = [_knobs(name, arguments.split) for name in arguments.run_name.split(",")]
+        turned = [_knobs(name) for name in arguments.run_name.split(",")]
         print(written(knobs.written(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
-    traffic = routing(loaded.model, loaded.dataset, arguments.split)
-    found = overview.survey(loaded.model, loaded.dataset, traffic, arguments.split)
+    traffic = routing(loaded.model, loaded.dataset, "test")
+    found = overview.survey(loaded.model, loaded.dataset, traffic)
     if arguments.expert is not None:
         found.place(arguments.expert)
-        one(loaded, found, arguments.expert, arguments.swap, arguments.split)
+        one(loaded, found, arguments.expert, arguments.swap)
         return 0
     frame = overview.table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
-        effects = ablation.everyone(loaded.model, loaded.dataset, traffic, arguments.split)
+        effects = ablation.everyone(loaded.model, loaded.dataset, traffic)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
     if arguments.sort not in frame:
@@ -90,9 +88,9 @@ def _with_experts(name: str) -> Loaded:
     return loaded
 
 
-def _knobs(name: str, split: Split) -> list[knobs.Turned]:
+def _knobs(name: str) -> list[knobs.Turned]:
     loaded = _with_experts(name)
-    return knobs.measure(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, split), split)
+    return knobs.measure(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
 def written(frame: pd.DataFrame, csv: bool) -> str:
@@ -125,7 +123,7 @@ def summary(loaded: Loaded, found: Survey) -> None:
         )
 
 
-def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Split) -> None:
+def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
     _, dataset, model = loaded
     traffic, (row, column), label = found.traffic, found.place(expert), overview.label(found, expert)
@@ -133,21 +131,21 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Sp
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
         print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
-    people = expert_people.examples(model, dataset, found, expert, split)
+    people = expert_people.examples(model, dataset, found, expert)
     for person in people.people.to_dict("records"):
         titles = "; ".join(dataset.catalog.title(item) for item in person["items"][:3])
         words = "reads" if person["rank"] else "recent, not read"
         print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
-    _items(loaded, traffic, expert, split)
+    _items(loaded, traffic, expert)
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
-        print(shown(ablation.effects(model, dataset, traffic, expert, swapped, split)))
+        print(shown(ablation.effects(model, dataset, traffic, expert, swapped)))
     print("nearest by vector   ", _numbers(relations.nearest(found, model, expert, 5), "cosine"))
     print("retrieved together   ", _numbers(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
-def _items(loaded: Loaded, traffic: Routing, expert: int, split: Split) -> None:
-    pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert, split)
+def _items(loaded: Loaded, traffic: Routing, expert: int) -> None:
+    pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert)
     for by in ("direct", "measured"):
         for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
             print(f"{by:<8} {way}  {'; '.join(frame['title'])}")

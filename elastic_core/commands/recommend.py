@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     edit = silenced(model, arguments.silence)
     items = read.items.tolist()
     say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(catalog.title(i) for i in items[-SHOWN:])]))
-    found = answer(model, data, read, arguments.top, edit, not arguments.seen).table
+    found = answer(model, data, read, arguments.top, edit, arguments.seen).table
     found.insert(2, "id", [catalog.ids[item] for item in found["item"]])
     why = reasons(model, read, found["item"].tolist(), edit)
     if why is not None:

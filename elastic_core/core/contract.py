@@ -58,15 +58,11 @@ class Retrieved(NamedTuple):
             return votes if self.usual is None else wanted(votes, self.usual)
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
-    def keep(self, rows: Tensor) -> "Retrieved":
-        """Only the experts at these ranks `[r]`, for what-if questions."""
-        return self._replace(
-            interests=self.interests[:, rows],
-            experts=self.experts[:, rows],
-            scores=self.scores[:, rows],
-            gates=self.gates[:, rows],
-            turned=None if self.turned is None else self.turned[:, rows],
-        )
+    def keep(self, ranks: Tensor) -> "Retrieved":
+        """Only the experts at these ranks, `[r]` for all or `[B, r]`, for what-if questions."""
+        rows = torch.arange(len(self.experts))[:, None]
+        names = ("interests", "experts", "scores", "gates", "turned")
+        return self._replace(**{name: old[rows, ranks] for name in names if (old := getattr(self, name)) is not None})
 
 
 def wanted(votes: Tensor, usual: Tensor) -> Tensor:

@@ -46,6 +46,11 @@ class Ranks:
         """Those of some users, in this order."""
         return type(self)(self.above[users], self.tied[users])
 
+    @property
+    def places(self) -> np.ndarray:
+        """The place of the target, from 1, ties at their mean: float64 [users]."""
+        return self.above + self.tied / 2 + 1
+
 
 def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     """Where the target stands among the candidates.

@@ -5,7 +5,7 @@ The last event of a history is the test target, the one before it the validation
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -44,6 +44,10 @@ class Catalog:
         known = str(self.titles[item]) if self.titles is not None else ""
         raw = str(self.ids[item])
         return known or (raw if any(map(str.isalpha, raw)) else f"item {raw}")
+
+    def called(self, items: Iterable[int]) -> list[str]:
+        """The titles of several."""
+        return [self.title(int(item)) for item in items]
 
     def find(self, raw_id: str) -> int:
         """The dense id of a raw id, 0 for one that is not in the catalogue."""
@@ -149,6 +153,10 @@ class Dataset:
     def ends(self, split: Split) -> np.ndarray:
         """int64 [users]: exclusive end, in `histories.items`, of what may be read when predicting this split's target."""
         return self.histories.offsets[1:] - (1 if _known(split) == "test" else 2)
+
+    def readable(self, split: Split = "test") -> np.ndarray:
+        """int64 [users]: how many events those are."""
+        return self.ends(split) - self.histories.offsets[:-1]
 
     def asked(self, split: Split) -> np.ndarray:
         """int64: the users who have a target in this split, in order. Here everybody; by time (by_time.py) some."""

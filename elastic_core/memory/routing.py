@@ -42,10 +42,7 @@ class Routing:
 
     @property
     def gini(self) -> float:
-        """0 = everyone carries the same load, towards 1 = one expert carries all."""
-        ordered = np.sort(self.load).astype(float)
-        n, total = len(ordered), max(ordered.sum(), 1e-12)
-        return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total))
+        return gini(self.load)
 
     def chance(self, draws: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
         """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share.
@@ -64,6 +61,13 @@ class Routing:
 
     def summary(self) -> dict[str, float]:
         return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
+
+
+def gini(load: np.ndarray) -> float:
+    """0 = everyone carries the same load, towards 1 = one expert carries all."""
+    ordered = np.sort(load).astype(float)
+    n, total = len(ordered), max(ordered.sum(), 1e-12)
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total))
 
 
 @torch.inference_mode()

@@ -25,6 +25,7 @@ WORDS = prose.of(__file__)
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY, TRAIN = "journey/page.py", "train/page.py"
 
+
 @dataclass(frozen=True)
 class Two:
     """What is compared: a run each, all training seeds of each, and under what."""

@@ -17,6 +17,7 @@ PLACE, FOUND = "Where in it they were", "That they have it"
 COLUMNS = {PLACE: "place", FOUND: "found"}
 TITLES = {PLACE: "1 / rank within the interest", FOUND: "of interests never had, given less"}
 
+
 def show() -> None:
     """Nothing where no rows were kept."""
     table = judged.recalled(shell.RUNS)

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -34,16 +33,15 @@ class Subject:
     run: Run
     model: Recommender
     data: Dataset
-    split: Split
     survey: Survey
 
     @property
-    def kept_as(self) -> tuple[str, str, str, str]:
-        return str(self.run.path), cache.stamp(self.run), self.data.hash, self.split
+    def kept_as(self) -> tuple[str, str, str]:
+        return str(self.run.path), cache.stamp(self.run), self.data.hash
 
 
-def subject(run: Run, model: Recommender, data: Dataset, split: Split) -> Subject:
-    return Subject(run, model, data, split, _survey(run, model, data, split))
+def subject(run: Run, model: Recommender, data: Dataset) -> Subject:
+    return Subject(run, model, data, _survey(run, model, data))
 
 
 def warm(run: Run, model: Recommender, data: Dataset) -> None:
@@ -52,8 +50,8 @@ def warm(run: Run, model: Recommender, data: Dataset) -> None:
 
 
 @kept(4, "Asking what everybody’s history retrieves and what each expert reads …")
-def _survey(run: Run, model: Recommender, data: Dataset, split: Split) -> Survey:
-    return overview.survey(model, data, cache.traffic(run, model, data, split), split)
+def _survey(run: Run, model: Recommender, data: Dataset) -> Survey:
+    return overview.survey(model, data, cache.traffic(run, model, data))
 
 
 @copied(4)
@@ -71,25 +69,25 @@ def by_chance(of: Subject) -> tuple[int, float]:
 @copied(256)
 def examples(of: Subject, expert: int) -> Examples:
     """People of an expert, with what it reads."""
-    return people.examples(of.model, of.data, of.survey, expert, of.split)
+    return people.examples(of.model, of.data, of.survey, expert)
 
 
 @copied(256, "Taking the expert away from everybody who retrieves it …")
 def pushes(of: Subject, expert: int) -> Pushes:
     """What an expert pushes up and down."""
-    return items.pushes(of.model, of.data, of.survey.traffic, expert, of.split)
+    return items.pushes(of.model, of.data, of.survey.traffic, expert)
 
 
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
     """Without the expert, without another one, with `other` in its place."""
-    return ablation.effects(of.model, of.data, of.survey.traffic, expert, other, of.split)
+    return ablation.effects(of.model, of.data, of.survey.traffic, expert, other)
 
 
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
-    return dict(ablation.remove(of.model, of.data, of.survey.traffic, expert, of.split).row())
+    return dict(ablation.remove(of.model, of.data, of.survey.traffic, expert).row())
 
 
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
@@ -105,13 +103,13 @@ def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
 
 @kept(512)
 def _one(of: Subject, expert: int) -> ablation.Effect:
-    return ablation.remove(of.model, of.data, of.survey.traffic, expert, of.split, most=ablation.FEW)
+    return ablation.remove(of.model, of.data, of.survey.traffic, expert, most=ablation.FEW)
 
 
 @copied(512)
 def alone(of: Subject, expert: int) -> items.Alone | None:
     """What an expert's vector pushes up by itself."""
-    return items.alone(of.model, of.data, of.survey.traffic, expert, of.split)
+    return items.alone(of.model, of.data, of.survey.traffic, expert)
 
 
 def epochs(of: Subject, expert: int) -> pd.DataFrame:
@@ -128,7 +126,7 @@ def _epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
 def _means(of: Subject) -> np.ndarray | None:
     if not of.survey.genres:
         return None
-    return knobs.stands_for(of.model, of.data, of.survey.traffic, of.split, of.survey)
+    return knobs.stands_for(of.model, of.data, of.survey.traffic, of.survey)
 
 
 def named(of: Subject) -> list[str]:
@@ -151,7 +149,7 @@ def _preferred(of: Subject, expert: int) -> tuple[str, float, float] | None:
 @kept(64)
 def steered(of: Subject, user: int, turn: Turn) -> Steered:
     """What somebody's list answers to a turn."""
-    traffic, read = of.survey.traffic, reading(of.data, user, of.split)
+    traffic, read = of.survey.traffic, reading(of.data, user)
     return steering.steer(of.model, of.data, read, turn, traffic, traffic.experts[user], _means(of))
 
 
@@ -170,7 +168,7 @@ def _shelf() -> _Shelf:
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
     """The effect of removing each expert, if somebody has had it computed."""
-    return Passes(shell.RUNS).effects(of.run, of.data.hash, of.split)
+    return Passes(shell.RUNS).effects(of.run, of.data.hash)
 
 
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
@@ -180,7 +178,7 @@ def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    found = steering.cost(of.model, of.data, of.survey.traffic, turn, of.split, tell=tell)
+    found = steering.cost(of.model, of.data, of.survey.traffic, turn, tell=tell)
     costs = _shelf().costs
     with _shelf().lock:
         while len(costs) >= COSTS:

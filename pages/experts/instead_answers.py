@@ -1,81 +1,49 @@
 """What the Experts page keeps for runs without experts. See kit/cache.py for how runs and data are told apart."""
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
+from elastic_core.runs import Run
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
 from elastic_core.services.experts.codewords import Spread, Words
 from elastic_core.services.experts.intensities import Intensities, Surprise
 from elastic_core.services.experts.weights import Everybody, Looked
-from pages.frame.shell import Context
-from pages.kit import cache
 from pages.kit.kept import kept
-
-Key = tuple[str, str, str]
-
-
-def _key(now: Context) -> Key:
-    return str(now.run.path), cache.stamp(now.run), now.dataset.hash
-
-
-def codewords(now: Context) -> Words:
-    return _words(_key(now), now.model, now.dataset)
 
 
 @kept(4, "Judging what each codeword’s items have in common …")
-def _words(key: Key, _model: Recommender, _data: Dataset) -> Words:
-    return coded.words(_codes(key, _model), _data)
+def codewords(run: Run, model: Recommender, data: Dataset) -> Words:
+    return coded.words(_codes(run, model), data)
 
 
 @kept(4)
-def _codes(key: Key, _model: Recommender) -> Codewords:
-    assert isinstance(_model, Quantises)
-    return coded.codewords(_model)
-
-
-def spread(now: Context) -> Spread:
-    return _spread(_key(now), now.user, now.split, now.model, now.dataset)
+def _codes(run: Run, model: Recommender) -> Codewords:
+    assert isinstance(model, Quantises)
+    return coded.codewords(model)
 
 
 @kept(64)
-def _spread(key: Key, user: int, split: Split, _model: Recommender, _data: Dataset) -> Spread:
-    return coded.spread(_codes(key, _model), _data, user, _model.length, split)
-
-
-def looked(now: Context, stay: bool) -> Looked:
-    return _looked(_key(now), now.user, now.split, stay, now.model, now.dataset)
+def spread(run: Run, model: Recommender, data: Dataset, user: int) -> Spread:
+    return coded.spread(_codes(run, model), data, user, model.length)
 
 
 @kept(64)
-def _looked(key: Key, user: int, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Looked:
-    return weights.looked(_model, _data, user, split, stay)
-
-
-def everybody(now: Context, stay: bool) -> Everybody:
-    return _everybody(_key(now), now.split, stay, now.model, now.dataset)
+def looked(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -> Looked:
+    return weights.looked(model, data, user, stay)
 
 
 @kept(8, "Taking events away from other people, too …")
-def _everybody(key: Key, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Everybody:
-    return weights.everybody(_model, _data, split, stay)
-
-
-def intensities(now: Context) -> Intensities | None:
-    return _intensities(_key(now), now.user, now.split, now.model, now.dataset)
+def everybody(run: Run, model: Recommender, data: Dataset, stay: bool) -> Everybody:
+    return weights.everybody(model, data, stay)
 
 
 @kept(64)
-def _intensities(key: Key, user: int, split: Split, _model: Recommender, _data: Dataset) -> Intensities | None:
-    return timed.intensities(_model, _data, user, split)
-
-
-def surprise(now: Context) -> Surprise | None:
-    return _surprise(_key(now), now.split, now.model, now.dataset)
+def intensities(run: Run, model: Recommender, data: Dataset, user: int) -> Intensities | None:
+    return timed.intensities(model, data, user)
 
 
 @kept(8)
-def _surprise(key: Key, split: Split, _model: Recommender, _data: Dataset) -> Surprise | None:
-    return timed.surprise(_model, _data, split)
+def surprise(run: Run, model: Recommender, data: Dataset) -> Surprise | None:
+    return timed.surprise(model, data)

@@ -6,7 +6,6 @@ from contextlib import suppress
 import streamlit as st
 
 from elastic_core.core.config import DataConfig
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services.person import inspect, people
@@ -17,7 +16,7 @@ PEOPLE = 6  # that a title lists
 Meet = Callable[[int], None]
 
 
-def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool = False, split: Split = "test") -> None:
+def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool = False) -> None:
     """A line to type into. An id that is there is taken at once; what may be meant otherwise is listed below.
 
     Streamlit keeps what a callback is given: no data, but where they are from."""
@@ -34,7 +33,7 @@ def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool 
     )
     text = str(st.session_state.get(key) or "").strip()
     if text and not disabled:
-        _listed(data, text, key, meet, split)
+        _listed(data, text, key, meet)
 
 
 def example(data: Dataset) -> str:
@@ -64,7 +63,7 @@ def _take(user: int, key: str, meet: Meet, own: str | None) -> None:
     meet(user)
 
 
-def _listed(data: Dataset, text: str, key: str, meet: Meet, split: Split) -> None:
+def _listed(data: Dataset, text: str, key: str, meet: Meet) -> None:
     by_id, items = people.by_id(data, text), inspect.find_items(data, text, top=20)
     for user in by_id:
         _person(data, user, key, meet, str(data.histories.user_ids[user]))
@@ -75,7 +74,7 @@ def _listed(data: Dataset, text: str, key: str, meet: Meet, split: Split) -> Non
         return
     titles = dict(zip(items["item"], items["title"], strict=True))
     item = int(st.selectbox(f"Who {words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
-    found = inspect.people_with(data, item, split)
+    found = inspect.people_with(data, item)
     st.caption(f"{len(found):,} people {words.did} it before their last event" + ("; the latest:" if len(found) else "."))
     for user in found["user"].head(PEOPLE).tolist():
         if user not in by_id:

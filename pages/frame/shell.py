@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -50,7 +49,6 @@ class Context:
     dataset: Dataset
     model: Recommender
     user: int  # dense, from 0; people see `user + 1`
-    split: Split = "test"
     expert: int | None = None  # None: nothing chosen, pages show the person's strongest
     other: Run | None = None  # a second run on the same data
 

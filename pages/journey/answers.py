@@ -5,7 +5,6 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace
@@ -13,9 +12,8 @@ from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
-from elastic_core.services.journey.dispatch import Dispatch, dispatch
 from elastic_core.services.journey.text import encode
-from elastic_core.services.journey.trace import Aggregation, Along
+from elastic_core.services.journey.trace import Aggregation, Along, Dispatch, dispatch
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
@@ -64,9 +62,9 @@ def along(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) ->
 
 
 @kept(4_096)
-def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int) -> Label | None:
+def label(run: Run, model: Recommender, data: Dataset, expert: int) -> Label | None:
     """The genre that stands out around an expert; None for data without any."""
-    found = cache.evidence(run, model, data, split)
+    found = cache.evidence(run, model, data)
     return found.label(expert) if found else None
 
 
@@ -113,23 +111,23 @@ def _way(
 
 
 @kept(8)
-def everybody(run: Run, model: Recommender, data: Dataset, split: Split, expert: int | None) -> pd.DataFrame:
+def everybody(run: Run, model: Recommender, data: Dataset, expert: int | None) -> pd.DataFrame:
     """Everybody as one row; the ranks are those of the run's test, where it keeps them."""
-    traffic = cache.traffic(run, model, data, split) if expert is not None else None
-    return people.everybody(data, split, _standing(run, model, data, split), traffic, expert)
+    traffic = cache.traffic(run, model, data) if expert is not None else None
+    return people.everybody(data, _standing(run, model, data), traffic, expert)
 
 
-def _standing(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:
-    protocol = "full-seen" if cache.repeats(data, split).stay else "full"
-    if split == "test" and run.has_report:
+def _standing(run: Run, model: Recommender, data: Dataset) -> np.ndarray:
+    protocol = "full-seen" if cache.repeats(data).stay else "full"
+    if run.has_report:
         with suppress(InputError, KeyError):
             ranks = run.report().ranks[protocol]
             if len(ranks.above) == data.histories.n_users:
-                return np.asarray(ranks.above + ranks.tied / 2 + 1)
-    return target_ranks(run, model, data, split)
+                return ranks.places
+    return target_ranks(run, model, data)
 
 
 @copied(8, "Asking one run about everybody …")
-def target_ranks(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:
+def target_ranks(run: Run, model: Recommender, data: Dataset) -> np.ndarray:
     """Where everybody's next item stands; among all items where people choose again what they have met."""
-    return people.target_ranks(model, data, split, stay=cache.repeats(data, split).stay)
+    return people.target_ranks(model, data, stay=cache.repeats(data).stay)

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.dispatch import LEAST, MOST, Dispatch
+from elastic_core.services.journey.trace import LEAST, MOST, Dispatch
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
@@ -73,7 +73,7 @@ def draw(now: Context, here: Situation) -> None:
 
 def _data(now: Context, found: Dispatch, words: inspect.Words) -> dict[str, Any]:
     palette = plot.palette(shell.is_dark())
-    evidence = cache.evidence(now.run, now.model, now.dataset, now.split)
+    evidence = cache.evidence(now.run, now.model, now.dataset)
     labels = [evidence.label(expert) if evidence else None for expert in found.experts]
     names = [
         f"{expert} {label.genres[0]}" if label and not label.weak else f"expert {expert}"

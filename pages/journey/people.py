@@ -34,12 +34,12 @@ def _finder(now: Context) -> None:
         st.caption(SAYS("SECOND"))
     if by == GENRE:
         genre = st.selectbox("Genre", genres, key="jrn_by_genre")
-        found = people.by_genre(now.dataset, genre, now.split)
+        found = people.by_genre(now.dataset, genre)
         notes = [f"{row.share:.0%} of {row.events}" for row in found.itertuples()]
     elif by in (GAIN, LOSS):
         found, notes = _gains(now, by == LOSS)
     else:
-        found = people.by_length(now.dataset, now.split, by == LONG)
+        found = people.by_length(now.dataset, by == LONG)
         notes = [f"{row.events} events" for row in found.itertuples()]
     for user, note in zip(found["user"], notes, strict=True):
         name = f"Person {user + 1}: {note}"
@@ -51,9 +51,9 @@ def _table(now: Context) -> None:
     words = inspect.words(now.dataset)
     expert = None
     if now.model.retrieves:
-        strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
+        strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
         expert = strongest if now.expert is None else now.expert
-    frame = answers.everybody(now.run, now.model, now.dataset, now.split, expert)
+    frame = answers.everybody(now.run, now.model, now.dataset, expert)
     number = st.column_config.NumberColumn
     columns = {
         "events": f"{words.many} read",
@@ -77,9 +77,9 @@ def _opened() -> None:
 def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     assert now.other is not None
     other = cache.opened(now.other, now.dataset)
-    mine = answers.target_ranks(now.run, now.model, now.dataset, now.split)
-    theirs = answers.target_ranks(now.other, other, now.dataset, now.split)
-    many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset, now.split).stay
+    mine = answers.target_ranks(now.run, now.model, now.dataset)
+    theirs = answers.target_ranks(now.other, other, now.dataset)
+    many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset).stay
     new = "" if stay else "new "
     st.caption(
         f"The rank of what came next among all {new}{many}: "

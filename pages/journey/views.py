@@ -86,12 +86,12 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
 def experts(now: Context, here: Situation, before: Situation | None) -> list[str]:
     """The retrieved experts as rows: taste, number, weight, and whether they are new here. Returns how sure the taste is."""
     assert here.found is not None
-    traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
+    traffic = cache.traffic(now.run, now.model, now.dataset)
     table = cards(here.found, traffic)
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
     table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
-    labels = {e: answers.label(now.run, now.model, now.dataset, now.split, e) for e in table["expert"]}
+    labels = {e: answers.label(now.run, now.model, now.dataset, e) for e in table["expert"]}
     table["label"] = [_label(found) for found in labels.values()]
     st.html(_rows(table, earlier is not None, plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]

@@ -38,7 +38,7 @@ def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
 
 def election() -> Election:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
-    made = votes.election(now.model, now.dataset, now.user, now.split)
+    made = votes.election(now.model, now.dataset, now.user)
     return made.at(one_of_list(f"Which {made.words.one} searches?", made.offered, key=EVENT, called="Event", width=260))
 
 
@@ -58,10 +58,10 @@ def scene(source: str) -> Scene:
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         voting = election() if search.votes(now.model) else None
-        most = search.largest_k(now.model, MOST)
+        most = min(MOST, search.first_memory(now.model).keys.side ** 2)
         k = bound(st.slider, "How many, k", 1, most, min(search.wanted(now.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
-    lesson = search.of_person(now.model, now.dataset, now.user, now.split, k, voting.ago if voting else 0)
+    lesson = search.of_person(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
     name = f"Person {now.user + 1}’s {whose}"
     return Scene(lesson, colours, name, f"{now.run.name}/{name}/{k}", voting)
 

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.services.keys import checks, search
+from elastic_core.runs import Run
+from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.checks import Check
-from elastic_core.services.keys.gate import ToyConfig, Ungated, trained, ungated
+from elastic_core.services.keys.gate import Ungated, trained, ungated
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
@@ -93,11 +93,10 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
     if said := trained(shell.RUNS):
         st.info(said, icon=":material/straighten:")
-    config = ToyConfig()
-    curve, moved = cache.gate_toy(config)
+    curve, moved = cache.gate_toy()
     ends = moved.set_index("gate")
     st.markdown(
-        f"**A tiny world** ({config.kinds} kinds of people, {config.side**2} experts, {config.steps} steps). With the gate, the "
+        f"**A tiny world** ({gate.KINDS} kinds of people, {gate.SIDE**2} experts, {gate.STEPS} steps). With the gate, the "
         f"keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is {ends.at['softmax', 'loss']:.2f}. "
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
@@ -118,9 +117,8 @@ def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    stay = cache.repeats(now.dataset, now.split).stay
-    key = (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
-    found, words = _ungated(key, now.user, now.split, stay, now.model, now.dataset), inspect.words(now.dataset)
+    stay, words = cache.repeats(now.dataset).stay, inspect.words(now.dataset)
+    found = _ungated(now.run, now.model, now.dataset, now.user, stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
         f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
@@ -130,8 +128,8 @@ def _list(now: shell.Context) -> None:
 
 
 @kept(64)
-def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Ungated:
-    return ungated(_model, _data, user, split, stay)
+def _ungated(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -> Ungated:
+    return ungated(model, data, user, stay)
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
@@ -141,7 +139,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     st.markdown(words.PRINTED)
     if own:
         ago = scene.election.ago if scene.election else 0
-        found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k, ago)
+        found = cache.printed(now.run, now.model, now.dataset, now.user, scene.lesson.k, ago)
         who = "people"
     else:
         queries = checks.chance_queries(scene.lesson)

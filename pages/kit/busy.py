@@ -8,8 +8,3 @@ MEANING = "Hot: used by more people than luck would give. Usual: as many. Cold: 
 
 def colour(state: str, colours: Palette) -> str:
     return {"hot": colours.load[-1], "usual": colours.muted, "cold": colours.cool[1], "dead": colours.text}[state]
-
-
-def people(low: int, high: int) -> dict[str, str]:
-    """What each word means in people; `low` to `high` is what luck alone gives in 95% of cases."""
-    return {"hot": f"over {high:,} people", "usual": f"{low:,} to {high:,}", "cold": f"under {low:,}", "dead": "nobody"}

@@ -202,35 +202,20 @@ def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Calla
 
 
 @kept(16)
-def repeats(data: Dataset, split: Split = "test") -> inspect.Repeats:
+def repeats(data: Dataset) -> inspect.Repeats:
     """Do people choose again what they have met?"""
-    return inspect.repeats(data, split)
+    return inspect.repeats(data)
 
 
 @kept(64)
-def after(
-    run: Run, model: Recommender, data: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool
-) -> inspect.Situation:
+def after(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequence[int | None], stay: bool) -> inspect.Situation:
     """A person after edits, see `inspect.after`. Shared: never change it."""
-    return inspect.after(model, data, user, split, edits, stay)
+    return inspect.after(model, data, user, edits, stay)
 
 
-def strongest(run: Run, model: Recommender, data: Dataset, user: int, split: Split) -> int | None:
+def strongest(run: Run, model: Recommender, data: Dataset, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited."""
-    return after(run, model, data, user, split, [], repeats(data, split).stay).strongest
-
-
-def effect(run: Run, model: Recommender, data: Dataset, here: inspect.Situation, expert: int) -> inspect.Effect:
-    """What one expert does in this situation, see `inspect.effect`."""
-    return _effect(run, model, data, here.read.items, sorted(here.silenced), here.stay, expert, here)
-
-
-@kept(256)
-def _effect(
-    run: Run, model: Recommender, data: Dataset, items: np.ndarray, silenced: list[int], stay: bool, expert: int,
-    _here: inspect.Situation,
-) -> inspect.Effect:  # fmt: skip
-    return inspect.effect(model, data, _here, expert, top=4)
+    return after(run, model, data, user, [], repeats(data).stay).strongest
 
 
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
@@ -260,11 +245,9 @@ def traced(run: Run, model: Recommender, items: np.ndarray) -> Trace | None:
 
 
 @kept(256)
-def chance(
-    run: Run, model: Recommender, data: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool
-) -> Chance | None:
+def chance(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequence[int | None], stay: bool) -> Chance | None:
     """The last edit of a person beside the same on others of theirs."""
-    return of_edits(model, data, user, split, edits, stay)
+    return of_edits(model, data, user, edits, stay)
 
 
 @kept(6)
@@ -283,21 +266,21 @@ def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") 
 
 
 @kept(6)
-def evidence(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Evidence | None:
+def evidence(run: Run, model: Recommender, data: Dataset) -> Evidence | None:
     """Which genres the people of every expert choose more than others; None for data without genres."""
-    return of_histories(data, traffic(run, model, data, split), split, model.length)
+    return of_histories(model, data, traffic(run, model, data))
 
 
 @copied(12)
-def example(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> int:
+def example(run: Run, model: Recommender, data: Dataset) -> int:
     """The person that the app opens with."""
-    return good_example(model, data, split)
+    return good_example(model, data)
 
 
 @copied(32, "Searching several hundred people’s experts both ways …")
-def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int, ago: int = 0) -> checks.Printed:
+def printed(run: Run, model: Recommender, data: Dataset, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
-    return checks.as_printed(first_memory(model).keys, k, checks.people_queries(model, data, split, user, ago=ago))
+    return checks.as_printed(first_memory(model).keys, k, checks.people_queries(model, data, user, ago=ago))
 
 
 @copied(32, "One backward pass with the gate, one without …")
@@ -306,10 +289,10 @@ def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFra
     return gate.gradients(model, data, user)
 
 
-@copied(8, "Training two tiny routers …")
-def gate_toy(config: gate.ToyConfig) -> gate.ToyResult:
+@copied(1, "Training two tiny routers …")
+def gate_toy() -> gate.ToyResult:
     """The same tiny router, trained with a gate and without."""
-    return gate.toy(config)
+    return gate.toy()
 
 
 def estimated(config: RunConfig, data: Dataset) -> Estimate:

@@ -15,16 +15,6 @@ def clicked(key: str) -> None:
         shell.look_at(int(points[0]["customdata"][0]))
 
 
-def button(expert: int, about: str = "") -> None:
-    """An expert's number, and what it is about, that opens its page. A link cannot: its address would not move a box that
-    stands already."""
-    if st.button(
-        f"{expert} {about}".rstrip(), key=f"open_expert_{expert}", on_click=shell.look_at, args=(expert,),
-        disabled=shell.locked("expert"),
-    ):  # fmt: skip
-        shell.go(PAGE)
-
-
 def card(text: str) -> None:
     """A line about the chosen expert and the link to its page, where there is one."""
     with st.container(horizontal=True, vertical_alignment="center", border=True):

@@ -25,7 +25,7 @@ def colours(now: Context) -> tiles.Colours:
 def staying(now: Context, key: str) -> bool:
     """Do items stay in the running that the person has met? Asked only where people choose again what they have met; how many of
     them do decides what is asked for at first. `key` is the page's own."""
-    found = cache.repeats(now.dataset, now.split)
+    found = cache.repeats(now.dataset)
     if not found.again:
         return False
     words = inspect.words(now.dataset)

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -49,12 +48,12 @@ def _store(run: Run, model: Recommender, mark: str) -> Store | None:
 
 def table(now: Context) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use."""
-    return _table(now.run, now.model, now.dataset, now.split, len(now.run.snapshots()))
+    return _table(now.run, now.model, now.dataset, len(now.run.snapshots()))
 
 
 @copied(6, "Asking what each expert’s people have in common …")
-def _table(run: Run, model: Recommender, data: Dataset, split: Split, files: int) -> pd.DataFrame:
-    found = overview.table(answers.subject(run, model, data, split).survey)
+def _table(run: Run, model: Recommender, data: Dataset, files: int) -> pd.DataFrame:
+    found = overview.table(answers.subject(run, model, data).survey)
     epochs, loads = over_time.load_by_epoch(run)
     return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
 

@@ -6,6 +6,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Quantises
+from elastic_core.runs import Run
 from elastic_core.services.map import items
 from elastic_core.services.map.items import Laid
 from elastic_core.services.person import inspect
@@ -27,14 +28,14 @@ def show(now: Context) -> None:
     st.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?", anchor=False)
     st.write(words.SAYS("INSTEAD"))
     chosen = one_of("Of", [ITEMS, WORDS], key=OF, label_visibility="collapsed") if coded else ITEMS
-    key, palette = (str(now.run.path), cache.stamp(now.run), now.dataset.hash), plot.palette(shell.is_dark())
+    palette = plot.palette(shell.is_dark())
     try:
-        found = _laid(key, chosen == WORDS, now.model, now.dataset)
+        found = _laid(now.run, now.model, now.dataset, chosen == WORDS)
     except InputError as error:
         st.write(f"None here: {shell.plain(str(error))}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
-    read, what = reading(now.dataset, now.user, now.split), inspect.words(now.dataset)
+    read, what = reading(now.dataset, now.user), inspect.words(now.dataset)
     history = frozenset(read.items[-now.model.length :].tolist()) if chosen == ITEMS else frozenset()
     figure = cache.drawn(charts.laid, found.table, history, read.truth if chosen == ITEMS else None, palette)
     alt = f"PCA map of {len(found.table):,} {chosen.lower()}, coloured by kind."
@@ -50,5 +51,5 @@ def show(now: Context) -> None:
 
 
 @kept(8, "Laying vectors flat …")
-def _laid(key: tuple[str, ...], coded: bool, _model: Recommender, _data: Dataset) -> Laid:
-    return items.words(_model) if coded and isinstance(_model, Quantises) else items.items(_model, _data)
+def _laid(run: Run, model: Recommender, data: Dataset, coded: bool) -> Laid:
+    return items.words(model) if coded and isinstance(model, Quantises) else items.items(model, data)

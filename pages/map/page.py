@@ -50,7 +50,7 @@ def drawn_map() -> tuple[Map, str, float | None]:
         found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
         if found is not None:
             return found, "UMAP", None
-        compute.offer(now, settings(), projection_map.to_lay_out(load, always))
+        compute.offer(now, settings(), projection.sample(load, LAID_OUT, tuple(always)))
     elif layout == "epochs":
         over = over_epochs()
         if over is not None:
@@ -184,10 +184,8 @@ if reason := inspect.too_many(now.model):
 st.write(words.SAYS("IDEA", width=now.model.config.width))
 values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
 load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
-retrieved = {
-    int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset, now.split).experts[now.user], 1)
-}
-strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
+retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset).experts[now.user], 1)}
+strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
 controls()

@@ -29,7 +29,7 @@ def effect(question: Question, run: Run) -> Effect:
             return effects.of_gate(shell.RUNS, data, found)
         if question.key == "b":
             k = now.run.config.model.k if asks else 0  # type: ignore[attr-defined]
-            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, now.split, somebody, k) if asks else None)
+            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, somebody, k) if asks else None)
         if question.key == "i":
             return effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
     except InputError as error:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services.speed import claims, curves
+from elastic_core.services.speed import curves
 from pages.frame import shell
 from pages.kit import prose, view
 from pages.kit.control import bound, one_of
@@ -84,7 +84,7 @@ def deeper() -> str:
     elif part == STEP:
         parts.steps(answers.steps(shell.RUNS))
     else:
-        parts.claims(claims.of_lisa(shell.RUNS))
+        parts.claims(curves.of_lisa(shell.RUNS))
     return part
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -31,9 +30,9 @@ def _links(
 
 
 @copied(12)
-def owners(run: Run, model: Recommender, data: Dataset, split: Split) -> Agreement | None:
+def owners(run: Run, model: Recommender, data: Dataset) -> Agreement | None:
     """Do shares say what a removal does? Of some people; None for a model without shares."""
-    return attribution.agreement(model, data, split, PEOPLE, stay=cache.repeats(data, split).stay)
+    return attribution.agreement(model, data, PEOPLE, stay=cache.repeats(data).stay)
 
 
 def warm(run: Run, model: Recommender, data: Dataset) -> None:

@@ -72,7 +72,7 @@ def keep(now: Context, done: Edits) -> None:
 
 def _events(now: Context) -> int:
     """How many events may be read of this person."""
-    return int(now.dataset.ends(now.split)[now.user] - now.dataset.histories.offsets[now.user])
+    return int(now.dataset.ends("test")[now.user] - now.dataset.histories.offsets[now.user])
 
 
 def _asked(now: Context) -> Edits | None:

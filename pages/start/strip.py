@@ -24,7 +24,6 @@ from pages.start import words as text
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
 REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
-CLEAR = 0.1  # of an event: from there on an expert has kept it
 HERE = File(__file__)
 _mount = st.components.v2.component(
     "elastic_strip", css=HERE.with_suffix(".css").read_text("utf-8"), js=HERE.with_suffix(".js").read_text("utf-8")

@@ -85,7 +85,7 @@ def toy() -> Lesson:
 def sheet() -> worksheet.Sheet:
     """Return what a worksheet says of the view that is open."""
     now = shell.context()
-    items = reading(now.dataset, now.user, now.split).items[-worksheet.LAST :]
+    items = reading(now.dataset, now.user).items[-worksheet.LAST :]
     last = tuple(now.dataset.catalog.title(int(item)) for item in items)
     when = tuple(map(minutes, range(1, len(STEPS) + 1)))
     return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), words(now.dataset))

@@ -12,8 +12,8 @@ def measured(step: Step) -> Answer | None:
     now = shell.context()
     if step.memory and not now.model.retrieves:
         return None
-    traffic = cache.traffic(now.run, now.model, now.dataset, now.split) if now.model.retrieves else None
+    traffic = cache.traffic(now.run, now.model, now.dataset) if now.model.retrieves else None
     try:
-        return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS, now.split))
+        return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
     except InputError as error:
         return Answer(None, f"It could not be measured here: {error}")

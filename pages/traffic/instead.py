@@ -4,11 +4,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Quantises
+from elastic_core.runs import Run
 from elastic_core.services.experts.codewords import codewords
 from elastic_core.services.traffic import reach
 from elastic_core.services.traffic.reach import Reach, Use
@@ -26,9 +26,9 @@ def show(now: Context) -> None:
     st.title(f"Which {what} carry the load?", anchor=False)
     st.write(SAYS("INSTEAD"))
     doubts: list[str] = []
-    palette, key = plot.palette(shell.is_dark()), (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
+    palette = plot.palette(shell.is_dark())
     try:
-        found = _reach(key, now.split, cache.repeats(now.dataset, now.split).stay, now.model, now.dataset)
+        found = _reach(now.run, now.model, now.dataset, cache.repeats(now.dataset).stay)
     except InputError as error:
         st.write(f"Not known here: {shell.plain(str(error))}.")
     else:
@@ -40,7 +40,7 @@ def show(now: Context) -> None:
         if found.table["weight"].notna().all():
             doubts.append(f"Weights are the mean over {found.looked} people.")
     if isinstance(now.model, Quantises):
-        used = _use(key, now.model, now.dataset)
+        used = _use(now.run, now.model, now.dataset)
         st.subheader("Use of the codewords", anchor=False)
         low, high = used.chance
         told = "more even than luck" if used.even > high else "less even than luck" if used.even < low else "as even as luck"
@@ -67,10 +67,10 @@ def _drawn(draw: object, table: pd.DataFrame, palette: plot.Palette) -> go.Figur
 
 
 @kept(16, "Taking events away from some people …")
-def _reach(key: tuple[str, ...], split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Reach:
-    return reach.reach(_model, _data, split, stay)
+def _reach(run: Run, model: Recommender, data: Dataset, stay: bool) -> Reach:
+    return reach.reach(model, data, stay)
 
 
 @kept(4)
-def _use(key: tuple[str, ...], _model: Quantises, _data: Dataset) -> Use:
-    return reach.use(codewords(_model), _data)
+def _use(run: Run, model: Quantises, data: Dataset) -> Use:
+    return reach.use(codewords(model), data)

@@ -98,7 +98,7 @@ def chosen_expert() -> None:
     if chosen is None:
         st.caption(words.SAYS("CHOOSE"))
         return
-    evidence = cache.evidence(now.run, now.model, now.dataset, now.split)
+    evidence = cache.evidence(now.run, now.model, now.dataset)
     label = evidence.label(chosen) if evidence else None
     taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
     row = load.experts_table(flow, band).iloc[chosen]

@@ -93,7 +93,7 @@ def _one(runs: list[Run]) -> None:
         )
         metrics = events.read_bytes() if events.exists() else b""
         st.download_button("Metrics (JSON lines)", metrics, f"{run.name}-metrics.jsonl", key="train_rows", on_click="ignore")
-        table = run_table.metrics_csv([run])
+        table = run_table.curves([run]).to_csv(index=False)
         st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):

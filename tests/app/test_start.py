@@ -70,17 +70,17 @@ def test_what_is_pointed_at_is_what_the_model_computed(opened: Open, app_runs: P
     """The strip holds the removals that a rerun would measure: of every expert and of every item."""
     app = opened(user="5")
     drawn, now = strip(app), app.session_state["shell_context"]
-    start = inspect.after(now.model, now.dataset, 4, "test", [], stay=True)
+    start = inspect.after(now.model, now.dataset, 4, [], stay=True)
     assert [each["id"] for each in drawn["experts"]] == start.heard and len(drawn["events"]) == 12
     assert len(drawn["grid"]["drawn"]) == 64 and drawn["says"]["rest"].startswith("Point at anything")
     assert "no suggestion belongs to one" in drawn["says"]["rest"], "this model mixes its experts, and says so"
     item = int(drawn["list"][0]["item"])
     for at, expert in enumerate(start.heard):
-        without = inspect.after(now.model, now.dataset, 4, "test", [expert], stay=True)
+        without = inspect.after(now.model, now.dataset, 4, [expert], stay=True)
         times = without.answer.chances[item] / start.answer.chances[item]
         assert drawn["list"][0]["without"][at] == pytest.approx(times, rel=1e-3)
     for at, event in ((3, drawn["events"][3]), (11, drawn["events"][11])):
-        without = inspect.after(now.model, now.dataset, 4, "test", [-event["place"]], stay=True)
+        without = inspect.after(now.model, now.dataset, 4, [-event["place"]], stay=True)
         assert drawn["list"][0]["missing"][at] == pytest.approx(
             without.answer.chances[item] / start.answer.chances[item], rel=1e-3
         )

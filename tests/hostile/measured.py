@@ -22,7 +22,7 @@ from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning, verdicts
 from elastic_core.services.evidence.systems import groups
 from elastic_core.services.method import effects
-from elastic_core.services.speed import claims, curves
+from elastic_core.services.speed import curves
 from elastic_core.tuning import best, outcomes
 from pages.kit import plot
 from pages.speed import charts
@@ -179,7 +179,7 @@ def steps_of_training(root: Path) -> Iterator[str]:
 
 def lisas(root: Path) -> Iterator[str]:
     read_rows(root / TABLES["lisa"])
-    table = claims.of_lisa(root)
+    table = curves.of_lisa(root)
     assert np.isfinite(table["here"]).all() and set(table["question"]) <= {
         lisa.SMALLER,
         lisa.LATER,

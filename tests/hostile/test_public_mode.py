@@ -83,7 +83,7 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
     "cancel a map": lambda root, world: Maps(root).stop("x"),
     "ask a memory": lambda root, world: Questions(root).submit(Run(root / "tiny")),
-    "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash, "test"),
+    "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
     "load versions": lambda root, world: text.from_json(world[0], "{}"),
     "load sets": lambda root, world: picture.from_file(b"{}", 4),

@@ -273,7 +273,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "map": {"run": "tiny", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [1, 2, 3]},
     "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
     "evidence": {"run": "tiny", "weights": "0123"},
-    "experts": {"run": "tiny", "weights": "0123", "data": "4567", "split": "test"},
+    "experts": {"run": "tiny", "weights": "0123", "data": "4567"},
     "study": Asked(DataConfig(source="planted"), 5.0).plain(),
 }
 PARTS = {"end": JOB_FILES["end.json"], "progress": {"done": 1, "of": 3, "text": "x"}}

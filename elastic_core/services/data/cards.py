@@ -11,7 +11,7 @@ import pandas as pd
 from elastic_core import tables
 from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, Truth
-from elastic_core.data.origins import CITATION, SOURCES
+from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
@@ -41,7 +41,6 @@ class Card:
     people: int
     items: int
     events: int
-    titled: bool
     first: str  # day, or nothing where the file has no times
     last: str
     ties: str  # how many events share their time and what decides then; nothing without times
@@ -50,7 +49,6 @@ class Card:
     mean: float
     longest: int
     licence: str
-    citation: str
     official: str
     exact: str
     hash: str
@@ -76,7 +74,6 @@ def card(data: Dataset, k_core: int) -> Card:
         people=data.histories.n_users,
         items=data.catalog.n_items,
         events=int(lengths.sum()),
-        titled=data.catalog.titles is not None,
         first=days[0] if data.has_times else "",
         last=days[1] if data.has_times else "",
         ties=str(data.ties or ""),
@@ -85,7 +82,6 @@ def card(data: Dataset, k_core: int) -> Card:
         mean=float(lengths.mean()),
         longest=int(lengths.max()),
         licence=data.licence,
-        citation=CITATION if "MovieLens" in data.label else "",
         official=source.remote.url if source else "",
         exact=_exact(data),
         hash=data.hash,
@@ -139,10 +135,10 @@ def popularity_histogram(data: Dataset) -> pd.DataFrame:
     return _histogram(data.all_counts()[1:], "items")
 
 
-def top_share(data: Dataset, part: float = 0.1) -> float:
-    """Share of all events that fall on the most popular `part` of the items."""
+def top_share(data: Dataset) -> float:
+    """Share of all events that fall on the most popular tenth of the items."""
     counts = np.sort(data.all_counts()[1:])[::-1]
-    return float(counts[: max(1, math.ceil(part * len(counts)))].sum() / counts.sum())
+    return float(counts[: max(1, math.ceil(len(counts) / 10))].sum() / counts.sum())
 
 
 def _histogram(values: np.ndarray, counted: str) -> pd.DataFrame:
@@ -161,7 +157,7 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
     start = max(0, len(items) - MOST_EVENTS)
     numbers = np.arange(start, len(items))
     split = np.where(numbers == len(items) - 1, "test", np.where(numbers == len(items) - 2, "validation", "train"))
-    frame = pd.DataFrame({"event": numbers + 1, "split": split, "title": [data.catalog.title(int(i)) for i in items[start:]]})
+    frame = pd.DataFrame({"event": numbers + 1, "split": split, "title": data.catalog.called(items[start:])})
     if data.catalog.genres is not None:
         frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
     if data.has_times:
@@ -201,9 +197,7 @@ def interest_path(data: Dataset, user: int) -> pd.DataFrame:
     begin = int(data.histories.offsets[user])
     moved = truth.event_interest[begin : begin + len(events)]
     names = [truth.interests[i] if i >= 0 else "noise" for i in moved]
-    return pd.DataFrame(
-        {"event": np.arange(1, len(events) + 1), "interest": names, "title": [data.catalog.title(int(i)) for i in events]}
-    )
+    return pd.DataFrame({"event": np.arange(1, len(events) + 1), "interest": names, "title": data.catalog.called(events)})
 
 
 def measured_truth(data: Dataset) -> dict[str, float]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -57,8 +57,7 @@ ben,b2,2024-03-04T21:00:00,Another Book,Science
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(NamedTuple):
     """What a file becomes. `steps`: how many events, people and items each rule leaves, and why."""
 
     shown: str
@@ -110,7 +109,7 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
         ("can be read", *_counts(events), "rows that cannot be used are left out; they are listed above"),
         ("each once", *_counts(once), repeats if table.timed else "without times, a repeated row is a new event"),
         (
-            "not too rare", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
+            "not too rare", len(data.histories.items), data.histories.n_users, data.catalog.n_items,
             f"items with fewer than {k_core} events and people with fewer than {max(k_core, 3)} are dropped",
         ),
     ]  # fmt: skip
@@ -182,9 +181,7 @@ class Shelf:
         text = _csv(outcome.table)
         found = hashlib.sha256(text.encode()).hexdigest()[:12]
         facts = {
-            "people": outcome.dataset.histories.n_users,
-            "items": outcome.dataset.catalog.n_items,
-            "events": int(outcome.dataset.histories.lengths.sum()),
+            **_facts(outcome.dataset),
             "hash": outcome.dataset.hash,
             "left out": outcome.table.faults.count,
             "notes": [*outcome.table.notes, *outcome.dataset.notes],
@@ -200,8 +197,7 @@ class Shelf:
         world = planted(config, k_core)
         wanted = DataConfig(source=PLANTED, planted=config, k_core=k_core)
         found = hashlib.sha256(json.dumps(dataclasses.asdict(wanted), sort_keys=True).encode()).hexdigest()[:12]
-        facts = {"people": world.histories.n_users, "items": world.catalog.n_items, "events": int(world.histories.lengths.sum())}
-        return self._put(found, "planted", label or f"Planted, {config.interests} interests", wanted, facts, None)
+        return self._put(found, "planted", label or f"Planted, {config.interests} interests", wanted, _facts(world), None)
 
     def delete(self, wanted: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
@@ -240,6 +236,10 @@ class Shelf:
             write_text(place / CARD, (beside / CARD).read_text(encoding="utf-8"))
         else:
             os.replace(beside, place)
+
+
+def _facts(data: Dataset) -> dict[str, Any]:
+    return dict(zip(COUNTS, (data.histories.n_users, data.catalog.n_items, len(data.histories.items)), strict=True))
 
 
 def _place(path: Path) -> Path:

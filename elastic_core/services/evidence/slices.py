@@ -6,25 +6,22 @@ any difference, the chance that even one adjusted p falls below 0.05 is at most 
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from elastic_core.core.evaluate import Report
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import contrast, holm
 
-QUARTERS = ("fewest", "few", "many", "most")
 COLD = 10  # a target with fewer training events than this is cold
 FEWEST = 10  # people a genre needs to be shown
 GENRES = 12
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """People who have something in common. Groups of one family hold everybody once, unless it `overlaps`."""
 
     family: str
@@ -36,10 +33,10 @@ FAMILIES = ("history length", "popularity of the next item", "cold or warm", "ge
 OVERLAPS = "genre of the next item"  # an item has several genres
 
 
-def groups(dataset: Dataset, split: Split = "test") -> list[Group]:
+def groups(dataset: Dataset) -> list[Group]:
     """All groups that this data has."""
-    targets, counts = dataset.targets(split), dataset.counts()
-    lengths = dataset.ends(split) - dataset.histories.offsets[:-1]
+    targets, counts = dataset.targets("test"), dataset.counts()
+    lengths = dataset.readable()
     cold = counts[targets] < COLD
     named = [(f"cold: under {COLD} training events", cold), (f"warm: {COLD} or more", ~cold)]
     found = _quarters(FAMILIES[0], lengths, "events") + _quarters(FAMILIES[1], counts[targets], "training events")
@@ -82,7 +79,7 @@ def forest(
     `trained` as in compare_many."""
     left, right = (np.stack([report.values(protocol, metric) for report in side]) for side in (a, b))  # [seeds, users]
     rows = []
-    for group in groups(dataset, a[0].split):  # type: ignore[arg-type]
+    for group in groups(dataset):
         mine, theirs = left[:, group.users], right[:, group.users]
         found = contrast(mine, theirs, trained=trained)
         said = {"family": group.family, "group": group.name, "n": len(group.users), "A": mine.mean(), "B": theirs.mean()}

@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.runs import Run
-from elastic_core.services.evidence.versus import Lists, chosen_lists, properties
+from elastic_core.services.evidence.versus import Lists, properties
 from elastic_core.services.train import run_table
 
 Z = 1.96
@@ -129,8 +129,8 @@ def people(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def list_properties(a: Lists, b: Lists, dataset: Dataset) -> pd.DataFrame:
-    """One row a property; A, B, and what people really chose next."""
-    found = [properties(a.items, dataset), properties(b.items, dataset), chosen_lists(dataset)]
+    """One row a property; A, B, and what people really chose next: a yardstick for popularity (coverage: one item a person)."""
+    found = [properties(a.items, dataset), properties(b.items, dataset), properties(dataset.targets("test")[:, None], dataset)]
     names = {
         "coverage": "share of the catalogue in anybody’s list", "popularity": "training events of a listed item",
         "top_share": "share from the most popular tenth",

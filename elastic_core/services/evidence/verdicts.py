@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import pandas as pd
 
@@ -87,8 +87,7 @@ class Verdict:
         return {answer: f"{', '.join(briefs)}." for answer, briefs in found.items() if briefs}
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A is better than B, asked on every data set that has both."""
 
     key: str

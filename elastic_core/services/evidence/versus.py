@@ -5,7 +5,7 @@ Places and metrics come from the ranks that a run keeps of its test; only the li
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ import torch
 
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.evaluate import Report, judging, scored
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 
@@ -25,11 +24,10 @@ Tell = Callable[[float], None]  # hears the share (0 … 1) that is done
 def places(report: Report) -> np.ndarray:
     """float64 [users]: expected place (from 1) of the true next item among all unseen items. Raises InputError without `full`."""
     report.values("full", "NDCG@10")
-    return report.ranks["full"].above + report.ranks["full"].tied / 2 + 1
+    return report.ranks["full"].places
 
 
-@dataclass(frozen=True, eq=False)
-class Lists:
+class Lists(NamedTuple):
     """int32 [users, 10]: everybody's ten unseen items with the highest scores, best first; 0 where fewer are left.
 
     `seconds` are of the processor in the thread that made them: other work on the machine hardly counts."""
@@ -38,9 +36,9 @@ class Lists:
     seconds: float
 
 
-def list_everybody(model: Recommender, dataset: Dataset, split: Split = "test", tell: Tell | None = None) -> Lists:
+def list_everybody(model: Recommender, dataset: Dataset, tell: Tell | None = None) -> Lists:
     """One pass over all people."""
-    began, people, candidates = time.thread_time(), np.arange(dataset.histories.n_users), Candidates(dataset, split, 0)
+    began, people, candidates = time.thread_time(), np.arange(dataset.histories.n_users), Candidates(dataset, "test", 0)
     found = []
     with judging(model) as judge:
         for users, scores, targets in scored(judge, model.length, dataset, candidates, people, CHUNK):
@@ -65,8 +63,7 @@ def duel(a: Report, b: Report) -> dict[str, int]:
 
 def everyone(a: Report, b: Report, dataset: Dataset) -> pd.DataFrame:
     """user, title of the true next item, place_a, place_b: one row a person."""
-    targets = dataset.targets(a.split)  # type: ignore[arg-type]
-    titles = [dataset.catalog.title(int(item)) for item in targets]
+    titles = dataset.catalog.called(dataset.targets("test"))
     return pd.DataFrame({"user": a.users, "title": titles, "place_a": places(a), "place_b": places(b)})
 
 
@@ -82,34 +79,27 @@ def extremes(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str,
     best = [u for u in order[::-1][:top] if difference[u] > 0 or (difference[u] == 0 and ratio[u] > 0)]
     worst = [u for u in order[:top] if difference[u] < 0 or (difference[u] == 0 and ratio[u] < 0)]
     chosen = np.array(best + worst, dtype=np.int64)
-    targets, counts = dataset.targets(a.split)[chosen], dataset.counts()  # type: ignore[arg-type]
-    ends = dataset.ends(a.split)[chosen]  # type: ignore[arg-type]
+    targets, counts = dataset.targets("test")[chosen], dataset.counts()
     return pd.DataFrame(
         {
             "side": ["A"] * len(best) + ["B"] * len(worst),
             "user": chosen,
-            "title": [dataset.catalog.title(int(item)) for item in targets],
+            "title": dataset.catalog.called(targets),
             "place_a": mine[chosen],
             "place_b": theirs[chosen],
             "difference": difference[chosen],
-            "events": ends - dataset.histories.offsets[:-1][chosen],
+            "events": dataset.readable()[chosen],
             "popularity": counts[targets],
         }
     )
 
 
-@dataclass(frozen=True)
-class Properties:
+class Properties(NamedTuple):
     """What a model's lists of ten are like."""
 
     coverage: float  # share of the catalogue that is recommended to anybody
     popularity: float  # training events of a recommended item, on average
     top_share: float  # share of recommendations that come from the most popular tenth of the catalogue
-
-
-def chosen_lists(dataset: Dataset, split: Split = "test") -> Properties:
-    """The same for what people really chose next: a yardstick for popularity (coverage: one item a person)."""
-    return properties(dataset.targets(split)[:, None], dataset)
 
 
 def properties(lists: np.ndarray, dataset: Dataset) -> Properties:

@@ -14,20 +14,18 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
-from elastic_core.core.contract import Retrieved
+from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.core.evaluate import Ranks, expected, rank
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people, sign_flips
 from elastic_core.evaluation.verdict import sign
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
-from elastic_core.services.person.recommend import Edit
+from elastic_core.services.person.recommend import batches
 
-BATCH, METRIC, PROTOCOL, TOP = 256, "NDCG@10", "full", 10
+METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
 ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so many, are what an expert is compared with …
 FEW = 40  # … each on so many of its people at most
 
@@ -40,12 +38,7 @@ def drop(ranks: np.ndarray) -> Edit:
         if k < 2:
             raise InputError("with k = 1 a history is read through one expert: without it there is nothing left to read through")
         places = torch.arange(k - 1).expand(len(ranks), -1)
-        kept = places + (places >= torch.from_numpy(ranks)[:, None])  # 0 … k-1 without `ranks`, row by row
-        wide = kept.unsqueeze(-1).expand(-1, -1, found.interests.shape[2])
-        return found._replace(
-            interests=found.interests.gather(1, wide), experts=found.experts.gather(1, kept),
-            scores=found.scores.gather(1, kept), gates=found.gates.gather(1, kept),
-        )  # fmt: skip
+        return found.keep(places + (places >= torch.from_numpy(ranks)[:, None]))  # 0 … k-1 without `ranks`, row by row
 
     return first(edit)
 
@@ -150,12 +143,10 @@ Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to 
 
 
 @torch.inference_mode()
-def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split = "test", make: Make | None = None) -> Judged:
+def judged(model: Recommender, dataset: Dataset, users: np.ndarray, make: Make | None = None) -> Judged:
     """Where everybody's true next item stands, with an edit or without."""
-    candidates, parts, tops = Candidates(dataset, split, 0), [], []
-    for at in range(0, len(users), BATCH):
-        rows = np.arange(at, min(at + BATCH, len(users)))
-        batch = reading_batch(dataset, users[rows], candidates.ends[users[rows]], model.length)
+    candidates, parts, tops = Candidates(dataset, "test", 0), [], []
+    for rows, batch in batches(model, dataset, users):
         states = model.last_state(batch, edit=make(rows)) if make else model.last_state(batch)  # type: ignore[call-arg]
         targets = torch.from_numpy(candidates.targets[users[rows]].astype(np.int64))
         scores, unmet = model.scorer()(states).float(), candidates.mask(PROTOCOL, users[rows])
@@ -164,7 +155,7 @@ def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split
     if not parts:
         return Judged(np.zeros(0), np.zeros(0), np.zeros((0, TOP), np.int64))
     ranks = Ranks.join(parts)
-    return Judged(ranks.above + ranks.tied / 2 + 1, expected(ranks)[METRIC], np.concatenate(tops))
+    return Judged(ranks.places, expected(ranks)[METRIC], np.concatenate(tops))
 
 
 def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +169,7 @@ def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[
     return users, ranks
 
 
-def alike(traffic: Routing, expert: int, many: int = ALIKE) -> list[int]:
+def alike(traffic: Routing, expert: int) -> list[int]:
     """Other experts about as busy as this one, drawn at random: of the group of 20 that the used ones form in order of load.
     A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
     used = np.flatnonzero(traffic.load)
@@ -186,8 +177,8 @@ def alike(traffic: Routing, expert: int, many: int = ALIKE) -> list[int]:
     place = int(np.flatnonzero(order == expert)[0]) if expert in used else 0
     group = min(place // GROUP, max(len(order) // GROUP - 1, 0))
     members = order[group * GROUP :] if group == max(len(order) // GROUP - 1, 0) else order[group * GROUP : (group + 1) * GROUP]
-    drawn = np.random.default_rng(group).permutation(members)[: many + 1]
-    return [int(other) for other in drawn if other != expert][:many]
+    drawn = np.random.default_rng(group).permutation(members)[: ALIKE + 1]
+    return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
 def pooled(what: str, effects: Sequence[Effect]) -> Effect:
@@ -198,70 +189,65 @@ def pooled(what: str, effects: Sequence[Effect]) -> Effect:
     return Effect(what, np.concatenate([each.users for each in effects]), before, after)
 
 
-def remove(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None,
-    most: int | None = None,
-) -> Effect:  # fmt: skip
-    """Without the expert. `before`, here and below: everybody of `retrieving`, already judged without an edit."""
-    users, ranks = retrieving(traffic, expert, most)
-    before = before or judged(model, dataset, users, split)
-    return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, split, lambda rows: drop(ranks[rows])))
-
-
-def remove_another(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None
+def changed(
+    what: str, model: Recommender, dataset: Dataset, users: np.ndarray, make: Make, before: Judged | None = None
 ) -> Effect:
+    """`before`, here and below: the same people, already judged without an edit."""
+    return Effect(what, users, before or judged(model, dataset, users), judged(model, dataset, users, make))
+
+
+def remove(
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None, most: int | None = None
+) -> Effect:
+    """Without the expert."""
+    users, ranks = retrieving(traffic, expert, most)
+    return changed(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
+
+
+def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged) -> Effect:
     """The yardstick: the same people without another of their experts, drawn at random for each."""
-    users, ranks = retrieving(traffic, expert)
-    before, k = before or judged(model, dataset, users, split), traffic.experts.shape[1]
+    (users, ranks), k = retrieving(traffic, expert), traffic.experts.shape[1]
     others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
-    after = judged(model, dataset, users, split, lambda rows: drop(others[rows]))
-    return Effect("without another of their experts, drawn at random", users, before, after)
+    what = "without another of their experts, drawn at random"
+    return changed(what, model, dataset, users, lambda rows: drop(others[rows]), before)
 
 
 def swap(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test",
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int,
     before: Judged | None = None, most: int | None = None,
 ) -> Effect:  # fmt: skip
     """With `other` in its place, for those who do not retrieve that one anyway."""
     retrieving(traffic, other)
     users, ranks = retrieving(traffic, expert, most)
-    before = before or judged(model, dataset, users, split)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
     value = memory_of(model).experts_at(torch.tensor(other))
-    after = judged(model, dataset, users[free], split, lambda rows: replace(ranks[free[rows]], other, value))
-    return Effect(f"expert {other} in its place", users[free], before.of(free), after)
+    make = lambda rows: replace(ranks[free[rows]], other, value)  # noqa: E731
+    return changed(f"expert {other} in its place", model, dataset, users[free], make, before and before.of(free))
 
 
-def effects(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test"
-) -> pd.DataFrame:
+def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
     """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
     others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    before, few = judged(model, dataset, retrieving(traffic, expert)[0], split), retrieving(traffic, expert, FEW)[0]
+    before, few = judged(model, dataset, retrieving(traffic, expert)[0]), retrieving(traffic, expert, FEW)[0]
     known = before.of(np.searchsorted(retrieving(traffic, expert)[0], few))
     instead = [each for each in alike(traffic, other) if each != expert]
-    swapped = [swap(model, dataset, traffic, expert, each, split, known, FEW) for each in instead]
+    swapped = [swap(model, dataset, traffic, expert, each, known, FEW) for each in instead]
     rows = [
-        remove(model, dataset, traffic, expert, split, before),
-        remove_another(model, dataset, traffic, expert, split, before),
-        remove_alike(model, dataset, traffic, expert, split),
-        swap(model, dataset, traffic, expert, other, split, before),
+        remove(model, dataset, traffic, expert, before),
+        remove_another(model, dataset, traffic, expert, before),
+        remove_alike(model, dataset, traffic, expert),
+        swap(model, dataset, traffic, expert, other, before),
         pooled(f"an expert used as much as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,
     ]
     return pd.DataFrame([row.row() for row in rows if row is not None])
 
 
-def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Effect | None:
+def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Effect | None:
     """The other yardstick: experts about as busy, each taken from up to 40 of its own people. None where there are none."""
     if not traffic.load[expert]:
         return None
-    found = [remove(model, dataset, traffic, each, split, most=FEW) for each in alike(traffic, expert)]
-    return pooled(without_alike(len(found)), found) if found else None
-
-
-def without_alike(many: int) -> str:
-    return f"without an expert used as much ({many} others, each from its own people)"
+    found = [remove(model, dataset, traffic, each, most=FEW) for each in alike(traffic, expert)]
+    return pooled(f"without an expert used as much ({len(found)} others, each from its own people)", found) if found else None
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
@@ -271,18 +257,16 @@ def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
 
 
-def everyone(
-    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", tell: Callable[[float], None] | None = None
-) -> pd.DataFrame:
+def everyone(model: Recommender, dataset: Dataset, traffic: Routing, tell: Callable[[float], None] | None = None) -> pd.DataFrame:
     """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
-    before = judged(model, dataset, users, split)
+    before = judged(model, dataset, users)
     moved, gained = np.zeros((len(users), k)), np.zeros((len(users), k))
     for at in range(k):
         if tell:
             tell((at + 1) / (k + 1))
-        after = judged(model, dataset, users, split, lambda rows, at=at: drop(np.full(len(rows), at)))  # type: ignore[misc]
+        after = judged(model, dataset, users, lambda rows, at=at: drop(np.full(len(rows), at)))  # type: ignore[misc]
         moved[:, at], gained[:, at] = after.rank - before.rank, after.gain - before.gain
     rows = []
     for expert in np.flatnonzero(traffic.load):

@@ -5,13 +5,12 @@ on the other half: how many of the word's items there have the genre. The null d
 shuffled among them, so that words keep their sizes and have nothing in common.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
@@ -19,8 +18,7 @@ from elastic_core.services.person.recommend import reading
 DRAWS, TITLES, FEWEST = 100, 3, 3  # shuffles; titles of a word; items of a half that a label needs
 
 
-@dataclass(frozen=True, eq=False)
-class Words:
+class Words(NamedTuple):
     """`table`, a row a word: book, word (from 1), items, share (of all events), titles, label, held (share of held-out items
     with the label), chance (the same of shuffled items), sure (above 97.5% of shuffles). `books`: book, words, used, held,
     chance, low, high (95% of shuffles), items (held out and labelled)."""
@@ -36,16 +34,18 @@ def codewords(model: Quantises) -> Codewords:
         return model.codewords()
 
 
-def words(found: Codewords, dataset: Dataset, draws: int = DRAWS, seed: int = 0) -> Words:
+def words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
     """All words of all codebooks."""
     chosen, size = found.chosen.numpy(), found.words.shape[1]
     names, holds = dataset.catalog.genre_table
-    rng = np.random.default_rng([seed, 1])  # not the stream that a planted world of this seed was drawn from
+    rng = np.random.default_rng([0, 1])  # not the stream that a planted world of this seed was drawn from
     counts = dataset.counts()[1:].astype(float)
     learned = rng.permutation(len(chosen)) % 2 == 0
-    genres = holds[1:]
+    genres, shape = holds[1:], (chosen.shape[1], size)
     shuffled = [_judged(chosen[rng.permutation(len(chosen))], size, genres, learned) for _ in range(draws)] if names else []
-    labels, held, items = _judged(chosen, size, genres, learned) if names else _nothing(chosen.shape[1], size)
+    labels, held, items = (
+        _judged(chosen, size, genres, learned) if names else (np.full(shape, -1), np.full(shape, np.nan), np.zeros(shape))
+    )
     popular = np.argsort(-counts, kind="stable")
     rows, books = [], []
     for book in range(chosen.shape[1]):
@@ -89,11 +89,6 @@ def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarr
     return label.reshape(shape), held.reshape(shape), np.where(label >= 0, rest, 0).reshape(shape)
 
 
-def _nothing(books: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    shape = (books, size)
-    return np.full(shape, -1), np.full(shape, np.nan), np.zeros(shape)
-
-
 def _whole(
     held: np.ndarray, items: np.ndarray, shuffled: list[tuple[np.ndarray, np.ndarray, np.ndarray]], book: int
 ) -> dict[str, float]:
@@ -114,8 +109,7 @@ def _part(held: np.ndarray, items: np.ndarray) -> float:
 # --- one history ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(NamedTuple):
     """`table`: book, word, person (share of the history read), everybody (of all events). `books`: book, spread (over how many
     words, as if evenly: e^entropy), low, high (95% of as many events drawn from everybody's)."""
 
@@ -124,13 +118,11 @@ class Spread:
     events: int
 
 
-def spread(
-    found: Codewords, dataset: Dataset, user: int, length: int, split: Split = "test", draws: int = 200, seed: int = 0
-) -> Spread:
+def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread:
     """How the last `length` events of a person lie on the words of every codebook."""
-    items = np.asarray(reading(dataset, user, split).items[-length:]) - 1
-    counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(seed)
-    drawn = rng.choice(len(counts), (draws, len(items)), p=counts / counts.sum())
+    items = np.asarray(reading(dataset, user).items[-length:]) - 1
+    counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(0)
+    drawn = rng.choice(len(counts), (200, len(items)), p=counts / counts.sum())
     rows, books = [], []
     size = found.words.shape[1]
     for book in range(found.chosen.shape[1]):

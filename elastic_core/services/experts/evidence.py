@@ -6,6 +6,7 @@ log(lift) with the standard error of a ratio estimator over people (Cochran 1977
 of an expert hold together in 95% of cases (Bonferroni), because a label is the best of G looks.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -13,13 +14,12 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender
+from elastic_core.services.person.recommend import batches
 
-BATCH = 512  # people whose genres are counted together
 FEWEST = 5  # people who must have met the genre at all before anything is claimed
 RAREST = 0.005  # a genre below this share of what it is compared with is left out
 
@@ -60,30 +60,28 @@ class Evidence:
     def of(self, expert: int) -> pd.DataFrame:
         """genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few people."""
         users, ranks = np.nonzero(self.experts == expert)
-        return self._frame(*self._lifts(users, ranks), n=len(users))
+        share, base, lift, low, high = self._lifts(users, ranks)
+        genres = np.array(self.genres, dtype=object)[: len(share)]
+        table = {"genre": genres, "share": share, "base": base, "lift": lift, "low": low, "high": high, "n": len(users)}
+        frame = pd.DataFrame(table).dropna(subset=["low"])
+        return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
     def label(self, expert: int) -> Label:
         """Up to two genres whose interval lies above 1; otherwise the best one, which is then weak."""
-        users, ranks = np.nonzero(self.experts == expert)
-        _, _, lift, low, high = self._lifts(users, ranks)
-        said = np.flatnonzero(~np.isnan(low))
-        if not len(said):
-            return Label((), float("nan"), float("nan"), float("nan"), len(users))
-        best = said[np.argsort(-low[said], kind="stable")]
-        names = tuple(self.genres[i] for i in best[:2] if low[i] > 1) or (self.genres[int(best[0])],)
-        first = best[0]
-        return Label(names, float(lift[first]), float(low[first]), float(high[first]), len(users))
-
-    def tops(self) -> pd.DataFrame:
-        """The best genre of every expert number that occurs: index expert; genre, lift, low, high."""
-        return self._tops
+        found = self.of(expert)
+        if found.empty:
+            return Label((), math.nan, math.nan, math.nan, int((self.experts == expert).sum()))
+        best = found.iloc[0]
+        names = tuple(found["genre"][found["low"] > 1][:2]) or (best["genre"],)
+        return Label(names, float(best["lift"]), float(best["low"]), float(best["high"]), int(best["n"]))
 
     def labelled(self) -> int:
         """How many experts have a genre whose interval lies above 1."""
-        return int((self._tops["low"] > 1).sum())
+        return int((self.tops["low"] > 1).sum())
 
     @cached_property
-    def _tops(self) -> pd.DataFrame:
+    def tops(self) -> pd.DataFrame:
+        """The best genre of every expert number that occurs: index expert; genre, lift, low, high."""
         order = np.argsort(self.experts.ravel(), kind="stable")
         used, starts = np.unique(self.experts.ravel()[order], return_index=True)
         rows = {}
@@ -108,24 +106,16 @@ class Evidence:
         reach = NormalDist().inv_cdf(1 - 0.025 / len(self.genres)) * error
         return share, against, lift, lift * np.exp(-reach), lift * np.exp(reach)
 
-    def _frame(self, *columns: np.ndarray, n: int) -> pd.DataFrame:
-        share, base, lift, low, high = columns
-        genres = np.array(self.genres, dtype=object)[: len(share)]
-        frame = pd.DataFrame({"genre": genres, "share": share, "base": base, "lift": lift, "low": low, "high": high, "n": n})
-        return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
-
 
 def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
     """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, `[U, G]`."""
     return mean_shares(items, dataset.catalog.trait_table[1])
 
 
-def of_histories(dataset: Dataset, traffic: Routing, split: Split, length: int) -> Evidence | None:
-    """Genres in the last `length` events of those who retrieve an expert, against everybody's; None for data without genres."""
-    genres, ends = dataset.catalog.trait_table[0], dataset.ends(split)
-    if not genres:
+def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:
+    """Genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
+    if not (genres := dataset.catalog.trait_table[0]):
         return None
-    parts = [np.arange(at, min(at + BATCH, len(ends))) for at in range(0, len(ends), BATCH)]
-    shares = [trait_shares(dataset, reading_batch(dataset, users, ends[users], length).items.numpy()) for users in parts]
-    known = np.concatenate(shares)
+    everybody = np.arange(dataset.histories.n_users)
+    known = np.concatenate([trait_shares(dataset, batch.items.numpy()) for _, batch in batches(model, dataset, everybody)])
     return Evidence(genres, traffic.experts, known, known.mean(0))

@@ -5,23 +5,23 @@ an interval, and when, surprises it as much as knowing nothing but the usual pac
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Modulates
+from elastic_core.services.experts.weights import mean_of
+from elastic_core.services.person.people import spaced
+from elastic_core.services.person.recommend import batch_of
 
-SHOWN, ASKED = 6, 200  # marks drawn; people that surprise is taken over
+SHOWN, LAST, ASKED = 6, 50, 200  # marks and events drawn; people that surprise is taken over
 
 
-@dataclass(frozen=True, eq=False)
-class Intensities:
+class Intensities(NamedTuple):
     """`table`: event (from 1), item, title, days (since the first event shown), mark, intensity (mean over layers)."""
 
     table: pd.DataFrame
@@ -29,8 +29,7 @@ class Intensities:
     marks: int
 
 
-@dataclass(frozen=True)
-class Surprise:
+class Surprise(NamedTuple):
     """Nats an interval, mean and half of its 95% interval over people: by the model's intensities, and by a constant 1."""
 
     people: int
@@ -41,13 +40,11 @@ class Surprise:
 
 
 @torch.inference_mode()
-def intensities(model: Recommender, dataset: Dataset, user: int, split: Split = "test", last: int = 50) -> Intensities | None:
+def intensities(model: Recommender, dataset: Dataset, user: int) -> Intensities | None:
     """The kinds of events that this person met most, over their last events; None for a model that modulates nothing."""
     if not isinstance(model, Modulates):
         return None
-    users = np.array([user])
-    ends = dataset.ends(split)[users]
-    batch = reading_batch(dataset, users, ends, model.length)
+    batch = batch_of(model, dataset, np.array([user]))
     found = model.intensities(batch)
     if found is None:
         return None
@@ -55,17 +52,17 @@ def intensities(model: Recommender, dataset: Dataset, user: int, split: Split = 
     values = found.mean(0)[0].double().numpy()  # [N, E]
     events = int(batch.real[0].sum())
     items = batch.items[0, -events:].numpy()
-    shown = min(last, events)
+    shown = min(LAST, events)
     marks = model.marks[batch.items[0]].double().numpy()[-events:]
     most = np.argsort(-marks.sum(0), kind="stable")[:SHOWN]
     most = most[marks.sum(0)[most] > 0]
     times = None if batch.times is None else batch.times[0, -shown:].numpy()
-    first = int(ends[0] - dataset.histories.offsets[user]) - shown
+    first = int(dataset.readable()[user]) - shown
     parts = [
         pd.DataFrame(
             {
                 "event": np.arange(first + 1, first + shown + 1), "item": items[-shown:],
-                "title": [dataset.catalog.title(int(i)) for i in items[-shown:]],
+                "title": dataset.catalog.called(items[-shown:]),
                 "days": np.nan if times is None else (times - times[0]) / 86_400, "mark": names[mark],
                 "intensity": values[-shown:, mark],
             }
@@ -77,14 +74,14 @@ def intensities(model: Recommender, dataset: Dataset, user: int, split: Split = 
 
 
 @torch.inference_mode()
-def surprise(model: Recommender, dataset: Dataset, split: Split = "test", most: int = ASKED) -> Surprise | None:
+def surprise(model: Recommender, dataset: Dataset) -> Surprise | None:
     """Over people evenly from all; None for a model that modulates nothing, or data without times."""
     if not isinstance(model, Modulates) or not dataset.has_times:
         return None
-    users = np.unique(np.linspace(0, dataset.histories.n_users - 1, min(most, dataset.histories.n_users)).round().astype(int))
+    users = spaced(dataset.histories.n_users, ASKED)
     pairs = []
     for part in np.array_split(users, max(len(users) // 25, 1)):
-        found = model.surprise(reading_batch(dataset, part, dataset.ends(split)[part], model.length))
+        found = model.surprise(batch_of(model, dataset, part))
         if found is None:
             return None
         ours, constant, known = found
@@ -92,8 +89,4 @@ def surprise(model: Recommender, dataset: Dataset, split: Split = "test", most: 
         pairs.append(torch.stack([(x * known).sum(1) / count for x in (ours.mean(0), constant)])[:, known.any(1)])
     both = torch.cat(pairs, 1).double().numpy()
     trained = bool(model.auxiliary_weights())
-    return Surprise(both.shape[1], _mean(both[0]), _mean(both[1]), _mean(both[0] - both[1]), trained)
-
-
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    return float(values.mean()), float(1.96 * values.std(ddof=1) / math.sqrt(len(values)))
+    return Surprise(both.shape[1], mean_of(both[0]), mean_of(both[1]), mean_of(both[0] - both[1]), trained)

@@ -12,7 +12,6 @@ counts only relative to the person's other items, so each person's mean over ite
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +19,12 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import reading_batch
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
-from elastic_core.services.experts.ablation import BATCH, drop, retrieving
+from elastic_core.services.experts.ablation import drop, retrieving
+from elastic_core.services.person.recommend import batches
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
 FEWEST = 3  # people for whom an item must be near the top
@@ -34,8 +32,7 @@ CONTROLS = 50
 COMPARED, SHUFFLES, RAREST = 1_024, 100, 0.002  # experts an average is of; shuffles; share below which a genre names nobody
 
 
-@dataclass(frozen=True, eq=False)
-class Pushes:
+class Pushes(NamedTuple):
     """Per item (0 = padding, 0): `direct` (None without a dispatcher), `measured` (None if nobody retrieves the expert or k = 1).
 
     `near`: item, n (people with it among their NEAR likeliest, with the expert or without), times (chance with the expert /
@@ -51,14 +48,14 @@ class Pushes:
     control_high: float  # … and 97.5% quantile
 
 
-def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Pushes:
+def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Pushes:
     """Both answers and how far they agree."""
     users, ranks = retrieving(traffic, expert)
-    direct_of = _direct(model, dataset, users, ranks, split)
+    direct_of = _direct(model, dataset, users, ranks)
     direct = None if direct_of is None else direct_of(torch.tensor([expert]))[0]
     if not len(users) or traffic.experts.shape[1] < 2:
-        return Pushes(direct, None, _near({}, dataset), len(users), np.nan, np.nan, np.nan)
-    measured, near = _measure(model, dataset, users, ranks, split)
+        return Pushes(direct, None, _near(_nobody(dataset), dataset), len(users), np.nan, np.nan, np.nan)
+    measured, near = _measure(model, dataset, users, ranks)
     if direct is None or direct_of is None:
         return Pushes(None, measured, near, len(users), np.nan, np.nan, np.nan)
     used = np.flatnonzero(traffic.load)
@@ -79,9 +76,7 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @torch.inference_mode()
-def _direct(
-    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
-) -> Callable[[Tensor], np.ndarray] | None:
+def _direct(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> Callable[[Tensor], np.ndarray] | None:
     """What gives experts' `[E]` relative scores `[E, n_items + 1]`: what they stand for where a loss asks for that, or the
     straight road of their vectors through the layers; None where there is neither."""
     memory = memory_of(model)
@@ -95,7 +90,7 @@ def _direct(
             return found.numpy()
 
         return stood
-    roads = _roads(model, dataset, users, ranks, split)
+    roads = _roads(model, dataset, users, ranks)
     return None if roads is None else lambda experts: _project(model, roads, memory.experts_at(experts))
 
 
@@ -110,16 +105,14 @@ class Alone(NamedTuple):
     chance: float
 
 
-def alone(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", top: int = 3
-) -> Alone | None:
+def alone(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Alone | None:
     """None without a dispatcher. The titles are the first of the direct ones above."""
     users, ranks = retrieving(traffic, expert)
-    direct_of = _direct(model, dataset, users, ranks, split)
+    direct_of = _direct(model, dataset, users, ranks)
     if direct_of is None:
         return None
     scores = direct_of(torch.tensor([expert]))[0]
-    titles = tuple(dataset.catalog.title(int(item)) for item in np.argsort(-scores[1:], kind="stable")[:top] + 1)
+    titles = tuple(dataset.catalog.called(np.argsort(-scores[1:], kind="stable")[:3] + 1))
     return Alone(titles, *(preferred(model, dataset, expert) or ("", float("nan"), float("nan"))))
 
 
@@ -147,7 +140,7 @@ Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, 
 
 
 @torch.inference_mode()
-def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split) -> list[Road] | None:
+def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> list[Road] | None:
     """Layers that the first memory's experts enter, with the mean of gate · slot weight over their people (1 for nobody)."""
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
     if not layers:
@@ -156,10 +149,9 @@ def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.nd
         layers = layers[:1]
     if not len(users):
         return [(layer, torch.ones(layer.heads)) for layer in layers]
-    sums, ends = [torch.zeros(layer.heads) for layer in layers], dataset.ends(split)
-    for at in range(0, len(users), BATCH):
-        rows = np.arange(at, min(at + BATCH, len(users)))
-        trace = tracing(model).trace(reading_batch(dataset, users[rows], ends[users[rows]], model.length))
+    sums = [torch.zeros(layer.heads) for layer in layers]
+    for rows, batch in batches(model, dataset, users):
+        trace = tracing(model).trace(batch)
         here, where = torch.arange(len(rows)), torch.from_numpy(ranks[rows])
         gates = trace.retrieved[0].gates[here, where]
         for i, layer in enumerate(layers):
@@ -187,14 +179,9 @@ def _project(model: Recommender, roads: list[Road], values: Tensor) -> np.ndarra
 
 
 @torch.inference_mode()
-def _measure(
-    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
-) -> tuple[np.ndarray, pd.DataFrame]:
-    ends, columns = dataset.ends(split), dataset.catalog.n_items + 1
-    total, sums = np.zeros(columns), {name: np.zeros(columns) for name in ("n", "log", "square")}
-    for at in range(0, len(users), BATCH):
-        rows = np.arange(at, min(at + BATCH, len(users)))
-        batch = reading_batch(dataset, users[rows], ends[users[rows]], model.length)
+def _measure(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, pd.DataFrame]:
+    total, sums = np.zeros(dataset.catalog.n_items + 1), _nobody(dataset)
+    for rows, batch in batches(model, dataset, users):
         having = model.scorer()(model.last_state(batch)).float()
         lacking = model.scorer()(model.last_state(batch, edit=drop(ranks[rows]))).float()  # type: ignore[call-arg]
         having[:, 0] = lacking[:, 0] = -torch.inf
@@ -202,9 +189,7 @@ def _measure(
         total[1:] += (change - change.mean(1, keepdim=True)).sum(0).double().numpy()
         logs = (having.log_softmax(1) - lacking.log_softmax(1)).nan_to_num(0.0)
         near = _among(having) | _among(lacking)
-        sums["n"] += near.sum(0).numpy()
-        sums["log"] += (logs * near).sum(0).double().numpy()
-        sums["square"] += (logs.square() * near).sum(0).double().numpy()
+        sums += torch.stack([near.float(), logs * near, logs.square() * near]).sum(1).double().numpy()
     return total / len(users), _near(sums, dataset)
 
 
@@ -214,13 +199,17 @@ def _among(scores: Tensor) -> Tensor:
     return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, best, True)
 
 
-def _near(sums: dict[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:
-    items = np.flatnonzero(sums["n"] >= FEWEST) if sums else np.zeros(0, np.int64)
-    n = sums["n"][items] if sums else np.zeros(0)
-    mean = sums["log"][items] / n if sums else np.zeros(0)
-    variance = np.maximum(sums["square"][items] / n - mean**2, 0) * n / (n - 1) if sums else np.zeros(0)
-    reach = 1.96 * np.sqrt(variance / n)
-    frame = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items], "n": n.astype(np.int64)})
+def _nobody(dataset: Dataset) -> np.ndarray:
+    """Sums over people, of each item: how many have it near, the logarithm of its ratio, and that squared."""
+    return np.zeros((3, dataset.catalog.n_items + 1))
+
+
+def _near(sums: np.ndarray, dataset: Dataset) -> pd.DataFrame:
+    items = np.flatnonzero(sums[0] >= FEWEST)
+    n, logs, squares = sums[:, items]
+    mean = logs / n
+    reach = 1.96 * np.sqrt(np.maximum(squares / n - mean**2, 0) / (n - 1))
+    frame = pd.DataFrame({"item": items, "title": dataset.catalog.called(items), "n": n.astype(np.int64)})
     return frame.assign(times=np.exp(mean), low=np.exp(mean - reach), high=np.exp(mean + reach))
 
 
@@ -232,10 +221,9 @@ def pushed(found: Pushes, dataset: Dataset, by: str, top: int = 8) -> tuple[pd.D
         return up.reset_index(drop=True), down.reset_index(drop=True)
     scores = found.direct if found.direct is not None else np.zeros(1)
     order = np.argsort(-scores[1:], kind="stable") + 1
-    ends = [order[scores[order] > 0][:top], order[scores[order] < 0][::-1][:top]]
     up, down = (
-        pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items], "score": scores[items]})
-        for items in ends
+        pd.DataFrame({"item": items, "title": dataset.catalog.called(items), "score": scores[items]})
+        for items in (order[scores[order] > 0][:top], order[scores[order] < 0][::-1][:top])
     )
     return up, down
 
@@ -243,7 +231,7 @@ def pushed(found: Pushes, dataset: Dataset, by: str, top: int = 8) -> tuple[pd.D
 def both(found: Pushes, dataset: Dataset) -> pd.DataFrame:
     """Every item: item, title, direct, measured, and where it is near the top n, times, low, high."""
     items = np.arange(1, dataset.catalog.n_items + 1)
-    frame = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items]})
+    frame = pd.DataFrame({"item": items, "title": dataset.catalog.called(items)})
     for name, values in (("direct", found.direct), ("measured", found.measured)):
         if values is not None:
             frame[name] = values[1:].astype(float)

@@ -6,67 +6,41 @@ checkpoints/jobs/experts/<id>/   the job; effects.csv: `ablation.everyone`'s tab
 import functools
 import io
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
 
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.core.histories import Split
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.runs import Run
-from elastic_core.services.background.everybody import fingerprint, opened
+from elastic_core.services.background.everybody import Asked, OverEverybody
 from elastic_core.services.background.process import Hand
-from elastic_core.services.background.queue import Queue, Task, name_of_run
+from elastic_core.services.background.queue import Task
 from elastic_core.services.experts import ablation
 
 EFFECTS, MOST_BYTES = "effects.csv", 2**27
 COLUMNS = ("expert", "n", "d_rank_median", "d_ndcg", "low", "high")
 
 
-class Asked(NamedTuple):
-    run: str
-    weights: str
-    data: str  # the dataset's hash
-    split: Split
-
-
-class Passes(Queue[Task[Asked]]):
+class Passes(OverEverybody):
     """The removals below a checkpoints folder that were asked for; they stay in the list with what they found."""
 
-    kind, noun, act = "experts", "pass", "measurement"
-
-    @classmethod
-    def read(cls, plain: dict[str, Any]) -> Asked:
-        if not all(isinstance(plain.get(name), str) for name in ("weights", "data")) or plain.get("split") not in get_args(Split):
-            raise InputError("its job.json does not say what the pass is over")
-        return Asked(name_of_run(plain), plain["weights"], plain["data"], plain["split"])
+    kind, noun = "experts", "pass"
 
     def work(self, task: Task[Asked], hand: Hand) -> str:
-        name, weights, data, split = task.asked
-        run = self.run(name)
-        model, dataset = opened(run, weights, hand)
-        if dataset.hash != data:
-            raise InputError(f"the data of {name} are others by now")
+        run, model, dataset = self.opened(task, hand)
         if not model.retrieves:
-            raise InputError(f"{name} has no interest memory, so it has no experts")
+            raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.everyone(model, dataset, routing(model, dataset, split), split, tell)
+        found = ablation.everyone(model, dataset, routing(model, dataset, "test"), tell)
         write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 
-    def submit(self, run: Run, data: str, split: Split) -> Task[Asked]:
-        return self.ask(lambda: self.about(run, data, split))
-
-    def about(self, run: Run, data: str, split: Split) -> dict[str, Any]:
-        """What a job.json says that asks for this pass; `data`: the dataset's hash."""
-        return {"run": run.name, "weights": fingerprint(run), "data": data, "split": split}
-
-    def effects(self, run: Run, data: str, split: Split) -> pd.DataFrame | None:
+    def effects(self, run: Run, data: str) -> pd.DataFrame | None:
         """What a finished pass found, as `ablation.everyone` returns it; None where there is none."""
-        found = self.latest("finished", **self.about(run, data, split))
+        found = self.latest("finished", **self.about(run, data))
         return None if found is None else _effects(found.path / EFFECTS, disk.stamp(found.path / EFFECTS))
 
 

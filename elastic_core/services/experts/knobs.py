@@ -18,15 +18,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
+from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.person.recommend import Edit
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
 TRIES = 50  # at drawing somebody an expert they do not have
@@ -67,9 +65,7 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
 
 
 @torch.inference_mode()
-def stands_for(
-    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", found: Survey | None = None
-) -> np.ndarray:
+def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""
@@ -78,7 +74,7 @@ def stands_for(
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
     own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
     if own is None:
-        tops = (found or overview.survey(model, dataset, traffic, split)).of_people.tops()
+        tops = (found or overview.survey(model, dataset, traffic)).of_people.tops
         tops = tops[tops["low"] > 1]
         named = np.full(len(traffic.load), -1)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
@@ -114,6 +110,11 @@ class Turned:
         return row
 
 
+def mean_known(rows: Sequence[np.ndarray], among: np.ndarray | bool = True) -> np.ndarray:
+    """Of each column, the mean of the rows that are known (and `among` those); NaN where none is."""
+    return pd.DataFrame(np.where(among, rows, np.nan)).mean().to_numpy()
+
+
 def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     """One row a knob; of several runs (training seeds) of one model on the same people, every person's mean over the runs.
 
@@ -122,25 +123,21 @@ def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     for of_one in itertools.zip_longest(*turned):
         if any(t is None or (t.what, len(t.own)) != (of_one[0].what, len(of_one[0].own)) for t in of_one):
             raise InputError("these runs are not judged on the same people with the same knobs")
-        parts = [np.stack([getattr(t, name) for t in of_one]) for name in ("own", "other", "instead", "gain")]
-        known = [~np.isnan(parts[0]) & ~np.isnan(part) for part in parts]
-        means = (np.where(k, part, 0).sum(0) / np.where(k.any(0), k.sum(0), np.nan) for k, part in zip(known, parts, strict=True))
+        asked = ~np.isnan([t.own for t in of_one])
+        means = (mean_known([getattr(t, name) for t in of_one], asked) for name in ("own", "other", "instead", "gain"))
         rows.append(Turned(of_one[0].what, *means).row())
     return pd.DataFrame(rows)
 
 
-def measure(
-    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", factors: tuple[float, ...] = FACTORS,
-    seed: int = 0,
-) -> list[Turned]:  # fmt: skip
+def measure(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> list[Turned]:
     """A knob each: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
-    rng = np.random.default_rng(seed)
-    means = stands_for(model, dataset, traffic, split)
+    rng = np.random.default_rng(0)
+    means = stands_for(model, dataset, traffic)
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
     named = np.flatnonzero((means >= 0) & (traffic.load > 0))
     if len(np.unique(means[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
-    before = ablation.judged(model, dataset, users, split)
+    before = ablation.judged(model, dataset, users)
     table = dataset.catalog.trait_table[1]
 
     def others(mine: np.ndarray) -> np.ndarray:
@@ -152,17 +149,15 @@ def measure(
 
     def turned(what: str, passes: list[tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], Edit]]]) -> Turned:
         """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the edit."""
-        sums, count = np.zeros((4, len(users))), np.zeros((4, len(users)))
+        found: list[list[np.ndarray]] = [[], [], [], []]  # own, other, instead, gain
         for at, (mine, null, make) in enumerate(passes):
-            after, who = ablation.judged(model, dataset, users, split, make), mine >= 0
-            rest = [(2, theirs, who & (theirs >= 0)) for i, (theirs, *_) in enumerate(passes) if i != at]
-            for row, genre, known in ((0, mine, who), (1, null, who), *rest):
+            after, who = ablation.judged(model, dataset, users, make), mine >= 0
+            rest = [theirs for i, (theirs, *_) in enumerate(passes) if i != at]
+            for to, genre in ((0, mine), (1, null), *((2, theirs) for theirs in rest)):
                 moved = table[after.top, genre[:, None]].mean(1) - table[before.top, genre[:, None]].mean(1)
-                sums[row] += np.where(known, moved, 0)
-                count[row] += known
-            sums[3] += np.where(who, after.gain - before.gain, 0)
-            count[3] += who
-        return Turned(what, *(sums / np.where(count > 0, count, np.nan)))
+                found[to].append(np.where(who & (genre >= 0), moved, np.nan))
+            found[3].append(np.where(who, after.gain - before.gain, np.nan))
+        return Turned(what, *(mean_known(rows or [np.full(len(users), np.nan)]) for rows in found))
 
     genres = [(means[traffic.experts[:, rank]], others(means[traffic.experts[:, rank]])) for rank in range(k)]
     rows = []

@@ -13,9 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
@@ -24,8 +22,8 @@ from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
+from elastic_core.services.person.recommend import batches
 
-BATCH = 128
 SHUFFLES = 5
 
 
@@ -108,9 +106,9 @@ class Survey:
         """Genres an expert reads, against the same people's histories read evenly."""
         return None if self.reads is None else Evidence(self.genres, self.traffic.experts, self.reads, self.shares)
 
-    def by_chance(self, seed: int = 0) -> tuple[int, float]:
+    def by_chance(self) -> tuple[int, float]:
         """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
-        rng, experts = np.random.default_rng(seed), self.traffic.experts
+        rng, experts = np.random.default_rng(0), self.traffic.experts
         null = [
             Evidence(self.genres, experts[rng.permutation(len(experts))], self.shares, self.shares.mean(0)).labelled()
             for _ in range(SHUFFLES)
@@ -126,12 +124,12 @@ class HeldOut(NamedTuple):
     by_chance: float  # of as many labels with people shuffled among experts in the other half, how many hold (mean)
 
 
-def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut:
+def held_out_labels(found: Survey) -> HeldOut:
     """Does what an expert is called say anything of people it was not learned from?"""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     half = rng.permutation(found.people) < found.people // 2
     first = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0))
-    tops = first.tops()
+    tops = first.tops
     tops = tops[tops["low"] > 1]
     experts, shares = found.traffic.experts[~half], found.shares[~half]
     base, genre = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
@@ -140,24 +138,22 @@ def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut
         met = [(experts == expert).any(1) for expert in tops.index]
         return sum(bool(who.any()) and shares[who, g].mean() > base[g] for who, g in zip(met, genre, strict=True))
 
-    chance = [holding(experts[rng.permutation(len(experts))]) for _ in range(shuffles)]
+    chance = [holding(experts[rng.permutation(len(experts))]) for _ in range(20)]
     return HeldOut(len(tops), int(holding(experts)), float(np.mean(chance)))
 
 
 @torch.inference_mode()
-def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> Survey:
+def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
     """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     whole.check(model)
     genres, holds = dataset.catalog.trait_table
-    table, ends = torch.from_numpy(holds), dataset.ends(split)
+    table, everybody = torch.from_numpy(holds), np.arange(dataset.histories.n_users)
     k, traced = traffic.experts.shape[1], model.traces
     halves, bars, shares, reads, votes = [], [], [], [], []
     met = np.zeros((len(traffic.load), len(dataset.truth.interests)), np.int64) if dataset.truth and traced else None
-    for at in range(0, len(ends), BATCH):
-        users = np.arange(at, min(at + BATCH, len(ends)))
-        batch = reading_batch(dataset, users, ends[users], model.length)
+    for users, batch in batches(model, dataset, everybody):
         found = memory_of(model).retrieve(batch)
         halves.append(found.halves.float().numpy())
         most = min(k + 1, len(traffic.load))
@@ -173,7 +169,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
             weights = tracing(model).taken(batch, found)
             reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
             if met is not None:
-                truth = event_truth(dataset, users, ends[users], batch.items.shape[1])
+                truth = event_truth(dataset, users, dataset.ends("test")[users], batch.items.shape[1])
                 _count(met, found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth)
     return Survey(
         traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None, genres,
@@ -197,17 +193,17 @@ def table(found: Survey) -> pd.DataFrame:
     frame["spread"] = found.spread()
     for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
         if evidence is not None and found.genres:
-            frame = frame.join(evidence.tops().add_prefix(f"{name}_"))
+            frame = frame.join(evidence.tops.add_prefix(f"{name}_"))
     return frame.join(recovered(found)) if found.met is not None else frame
 
 
-def recovered(found: Survey, draws: int = 200, seed: int = 0) -> pd.DataFrame:
+def recovered(found: Survey) -> pd.DataFrame:
     """Per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
     at random from all events would give, and the number of events."""
     assert found.met is not None
     events, base = found.met.sum(1), found.met.sum(0) / max(found.met.sum(), 1)
-    rng = np.random.default_rng(seed)
-    chance = [rng.multinomial(n, base, draws).max(1).mean() / n if n else np.nan for n in events]
+    rng = np.random.default_rng(0)
+    chance = [rng.multinomial(n, base, 200).max(1).mean() / n if n else np.nan for n in events]
     names = np.array([*found.interests], dtype=object)
     return pd.DataFrame({
         "interest": np.where(events > 0, names[found.met.argmax(1)], ""),

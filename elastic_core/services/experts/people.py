@@ -4,22 +4,22 @@ Bands, by margin (see experts.py). Of those who retrieve it: `top` the highest q
 the rest. Of the others: `just out`, as many as are just in and at least FEWEST_OUT, with the smallest gap; `out`, the rest.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.experts.overview import Survey
+from elastic_core.services.person.recommend import batch_of
 
 TOP, MIDDLE, IN, OUT, FAR = "top", "middle", "just in", "just out", "out"
 BANDS = (TOP, MIDDLE, IN, OUT, FAR)
 RANDOM = "random"
 FEWEST_OUT = 10
+EACH, ITEMS = 2, 4  # people of a band, items of a person
 BINS = 40
 
 
@@ -72,19 +72,16 @@ def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
     return {"score": float(scores[expert]), "margin": float(found.margins(expert)[user]), "place": place, "gate": gate}
 
 
-@dataclass(frozen=True, eq=False)
-class Examples:
+class Examples(NamedTuple):
     """`people`: group, user, score, margin, rank (0 = not retrieved), gate, events, even (1 / events that the model reads),
-    items, shares, times (the shares over `even`). `items` are up to `top` of the person's history with the largest
+    items, shares, times (the shares over `even`). `items` are up to four of the person's history with the largest
     aggregation weights in `shares`; without weights the most recent, shares empty."""
 
     people: pd.DataFrame
     traced: bool
 
 
-def examples(
-    model: Recommender, dataset: Dataset, found: Survey, expert: int, split: Split = "test", each: int = 2, top: int = 4
-) -> Examples:
+def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -> Examples:
     """People from every band, the band's own middle first, and at random among those who retrieve it."""
     margins, names, rng = found.margins(expert), bands(found, expert), np.random.default_rng(expert)
     groups: list[tuple[str, np.ndarray]] = []
@@ -95,19 +92,19 @@ def examples(
             inside = inside[::-1]  # closest to the cut-off first
         if band == MIDDLE:
             inside = inside[np.argsort(np.abs(np.arange(len(inside)) - len(inside) / 2), kind="stable")]
-        groups.append((band, inside[:each]))
+        groups.append((band, inside[:EACH]))
     retrieved = found.users(expert)
-    groups.append((RANDOM, np.sort(rng.choice(retrieved, min(each + 1, len(retrieved)), replace=False))))
+    groups.append((RANDOM, np.sort(rng.choice(retrieved, min(EACH + 1, len(retrieved)), replace=False))))
     users = np.concatenate([chosen for _, chosen in groups])
     group = [name for name, chosen in groups for _ in chosen]
     frame = pd.DataFrame([standing(found, expert, int(user)) for user in users], columns=["score", "margin", "place", "gate"])
     frame.insert(0, "group", group)
     frame.insert(1, "user", users)
     frame["rank"] = np.where(frame["gate"] > 0, frame.pop("place"), 0)
-    ends, traced = dataset.ends(split), found.reads is not None
-    frame["events"] = ends[users] - dataset.histories.offsets[users]
+    traced = found.reads is not None
+    frame["events"] = dataset.readable()[users]
     frame["even"] = 1 / np.minimum(frame["events"], model.length)
-    read = [_reads(model, dataset, int(user), int(ends[user]), expert, top, traced) for user in users]
+    read = _reads(model, dataset, users, expert, traced)
     frame["items"], frame["shares"] = [items for items, _ in read], [shares for _, shares in read]
     frame["times"] = [
         tuple(share / even for share in shares) for shares, even in zip(frame["shares"], frame["even"], strict=True)
@@ -117,18 +114,16 @@ def examples(
 
 @torch.inference_mode()
 def _reads(
-    model: Recommender, dataset: Dataset, user: int, end: int, expert: int, top: int, traced: bool
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Items of a history that the expert gives most weight (first layer, mean over heads); an item met twice counts together."""
-    batch = reading_batch(dataset, np.array([user]), np.array([end]), model.length)
-    items = batch.items[0].numpy()
-    if traced:
-        trace = tracing(model).trace(batch)
-        rank = np.flatnonzero(trace.retrieved[0].experts[0].numpy() == expert)
-        if len(rank):
-            weights = trace.taken[0, rank[0]].numpy()
+    model: Recommender, dataset: Dataset, users: np.ndarray, expert: int, traced: bool
+) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
+    """Items of each history that the expert gives most weight (first layer, mean over heads); one met twice counts together."""
+    batch = batch_of(model, dataset, users)
+    trace, said = tracing(model).trace(batch) if traced else None, []
+    for row, items in enumerate(batch.items.numpy()):
+        shares = pd.Series(np.nan, items[items > 0][::-1][:ITEMS])
+        if trace is not None and (trace.retrieved[0].experts[row] == expert).any():
+            weights = trace.taken[row][trace.retrieved[0].experts[row] == expert][0].numpy()
             weights = weights / max(float(weights.sum()), 1e-9)
-            sums = pd.Series(weights[items > 0]).groupby(items[items > 0]).sum().nlargest(top)
-            return tuple(int(item) for item in sums.index), tuple(float(share) for share in sums)
-    recent = items[items > 0][::-1][:top]
-    return tuple(int(item) for item in recent), ()
+            shares = pd.Series(weights[items > 0]).groupby(items[items > 0]).sum().nlargest(ITEMS)
+        said.append((tuple(shares.index.tolist()), tuple(shares.dropna().tolist())))
+    return said

@@ -16,13 +16,12 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import Batch, history_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs
 from elastic_core.services.experts.ablation import TOP, Effect, Judged
-from elastic_core.services.person.recommend import Moved, Reading, answer, moved
+from elastic_core.services.person.recommend import Moved, Reading, answer, moved, running
 
 DRAWS = 40  # random turns beside a person's
 SAMPLE = 400  # people at most whom a turn is tried on
@@ -101,14 +100,14 @@ class Steered:
 
 def steer(
     model: Recommender, dataset: Dataset, read: Reading, turn: Turn, traffic: Routing, own: np.ndarray,
-    means: np.ndarray | None, draws: int = DRAWS,
+    means: np.ndarray | None,
 ) -> Steered:  # fmt: skip
     """The list of a person who retrieves `own [k]`. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
     (factors, lent), used = turn.on(own[None]), np.flatnonzero(traffic.load)
     before = answer(model, dataset, read)
     after = answer(model, dataset, read, edit=knobs.turns(model, factors, lent))
     change, (genres, holds) = moved(before, after), dataset.catalog.trait_table
-    random = others(factors[0], int(lent[0]), own, used, draws, seed=0) if not turn.still else []
+    random = others(factors[0], int(lent[0]), own, used, DRAWS, seed=0) if not turn.still else []
     tops, parts = _many(model, read, random, holds)
     ten, rows = (before.table["item"].to_numpy(), after.table["item"].to_numpy()), []
     for expert, factor in turn.experts:
@@ -139,15 +138,14 @@ def _many(model: Recommender, read: Reading, random: list[tuple], holds: np.ndar
     chance, float [m, G]."""
     one, width = history_batch(read.items, model.length, read.times), max(SCORES // model.n_items, 1)
     factors, lent = np.array([row for row, _ in random]), np.array([expert for _, expert in random], np.int64)
-    met = np.unique(read.items).astype(np.int64)
+    out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
     tops, parts = [np.zeros((0, TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
     for at in range(0, len(lent), width):
         here = slice(at, at + width)
         row = one.items.expand(len(lent[here]), -1)
         batch = Batch(row, row, times=None if one.times is None else one.times.expand(len(row), -1))
         states = model.last_state(batch, edit=knobs.turns(model, factors[here], lent[here]))  # type: ignore[call-arg]
-        scores = model.scorer()(states, Met.by(batch)).float().clone()
-        scores[:, [0, *met[met != (read.truth or 0)]]] = -torch.inf
+        scores = model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
         tops.append(scores.topk(min(TOP, scores.shape[1] - 1)).indices.numpy())
         parts.append(scores.softmax(1).numpy() @ holds)
     return np.concatenate([part for part in tops if len(part)] or tops), np.concatenate(parts)
@@ -160,16 +158,15 @@ def touched(traffic: Routing, turn: Turn) -> np.ndarray:
 
 
 def cost(
-    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, split: Split = "test", most: int = SAMPLE,
-    before: Judged | None = None, tell: Callable[[float], None] | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """What the turn does to NDCG@10 of what people did choose, two rows (`Effect.row`): for up to `most` of whom it touches,
-    drawn at random, and for the same people when other experts are turned alike. `before`: everybody, judged as they are."""
+    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, tell: Callable[[float], None] | None = None
+) -> pd.DataFrame:
+    """What the turn does to NDCG@10 of what people did choose, two rows (`Effect.row`): for up to `SAMPLE` of whom it touches,
+    drawn at random, and for the same people when other experts are turned alike."""
     rng, used = np.random.default_rng(0), np.flatnonzero(traffic.load)
     users = touched(traffic, turn)
-    users = np.sort(rng.choice(users, most, replace=False)) if len(users) > most else users
+    users = np.sort(rng.choice(users, SAMPLE, replace=False)) if len(users) > SAMPLE else users
     factors, lent = turn.on(traffic.experts[users])
-    first = before.of(users) if before else ablation.judged(model, dataset, users, split)
+    first = ablation.judged(model, dataset, users)
     null, able = (factors.copy(), lent.copy()), np.zeros(len(users), dtype=bool)
     for i, user in enumerate(users):
         for dealt, other in others(factors[i], int(lent[i]), traffic.experts[user], used, 1, seed=int(user)):
@@ -180,7 +177,7 @@ def cost(
         for at in range(0, len(where), STEP):
             here = where[at : at + STEP]
             make = lambda rows, here=here: knobs.turns(model, turned[0][here[rows]], turned[1][here[rows]])  # noqa: E731
-            parts.append(ablation.judged(model, dataset, users[here], split, make))
+            parts.append(ablation.judged(model, dataset, users[here], make))
             if tell:
                 tell(begun + 0.5 * min((at + STEP) / len(where), 1.0))
         return Judged(*map(np.concatenate, zip(*parts, strict=True))) if parts else first.of(where)

@@ -7,19 +7,19 @@ nothing of this person: the person's own, shuffled, and those of people with his
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, can_stream
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.journey.trace import shares
-from elastic_core.services.person.influence import LAST, Influence, agreement, influence
-from elastic_core.services.person.recommend import reading
+from elastic_core.services.person.influence import Influence, agreement, of_person
+from elastic_core.services.person.people import spaced
+from elastic_core.services.person.recommend import batch_of
 
 LIKE, DRAWS = 20, 400  # people of like length, shuffles
 ASKED, FEWEST = 32, 10  # people that everybody's correlation is taken over; events that each of them has at least
@@ -42,8 +42,7 @@ class Looked:
         return bool(self.found.table["attention"].notna().any())
 
 
-@dataclass(frozen=True)
-class Everybody:
+class Everybody(NamedTuple):
     """Mean rank correlation over people, and half of its 95% interval; the same with the weights of the next longer history."""
 
     people: int
@@ -61,17 +60,17 @@ def why_none(model: Recommender) -> str:
     return "It does not say what it gives to which event."
 
 
-def looked(model: Recommender, dataset: Dataset, user: int, split: Split = "test", stay: bool = False) -> Looked:
+def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Looked:
     """For what came next. Raises InputError for a history of fewer than two events."""
-    found, rng = _removed(model, dataset, user, split, stay), np.random.default_rng(0)
+    found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
-    events = min(int(dataset.ends(split)[user] - dataset.histories.offsets[user]), model.length)
+    events = min(int(dataset.readable()[user]), model.length)
     nothing = Looked(found, 1 / events, (math.nan, math.nan), math.nan, 0, np.full(len(weights), np.nan))
     if found.agreement is None:
         return nothing
     drawn = [_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)]
     low, high = np.nanquantile(drawn, (0.025, 0.975))
-    theirs = _aligned(_weights(model, dataset, like(dataset, user, split), split), len(weights))
+    theirs = _aligned(weights_of(model, dataset, like(dataset, user)), len(weights))
     known = np.array([_correlation(row, effect) for row in theirs])
     there = ~np.isnan(theirs)  # a place that no stranger's history reaches stays unknown
     usual = np.nansum(theirs, 0) / np.where(there.any(0), there.sum(0), np.nan) if len(theirs) else nothing.usual
@@ -85,53 +84,44 @@ def looked(model: Recommender, dataset: Dataset, user: int, split: Split = "test
     )
 
 
-def everybody(model: Recommender, dataset: Dataset, split: Split = "test", stay: bool = False, most: int = ASKED) -> Everybody:
+def everybody(model: Recommender, dataset: Dataset, stay: bool = False, most: int = ASKED) -> Everybody:
     """Some people, evenly over the lengths of histories. Raises InputError for a model without weights, or too few people."""
     if not isinstance(model, Attends):
         raise InputError(f"{model.config.name} has no weights")
-    lengths = dataset.ends(split) - dataset.histories.offsets[:-1]
+    lengths = dataset.readable()
     long = np.flatnonzero(lengths >= FEWEST)
     if len(long) < 4:
         raise InputError(f"fewer than 4 people have {FEWEST} events")
     ordered = long[np.argsort(lengths[long], kind="stable")]
-    places = np.unique(np.linspace(0, len(ordered) - 2, min(most, len(ordered) - 1)).round().astype(int))
+    places = spaced(len(ordered) - 1, most)
     own, stranger = [], []
     for place in places:
-        found = _removed(model, dataset, int(ordered[place]), split, stay).table
+        found = of_person(model, dataset, int(ordered[place]), stay).table
         weights, effect = found["attention"].to_numpy(), found["change"].abs().to_numpy()
-        theirs = _aligned(_weights(model, dataset, ordered[place + 1 : place + 2], split), len(weights))[0]
+        theirs = _aligned(weights_of(model, dataset, ordered[place + 1 : place + 2]), len(weights))[0]
         own.append(_correlation(weights, effect))
         stranger.append(_correlation(theirs, effect))
     pairs = np.array([own, stranger])
     pairs = pairs[:, np.isfinite(pairs).all(0)]
     if pairs.shape[1] < 2:
         raise InputError("removing an event changes nothing here")
-    return Everybody(pairs.shape[1], _mean(pairs[0]), _mean(pairs[1]), _mean(pairs[0] - pairs[1]))
+    return Everybody(pairs.shape[1], mean_of(pairs[0]), mean_of(pairs[1]), mean_of(pairs[0] - pairs[1]))
 
 
-def like(dataset: Dataset, user: int, split: Split, most: int = LIKE) -> np.ndarray:
+def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
     """The other people whose histories are most alike in length, at least as long first; ties by number."""
-    lengths = dataset.ends(split) - dataset.histories.offsets[:-1]
+    lengths = dataset.readable()
     apart = lengths - lengths[user]
     order = np.lexsort((np.arange(len(lengths)), np.where(apart < 0, -2 * apart, apart)))
     return order[order != user][:most]
 
 
-def _removed(model: Recommender, dataset: Dataset, user: int, split: Split, stay: bool) -> Influence:
-    read = reading(dataset, user, split)
-    assert read.truth is not None
-    return influence(model, dataset, read.items, read.truth, LAST, stay, read.times if model.reads_times else None)
-
-
 @torch.inference_mode()
-def _weights(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split) -> list[np.ndarray]:
-    """Of every person, the weights of the events read."""
-    assert isinstance(model, Attends)
-    ends = dataset.ends(split)[users]
-    batch = reading_batch(dataset, users, ends, model.length)
-    found = shares(model, batch)
-    assert found is not None
-    return [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
+def weights_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> list[np.ndarray]:
+    """Of every person, the weights of the events read; nothing for a model that has none."""
+    batch = batch_of(model, dataset, users)
+    found = shares(model, batch) if isinstance(model, Attends) else None
+    return [] if found is None else [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
 
 
 def _aligned(rows: list[np.ndarray], events: int) -> np.ndarray:
@@ -144,5 +134,6 @@ def _correlation(weights: np.ndarray, effect: np.ndarray) -> float:
     return math.nan if found is None else found.correlation
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
+def mean_of(values: np.ndarray) -> tuple[float, float]:
+    """A mean, and half of its 95% interval."""
     return float(values.mean()), float(1.96 * values.std(ddof=1) / math.sqrt(len(values)))

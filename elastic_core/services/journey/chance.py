@@ -4,9 +4,8 @@ import numpy as np
 
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, in_words
+from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, in_words, reading
 from elastic_core.services.person.chance import MOST, Chance, Version, beside
-from elastic_core.services.person.recommend import Reading
 
 
 def of_version(model: Recommender, dataset: Dataset, tree: Tree, stay: bool = False) -> Chance | None:
@@ -18,14 +17,12 @@ def of_version(model: Recommender, dataset: Dataset, tree: Tree, stay: bool = Fa
     before, edit = tree.contents[version.parent], version.edit
     if isinstance(edit, Replace) or not before.items or not tree.here.items:
         return None
-    truth = None if before.own else int(dataset.histories.of(tree.base.user)[tree.base.events])
 
     def made(other: Edit) -> Version:
-        items = np.array(before.after(other, tree.n_items).items, dtype=np.int64)
-        return Version(Reading(items, truth), name=in_words(dataset, other, before))
+        return Version(reading(dataset, tree.base, before.after(other, tree.n_items)), name=in_words(dataset, other, before))
 
     others = [made(other) for other in elsewhere(edit, before.items, tree.n_items, model.length)]
-    return beside(model, Version(Reading(np.array(before.items, dtype=np.int64), truth)), made(edit), others, stay)
+    return beside(model, Version(reading(dataset, tree.base, before)), made(edit), others, stay)
 
 
 def elsewhere(edit: Edit, items: tuple[int, ...], n_items: int, length: int) -> list[Edit]:

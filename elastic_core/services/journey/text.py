@@ -10,8 +10,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -57,7 +57,7 @@ def decode(code: str, fresh: Tree) -> Tree:
     if steps and re.fullmatch(r"c\d{1,4}", steps[-1], re.ASCII):
         current = int(steps.pop()[1:])
     versions = tuple(_version(step, number) for number, step in enumerate(steps))
-    return _checked(replace(fresh, versions=versions, current=current))
+    return replace(fresh, versions=versions, current=current).checked()
 
 
 def _letters(edit: Edit) -> str:
@@ -78,11 +78,6 @@ def _version(step: str, number: int) -> Version:
     edits: dict[str, Callable[..., Edit]] = {"a": Add, "x": Cut, "m": Move}
     edit = Replace(tuple(numbers)) if found["what"] == "r" else edits[found["what"]](*numbers)
     return Version(number if found["parent"] is None else int(found["parent"]), edit)
-
-
-def _checked(tree: Tree) -> Tree:
-    _ = tree.contents
-    return tree
 
 
 def to_json(dataset: Dataset, tree: Tree) -> str:
@@ -121,7 +116,7 @@ def from_json(dataset: Dataset, text: str | bytes) -> Tree:
     if not isinstance(steps, list):
         raise InputError('"versions" in the file must be a list')
     versions = tuple(_from_file(dataset, step, f"version {number}") for number, step in enumerate(steps, start=1))
-    return _checked(replace(fresh, versions=versions, current=_number(found, "current", "the file")))
+    return replace(fresh, versions=versions, current=_number(found, "current", "the file")).checked()
 
 
 def _from_file(dataset: Dataset, step: Any, where: str) -> Version:
@@ -163,8 +158,7 @@ def _item(dataset: Dataset, raw: Any, where: str) -> int:
         raise InputError(f"{where} of the file names the item {raw[:40]!r}, which the data does not have") from None
 
 
-@dataclass(frozen=True)
-class Pasted:
+class Pasted(NamedTuple):
     """The items of a pasted list in its order, and a sentence for every line that is not among them."""
 
     items: tuple[int, ...]

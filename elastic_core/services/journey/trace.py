@@ -1,9 +1,9 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,30 +18,15 @@ from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.experts.overview import busyness
 from elastic_core.services.person.inspect import split_year
+from elastic_core.services.person.people import spaced
+from elastic_core.services.person.recommend import Reading, packed, running, standing
 
 BINS = 48
 MOMENTS = 40
 MORE, NOTHING = 1.2, "nothing more than the others do"
 
 
-def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
-    """Several histories as one batch, the last `length` events of each, and their times, where they are known. Padding is
-    invisible, so this changes no score."""
-    wide = min(length, -(-max(len(history) for history in histories) // 8) * 8)
-
-    def padded(values: Sequence[np.ndarray]) -> torch.Tensor:
-        rows = np.zeros((len(values), wide), dtype=np.int64)
-        for row, history in zip(rows, values, strict=True):
-            recent = history[-wide:]
-            row[wide - len(recent) :] = recent
-        return torch.from_numpy(rows)
-
-    items = padded(histories)
-    return Batch(items, items, times=None if times is None else padded(times), padded=bool((items[:, 0] == 0).any()))
-
-
-@dataclass(frozen=True, eq=False)
-class Along:
+class Along(NamedTuple):
     """`ranks`: event, item, title, rank, running, part (training, validation, test). `experts`: event, expert, place, gate."""
 
     ranks: pd.DataFrame
@@ -63,28 +48,11 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
     rows = []
     for end, values, part in zip(ends, scores, parts, strict=True):
-        rank, running = standing(values, items[: 0 if stay else end], int(items[end]))
         truth = int(items[end])
-        rows.append((int(end), truth, dataset.catalog.title(truth), rank, running, part))
+        free = running(len(values), Reading(items[:end], truth), stay)
+        rows.append((int(end), truth, dataset.catalog.title(truth), standing(values, free, truth), int(free.sum()), part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
     return Along(ranks, _retrieved(model, batch, ends))
-
-
-def standing(scores: np.ndarray, seen: np.ndarray, target: int) -> tuple[int, int]:
-    """Rank of `target` among everything that is not in `seen`, and how many that are; equal scores rank by item number."""
-    free = candidates(len(scores), seen, target)
-    own, numbers = scores[target], np.arange(len(scores))
-    above = (scores > own) | ((scores == own) & (numbers < target))
-    return int((above & free).sum()) + 1, int(free.sum())
-
-
-def candidates(columns: int, seen: np.ndarray, target: int) -> np.ndarray:
-    """bool [columns]: every item but padding and what was seen; the target always takes part."""
-    free = np.ones(columns, dtype=bool)
-    free[0] = False
-    free[seen] = False
-    free[target] = True
-    return free
 
 
 def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
@@ -102,8 +70,7 @@ def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFra
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Aggregation:
+class Aggregation(NamedTuple):
     """One layer, averaged over heads. `cells`: place, expert, first, last (events from 1), weight (an expert's sum to 1).
     `slots`: place, expert, reads (how the last event reads the experts; they sum to 1). `alike`: mean correlation of two
     experts' weights over events (not spans); NaN where it cannot be said. `layers`: how many there are to look at; 1 where all
@@ -135,7 +102,7 @@ def aggregation(
     count = min(len(items), model.length)
     weights = trace.reading[layer][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
     experts = trace.retrieved[layer].experts[0].tolist()
-    edges = np.unique(np.linspace(0, count, min(bins, count) + 1).round().astype(int))
+    edges = spaced(count + 1, bins + 1)
     sums = np.add.reduceat(weights, edges[:-1], axis=1)
     skipped = len(items) - count
     spans = [(skipped + int(a) + 1, skipped + int(b)) for a, b in pairwise(edges)]
@@ -158,7 +125,7 @@ def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace 
     Raises InputError for models that do not say."""
     trace, count = trace or traced(model, items), min(len(items), model.length)
     recent = np.asarray(items)[len(items) - count :]
-    titles = np.array([dataset.catalog.title(int(item)) for item in recent], dtype=object)
+    titles = np.array(dataset.catalog.called(recent), dtype=object)
     parts = []
     for layer, (found, reading) in enumerate(zip(trace.retrieved, trace.reading, strict=True), start=1):
         weights = reading[0].mean(0)[:, -count:].double().numpy()  # [k, count]
@@ -173,25 +140,17 @@ def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace 
     return pd.concat(parts, ignore_index=True)
 
 
-def by_name(found: pd.DataFrame, top: int = 2) -> dict[int, str]:
-    """For every expert of the first retrieval, what it reads most, of what it reads more than this person's others do (by
+def by_name(found: pd.DataFrame) -> dict[int, str]:
+    """For every expert of the first retrieval, the two that it reads most, of what it reads more than this person's others do (by
     `MORE`): `Fargo 6% (the others 2%), Heat 5% (1%)`, layer after layer. An item met twice counts together."""
-    columns = {name: found[name].to_numpy() for name in ("layer", "place", "expert", "item", "weight", "others")}
-    titles = dict(zip(columns["item"].tolist(), found["title"], strict=True))
-    starts = np.flatnonzero(np.diff(columns["layer"], prepend=-1) | np.diff(columns["place"], prepend=-1))
+    sums = found.groupby(["expert", "layer", "item", "title"], sort=False)[["weight", "others"]].sum(min_count=1).reset_index()
+    own = sums[sums["others"].isna() | (sums["weight"] >= MORE * sums["others"])]
+    own = own.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
     said: dict[int, dict[int, str]] = {}
-    for rows in np.split(np.arange(len(found)), starts[1:]):  # one expert in one layer
-        items, where = np.unique(columns["item"][rows], return_inverse=True)
-        weights, others = (np.bincount(where, columns[name][rows]) for name in ("weight", "others"))
-        own = np.flatnonzero(np.isnan(others) | (weights >= MORE * others))
-        first = np.full(len(items), len(where))
-        np.minimum.at(first, where, np.arange(len(where)))  # what was met first comes first where weights are equal
-        most = own[np.lexsort((first[own], -weights[own]))][:top]
-        names = [
-            _read(titles[int(items[i])], weights[i], others[i], of_others="" if n else "the others ") for n, i in enumerate(most)
-        ]
-        expert, layer = (int(columns[name][rows[0]]) for name in ("expert", "layer"))
-        said.setdefault(expert, {})[layer] = ", ".join(names) or NOTHING
+    for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
+        most = own[(own["expert"] == expert) & (own["layer"] == layer)].head(2)
+        names = [_read(row.title, row.weight, row.others, "" if n else "the others ") for n, row in enumerate(most.itertuples())]
+        said.setdefault(int(expert), {})[int(layer)] = ", ".join(names) or NOTHING
     return {expert: _layers(of) for expert, of in said.items()}
 
 
@@ -272,3 +231,58 @@ def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
     table["times"] = table["gate"] / np.maximum(table["typical"], 1 / people)
     table["kind"] = busyness(traffic, experts)
     return table
+
+
+# --- the dispatcher, link by link --------------------------------------------------------------------------------------
+
+LEAST, MOST = 2, 40  # events that are drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatch:
+    """The last N events that a model reads, as its first layer takes them and its last gives them back.
+
+    `takes` [k, N]: where an event is written to experts (`written`), how much of it each takes; else how an expert spreads its
+    reading over the events. `back` [N, k]: how much an event reads each expert, from when it was the newest; a row sums to 1, or
+    to less where a part reads no expert."""
+
+    titles: list[str]
+    experts: list[int]
+    takes: np.ndarray
+    back: np.ndarray
+    written: bool
+
+    @property
+    def links(self) -> int:
+        """Aggregate and dispatch together."""
+        return 2 * self.takes.size
+
+    @property
+    def pairs(self) -> int:
+        """What every event looking at every event would take."""
+        return len(self.titles) ** 2
+
+    @property
+    def cheaper_from(self) -> int:
+        """The number of events from which links are fewer than pairs."""
+        return 2 * len(self.experts) + 1
+
+
+@torch.inference_mode()
+def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
+    """Of a history `items` the last `events`, read with the experts that the whole history retrieves.
+
+    Raises InputError for a model without experts or without a dispatcher, and for less than one event."""
+    if not model.retrieves:
+        raise InputError("this run has no interest memory, so there is no dispatcher to show")
+    if not 1 <= events <= len(items):
+        raise InputError(f"this history has 1 to {len(items)} events, not {events}")
+    shown = items[-events:]
+    whole = packed([items], model.length).items
+    prefixes = packed([shown[: end + 1] for end in range(events)], model.length)
+    trace = tracing(model).trace(Batch(prefixes.items, whole.expand(events, -1), padded=prefixes.padded))
+    takes = trace.taken[-1, :, -events:].numpy().astype(float)
+    return Dispatch(
+        dataset.catalog.called(shown), trace.retrieved[0].experts[0].tolist(), takes,
+        trace.slots[-1].mean(1).numpy().astype(float), trace.strength is not None,
+    )  # fmt: skip

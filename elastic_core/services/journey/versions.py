@@ -171,15 +171,16 @@ class Tree:
         step = Version(self.current, edit)
         if step in self.versions:
             return self.go(self.versions.index(step) + 1)
-        grown = replace(self, versions=(*self.versions, step), current=len(self.versions) + 1)
-        _ = grown.contents
-        return grown
+        return replace(self, versions=(*self.versions, step), current=len(self.versions) + 1).checked()
 
     def go(self, number: int) -> "Tree":
         """The same tree, looking at version `number`."""
-        moved = replace(self, current=number)
-        _ = moved.contents
-        return moved
+        return replace(self, current=number).checked()
+
+    def checked(self) -> "Tree":
+        """The tree itself. Raises InputError if it does not hold together."""
+        _ = self.contents
+        return self
 
     @property
     def parent(self) -> int:
@@ -214,8 +215,12 @@ def start(dataset: Dataset, user: int, events: int) -> Tree:
 
 def read(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
     """A version as the models read it; what came next is known unless the history is one's own."""
-    found = tree.contents[tree.current if number is None else number]
-    truth = None if found.own else int(dataset.histories.of(tree.base.user)[tree.base.events])
+    return reading(dataset, tree.base, tree.contents[tree.current if number is None else number])
+
+
+def reading(dataset: Dataset, base: Base, found: Contents) -> Reading:
+    """The same of any contents."""
+    truth = None if found.own else int(dataset.histories.of(base.user)[base.events])
     return Reading(np.array(found.items, dtype=np.int64), truth)
 
 

@@ -12,15 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import Keys, ProductKeys, candidate_ranks, top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys.search import Lesson, of_chance, queries
+from elastic_core.services.person.recommend import batch_of
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
-TURN_SIDES, TURN_QUERIES = (8, 16, 32, 64), 128
+TURN_SIDES, TURN_QUERIES, MANY = (8, 16, 32, 64), 128, 512
 
 
 # --- how much work ---------------------------------------------------------------------------------------------------
@@ -167,20 +166,19 @@ def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def people_queries(model: Recommender, dataset: Dataset, split: Split, first: int, limit: int = 512, ago: int = 0) -> Tensor:
-    """The queries `[n, d]` of up to `limit` people, evenly spread over the data; the person `first` comes first, where every
+def people_queries(model: Recommender, dataset: Dataset, first: int, ago: int) -> Tensor:
+    """The queries `[n, d]` of up to 512 people, evenly spread over the data; the person `first` comes first, where every
     event asks with the one `ago` before their newest."""
-    others = np.linspace(0, dataset.histories.n_users - 1, min(limit, dataset.histories.n_users)).astype(np.int64)
-    users = np.concatenate([[first], others[others != first]])
-    batch = reading_batch(dataset, users, dataset.ends(split)[users], model.length)
+    others = np.linspace(0, dataset.histories.n_users - 1, min(MANY, dataset.histories.n_users)).astype(np.int64)
+    batch = batch_of(model, dataset, np.concatenate([[first], others[others != first]]))
     found = queries(model, batch).clone()
     found[0] = queries(model, batch.rows(slice(1)), ago)[0]
     return found
 
 
-def chance_queries(lesson: Lesson, n: int = 512, seed: int = 0) -> Tensor:
+def chance_queries(lesson: Lesson) -> Tensor:
     """The lesson's query, and random ones."""
-    return torch.cat([lesson.query[None], random_queries(lesson.width, n, seed)])
+    return torch.cat([lesson.query[None], random_queries(lesson.width, MANY, 0)])
 
 
 @dataclass(frozen=True)

@@ -3,84 +3,36 @@
 All of it comes from the search by product keys that the model itself runs; the picture adds nothing.
 """
 
-from typing import TypedDict
+from typing import Any
 
 from elastic_core.core.elastic import candidate_ranks
 from elastic_core.services.keys import checks
 from elastic_core.services.keys.search import NAMES, Lesson, candidates, gathered, half_scores
 
-
-class Pair(TypedDict):
-    """A kept row with a kept column; `i` and `j` are their places by score, from 1, `place` that of a winner, else 0."""
-
-    i: int
-    j: int
-    row: int
-    column: int
-    sum: float
-    can: bool
-    place: int
+PAIR = {"rank_row": "i", "rank_column": "j", "row": "row", "column": "column", "score": "sum", "can_win": "can", "place": "place"}
 
 
-class Winner(TypedDict):
-    expert: int
-    row: int
-    column: int
-    score: float
-    share: float  # of all weights
+def frames(lesson: Lesson) -> dict[str, Any]:
+    """What the steps of one search show, as lists and dictionaries that travel as they are.
+
+    side, width, k; `query` and `scores` by halves; `order`, the kept rows and columns, best first; `pairs` of them: their places
+    by score, from 1 (i, j), row, column, sum, whether they can win, and a winner's place, else 0; `winners`: expert, row, column,
+    score, share of all weights; their `vectors`, none where the experts are not written out; `counts`."""
+    halves, pairs = half_scores(lesson), candidates(lesson).rename(columns=PAIR)[[*PAIR.values()]]
+    kept, query = halves[halves["kept"]].sort_values("rank"), lesson.query.tolist()
+    return {
+        "side": lesson.side, "width": lesson.width, "k": lesson.k,
+        "query": [query[: lesson.width // 2], query[lesson.width // 2 :]], "scores": lesson.halves.tolist(),
+        "order": [kept.loc[kept["half"] == name, "sub_key"].tolist() for name in NAMES],
+        "pairs": pairs.assign(place=pairs["place"].fillna(0).astype(int)).to_dict("records"),
+        "winners": gathered(lesson)[["expert", "row", "column", "score", "share"]].to_dict("records"),
+        "vectors": lesson.values[lesson.winners.indices].tolist() if len(lesson.values) else [], "counts": counts(lesson),
+    }  # fmt: skip
 
 
-class Counts(TypedDict):
-    """Work of one search, by halves and one by one. Sorting is left out of both."""
-
-    short: int
-    multiplications: int
-    pairs: int
-    long: int
-    long_multiplications: int
-
-
-class Frames(TypedDict):
-    """What a step shows; lists are plain so that they travel as they are."""
-
-    side: int
-    width: int
-    k: int
-    query: list[list[float]]  # both halves, d/2 numbers each
-    scores: list[list[float]]  # of all rows, of all columns
-    order: list[list[int]]  # the kept rows, the kept columns, best first
-    pairs: list[Pair]
-    winners: list[Winner]
-    vectors: list[list[float]]  # of the winners, d numbers each; none where the experts are not written out
-    counts: Counts
-
-
-def frames(lesson: Lesson) -> Frames:
-    """All steps of one search."""
-    halves, table, found = half_scores(lesson), candidates(lesson), gathered(lesson)
-    kept = halves[halves["kept"]].sort_values("rank")
-    order = [kept.loc[kept["half"] == name, "sub_key"].tolist() for name in NAMES]
-    pairs = [
-        Pair(i=int(p.rank_row), j=int(p.rank_column), row=int(p.row), column=int(p.column), sum=float(p.score),
-             can=bool(p.can_win), place=place)
-        for p, place in zip(table.itertuples(), table["place"].fillna(0).astype(int).tolist(), strict=True)
-    ]  # fmt: skip
-    winners = [
-        Winner(expert=int(w.expert), row=int(w.row), column=int(w.column), score=float(w.score), share=float(w.share))
-        for w in found.itertuples()
-    ]
-    vectors = lesson.values[lesson.winners.indices].tolist() if len(lesson.values) else []
-    middle, query = lesson.width // 2, lesson.query.tolist()
-    return Frames(
-        side=lesson.side, width=lesson.width, k=lesson.k, query=[query[:middle], query[middle:]],
-        scores=lesson.halves.tolist(), order=order, pairs=pairs, winners=winners, vectors=vectors, counts=counts(lesson),
-    )  # fmt: skip
-
-
-def counts(lesson: Lesson) -> Counts:
-    """What one search costs, by halves and one by one."""
+def counts(lesson: Lesson) -> dict[str, int]:
+    """What one search costs, by halves and one by one; sorting is left out of both."""
     flat, product = checks.operations(lesson.side, lesson.width, lesson.k)["multiplications"].tolist()
-    return Counts(
-        short=2 * lesson.side, multiplications=product, pairs=len(candidate_ranks(lesson.k, lesson.side)),
-        long=lesson.side**2, long_multiplications=flat,
-    )  # fmt: skip
+    pairs = len(candidate_ranks(lesson.k, lesson.side))
+    work = {"short": 2 * lesson.side, "multiplications": product, "pairs": pairs}
+    return work | {"long": lesson.side**2, "long_multiplications": flat}

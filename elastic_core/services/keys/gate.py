@@ -7,7 +7,7 @@ among whole numbers, and nothing can be differentiated through it: without the s
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch, left_pad
-from elastic_core.core.contract import Retrieved
+from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.evaluation.verdict import better, numbers
@@ -27,9 +26,9 @@ from elastic_core.models import Recommender
 from elastic_core.scale import eager
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.method.effects import against, measured
-from elastic_core.services.person.recommend import Edit, Moved, answer, moved, reading
+from elastic_core.services.person.recommend import Moved, answer, moved, reading
 
-PEOPLE = 32
+PEOPLE, TRIES = 32, 20
 GROUPS = ("sub-keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
 
 
@@ -61,17 +60,15 @@ class Ungated(NamedTuple):
     chance: list[int]
 
 
-def ungated(
-    model: Recommender, dataset: Dataset, user: int, split: Split = "test", stay: bool = False, tries: int = 20
-) -> Ungated:
+def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool) -> Ungated:
     """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
-    read, rng = reading(dataset, user, split), torch.Generator().manual_seed(0)
-    usual = answer(model, dataset, read, exclude_seen=not stay)
+    read, rng = reading(dataset, user), torch.Generator().manual_seed(0)
+    usual = answer(model, dataset, read, stay=stay)
 
     def change(weigh: Callable[[Tensor], Tensor]) -> Moved:
-        return moved(usual, answer(model, dataset, read, edit=_weighed(weigh), exclude_seen=not stay))
+        return moved(usual, answer(model, dataset, read, edit=_weighed(weigh), stay=stay))
 
-    dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(tries)]
+    dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
     return Ungated(change(torch.ones_like), [each.counts["new"] for each in dealt])
 
 
@@ -124,21 +121,8 @@ def _next_train_item(dataset: Dataset, user: int, length: int) -> Batch:
 # --- a world small enough to watch -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToyConfig:
-    """Kinds of people, each with one right answer; what tells them apart is hidden among louder noise."""
-
-    kinds: int = 16
-    clue: int = 4  # numbers that tell the kind
-    noise: int = 12  # numbers that tell nothing
-    loudness: float = 1.0
-    width: int = 8
-    side: int = 4
-    k: int = 2
-    steps: int = 200
-    batch: int = 128
-    learning_rate: float = 0.03
-    seed: int = 0
+# People of so many kinds, each with one right answer; some numbers tell the kind, more of them nothing.
+KINDS, CLUE, NOISE, WIDTH, SIDE, K, STEPS, PER_STEP = 16, 4, 12, 8, 4, 2, 200, 128
 
 
 class ToyResult(NamedTuple):
@@ -151,46 +135,43 @@ class ToyResult(NamedTuple):
 class _Router(nn.Module):
     """A linear query, product keys and experts; the answer is the sum of the gated experts."""
 
-    def __init__(self, config: ToyConfig, kind: str) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__()
-        generator = torch.Generator().manual_seed(config.seed)
-        self.k, self.kind = config.k, kind
-        self.query = nn.Parameter(torch.randn(config.clue + config.noise, config.width, generator=generator) * config.width**-0.5)
-        self.keys = ProductKeys(config.width, config.side)
-        self.experts = nn.Parameter(torch.randn(config.side**2, config.width, generator=generator) * config.width**-0.5)
+        draw = partial(torch.randn, generator=torch.Generator().manual_seed(0))
+        self.kind, self.keys = kind, ProductKeys(WIDTH, SIDE)
+        self.query = nn.Parameter(draw(CLUE + NOISE, WIDTH) * WIDTH**-0.5)
+        self.experts = nn.Parameter(draw(SIDE**2, WIDTH) * WIDTH**-0.5)
         with torch.no_grad():
-            self.keys.sub_keys.copy_(torch.randn(self.keys.sub_keys.shape, generator=generator))
+            self.keys.sub_keys.copy_(draw(self.keys.sub_keys.shape))
 
     def forward(self, x: Tensor) -> Tensor:
-        found = top_pairs(self.keys(x @ self.query), self.k)
+        found = top_pairs(self.keys(x @ self.query), K)
         return (self.experts[found.indices] * gate(found.scores, self.kind).unsqueeze(-1)).mean(1)
 
 
-def toy(config: ToyConfig | None = None) -> ToyResult:
-    """Both routers from the same start on the same samples. Seeded: the same configuration gives the same curves."""
-    config = config or ToyConfig()
+def toy() -> ToyResult:
+    """Both routers from the same start on the same samples; always the same curves."""
     curves, moved = [], []
-    for name, kind in (("softmax", "softmax"), ("none", "none")):
-        router = _Router(config, kind)
+    for kind in ("softmax", "none"):
+        router = _Router(kind)
         before = router.keys.sub_keys.detach().clone()
-        losses = _learn(router, config)
+        losses = _learn(router)
         distance = (router.keys.sub_keys.detach() - before).norm() / before.norm()
-        curves.append(pd.DataFrame({"step": range(1, config.steps + 1), "gate": name, "loss": losses}))
-        moved.append({"gate": name, "keys_moved": float(distance), "loss": float(np.mean(losses[-20:]))})
+        curves.append(pd.DataFrame({"step": range(1, STEPS + 1), "gate": kind, "loss": losses}))
+        moved.append({"gate": kind, "keys_moved": float(distance), "loss": float(np.mean(losses[-20:]))})
     return ToyResult(pd.concat(curves, ignore_index=True), pd.DataFrame(moved))
 
 
-def _learn(router: _Router, config: ToyConfig) -> list[float]:
-    generator = torch.Generator().manual_seed(config.seed + 1)
-    clues = torch.randn(config.kinds, config.clue, generator=generator)
-    answers = torch.randn(config.kinds, config.width, generator=generator)
+def _learn(router: _Router) -> list[float]:
+    generator = torch.Generator().manual_seed(1)
+    draw = partial(torch.randn, generator=generator)
+    clues, answers = draw(KINDS, CLUE), draw(KINDS, WIDTH)
     answers = (answers - answers.mean(0)) / answers.std(0, correction=0)
-    optimizer = eager.KINDS["adam"](router.parameters(), lr=config.learning_rate)
+    optimizer = eager.KINDS["adam"](router.parameters(), lr=0.03)
     losses = []
-    for _ in range(config.steps):
-        kinds = torch.randint(config.kinds, (config.batch,), generator=generator)
-        noise = torch.randn(config.batch, config.noise, generator=generator) * config.loudness
-        loss = (router(torch.cat([clues[kinds], noise], dim=1)) - answers[kinds]).square().mean()
+    for _ in range(STEPS):
+        kinds = torch.randint(KINDS, (PER_STEP,), generator=generator)
+        loss = (router(torch.cat([clues[kinds], draw(PER_STEP, NOISE)], dim=1)) - answers[kinds]).square().mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

@@ -13,12 +13,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.batches import Batch
 from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Attends, Quantises
+from elastic_core.services.person.recommend import batch_of
 from elastic_core.slots.voting import VotingMemory
 
 # Directions of the sub-keys of a memory of 4 × 4, in degrees. No two of one half score the same for a whole multiple of 5.
@@ -60,9 +60,9 @@ class Lesson:
         return scores.softmax(-1) if self.kind == VOTE else gate(scores, self.kind)
 
 
-def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> str:
+def instead(model: Recommender, dataset: Dataset, user: int) -> str:
     """What a model without keys compares the newest event of a person with, in a sentence."""
-    events = min(int(dataset.ends(split)[user] - dataset.histories.offsets[user]), model.length)
+    events = min(int(dataset.readable()[user]), model.length)
     if isinstance(model, Quantises):
         books, words = model.codebooks_of()
         return (
@@ -75,11 +75,9 @@ def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "tes
 
 
 @torch.inference_mode()
-def of_person(
-    model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None, ago: int = 0
-) -> Lesson:
+def of_person(model: Recommender, dataset: Dataset, user: int, k: int | None = None, ago: int = 0) -> Lesson:
     """A person's query in the run's first memory, or one event's (`queries`); k is the run's own unless given."""
-    memory, query = first_memory(model), queries(model, _reading(model, dataset, user, split), ago)
+    memory, query = first_memory(model), queries(model, batch_of(model, dataset, np.array([user])), ago)
     kind = VOTE if votes(model) else memory.kind
     return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or wanted(model), kind)
 
@@ -103,17 +101,6 @@ def votes(model: Recommender) -> bool:
     return isinstance(first_memory(model), VotingMemory)
 
 
-def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:
-    """What the model reads of one person."""
-    users = np.array([user])
-    return reading_batch(dataset, users, dataset.ends(split)[users], model.length)
-
-
-def largest_k(model: Recommender, most: int) -> int:
-    """The largest k that this model's memory and a limit allow."""
-    return min(most, first_memory(model).keys.side ** 2)
-
-
 @torch.no_grad()
 def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
     """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson.
@@ -129,10 +116,10 @@ def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
 
 
 @torch.no_grad()
-def of_angles(first: int, second: int, k: int, seed: int = 0) -> Lesson:
+def of_angles(first: int, second: int, k: int) -> Lesson:
     """The smallest search that shows everything: 4 × 4 experts, a query of two arrows of length 1 (`first` and `second` are their
     directions in degrees) and sub-keys that are arrows, too. All are rounded to two decimals, so that one can follow on paper."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     arrows = torch.stack([torch.stack([arrow(degrees) for degrees in half]) for half in TOY_DEGREES])
     keys = ProductKeys(4, arrows.shape[1], cosine=False)
     keys.sub_keys.copy_(arrows)
@@ -190,7 +177,7 @@ def candidates(lesson: Lesson) -> pd.DataFrame:
             "column_score": pairs["score_column"],
             "score": pairs["score_row"] + pairs["score_column"],
             "can_win": [pair in steps for pair in ranks],
-            "place": experts.map(_places(lesson)).astype("Int64"),
+            "place": experts.map({int(expert): place for place, expert in enumerate(lesson.winners.indices, 1)}).astype("Int64"),
         }
     )
 
@@ -209,7 +196,3 @@ def gathered(lesson: Lesson) -> pd.DataFrame:
             "share": (weights / weights.sum()).tolist(),
         }
     )
-
-
-def _places(lesson: Lesson) -> dict[int, int]:
-    return {int(expert): place for place, expert in enumerate(lesson.winners.indices, start=1)}

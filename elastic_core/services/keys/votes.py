@@ -8,30 +8,26 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import history_batch
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.models import Recommender, memory_of
+from elastic_core.models import Recommender
 from elastic_core.services.person.inspect import Words, words
-from elastic_core.services.person.recommend import reading
+from elastic_core.services.person.recommend import reading, retrieved
 
 LATEST = 40  # events that are drawn one by one: more would be thinner than a line on a phone
 EARLIER = 0  # the number under which all events before them stand together
 
 
-def events(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> pd.DataFrame:
+def events(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     """The events that the model reads of a person, newest first: `event` (its number in the history, from 1) and `title`."""
-    items = reading(dataset, user, split).items
+    items = reading(dataset, user).items
     numbers = range(len(items), max(len(items) - model.length, 0), -1)
-    return pd.DataFrame({"event": numbers, "title": [dataset.catalog.title(int(items[number - 1])) for number in numbers]})
+    return pd.DataFrame({"event": numbers, "title": dataset.catalog.called(items[::-1][: model.length])})
 
 
-@torch.inference_mode()
-def elected(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> Retrieved:
+def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
     """What a person's whole history retrieves, as on every other page; a batch of one."""
-    read = reading(dataset, user, split)
-    return memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+    return retrieved(model, reading(dataset, user))
 
 
 @dataclass(frozen=True)
@@ -62,10 +58,10 @@ class Election:
         return replace(self, event=self.newest - self.offered.index(chosen))
 
 
-def election(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> Election:
+def election(model: Recommender, dataset: Dataset, user: int) -> Election:
     """A person's, looking at their newest event."""
-    seen = events(model, dataset, user, split)
-    return Election(elected(model, dataset, user, split), seen, int(seen["event"].iloc[0]), words(dataset))
+    seen = events(model, dataset, user)
+    return Election(elected(model, dataset, user), seen, int(seen["event"].iloc[0]), words(dataset))
 
 
 def ballots(found: Retrieved, newest: int) -> pd.DataFrame:

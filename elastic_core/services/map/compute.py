@@ -71,9 +71,7 @@ def lay_out_epochs(tables: list[np.ndarray], settings: Settings) -> np.ndarray:
     return np.stack([np.asarray(xy, dtype=np.float32) for xy in found])
 
 
-def compute(
-    run: Run, wanted: list[Settings], experts: np.ndarray | None, aligned: bool, tell: Tell, null_seeds: tuple[int, ...] = (0,)
-) -> Store:
+def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligned: bool, tell: Tell) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
     if experts is None:
@@ -88,10 +86,10 @@ def compute(
     todo = [
         (settings, seed, kind)
         for settings in wanted
-        for kind in ("umap", "null")
-        for seed in (SEEDS if kind == "umap" else null_seeds)
+        for kind, seeds in (("umap", SEEDS), ("null", SEEDS[:1]))
+        for seed in seeds
+        if settings.key(seed, kind) not in store.layouts
     ]
-    todo = [(settings, seed, kind) for settings, seed, kind in todo if settings.key(seed, kind) not in store.layouts]
     steps = len(todo) + aligned
     for done, (settings, seed, kind) in enumerate(todo):
         tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")

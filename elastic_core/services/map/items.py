@@ -1,6 +1,6 @@
 """Without experts: the vectors that a model scores items by, or its codewords, laid flat. Do those of one kind lie together?"""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,7 @@ NONE, OTHERS = "none known", "others"
 KINDS = 7
 
 
-@dataclass(frozen=True, eq=False)
-class Laid:
+class Laid(NamedTuple):
     """`table`: item or word, title, kind, x, y. `alike`: how alike the nearest in the original space are (services/map/trust.py),
     and 95% limits with kinds shuffled; `near`: how many are asked. `shares`: of the variance, along the two axes."""
 
@@ -39,7 +38,7 @@ def items(model: Recommender, dataset: Dataset) -> Laid:
     catalog, counts = dataset.catalog, dataset.all_counts()[1:]
     kept = np.sort(np.argsort(-counts, kind="stable")[:DRAWN])
     kinds = [catalog.genres[i + 1][0] if catalog.genres and catalog.genres[i + 1] else NONE for i in kept]
-    about = pd.DataFrame({"item": kept + 1, "title": [catalog.title(int(i) + 1) for i in kept]})
+    about = pd.DataFrame({"item": kept + 1, "title": catalog.called(kept + 1)})
     return _laid(table[kept], about, np.array(kinds), len(table))
 
 

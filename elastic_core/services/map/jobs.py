@@ -1,7 +1,7 @@
 """UMAP in the background (background/queue.py). The layouts go into the run's store (layouts.py), one by one."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from elastic_core.services.map.compute import compute
 from elastic_core.services.map.layouts import LAID_OUT, Settings
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(NamedTuple):
     run: str
     settings: Settings
     experts: np.ndarray

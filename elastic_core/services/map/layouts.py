@@ -27,11 +27,13 @@ from elastic_core import disk
 from elastic_core.disk import write_whole
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
+from elastic_core.services.person.people import spaced
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
 LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
 FOLDER, STORE = "maps", "umap.npz"
 DAMAGED = (OSError, EOFError, OverflowError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # what readers raise
+NO_EPOCHS, NOT_ALIGNED = np.zeros(0, dtype=np.int32), np.zeros((0, 0, 2), dtype=np.float16)
 MOST_STORE = 2**26  # bytes, packed and unpacked: all settings and epochs of the most experts are a third of it
 
 
@@ -46,9 +48,9 @@ def fingerprint(values: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(values, dtype="<f4").tobytes()).hexdigest()[:16]
 
 
-def random_like(values: np.ndarray, seed: int = 0) -> np.ndarray:
+def random_like(values: np.ndarray) -> np.ndarray:
     """As many random vectors of the same width: what a map of nothing looks like."""
-    return np.random.default_rng(seed).normal(size=values.shape).astype(np.float32)
+    return np.random.default_rng(0).normal(size=values.shape).astype(np.float32)
 
 
 def axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -65,19 +67,19 @@ def axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, rows * np.where(largest < 0, -1, 1), np.pad(shares, (0, 2))[:2]
 
 
-def pca(values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-    """float32 [n, 2]: every expert along the two principal axes of `rows` (all, by default)."""
-    mean, directions, _ = axes(values if rows is None else values[rows])
+def pca(values: np.ndarray) -> np.ndarray:
+    """float32 [n, 2]: every expert along the two principal axes."""
+    mean, directions, _ = axes(values)
     return ((unit(values) - mean) @ directions.T).astype(np.float32)
 
 
-def sample(load: np.ndarray, most: int = LAID_OUT, always: tuple[int, ...] = (), seed: int = 0) -> np.ndarray:
+def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndarray:
     """At most `most` experts, sorted: `always`, and from each decile of the load what is its share. Never simply the first."""
     size = len(load)
     if size <= most:
         return np.arange(size)
     must = np.unique(np.array([e for e in always if 0 <= e < size], dtype=np.int64))[:most]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     free = np.ones(size, dtype=bool)
     free[must] = False
     order = np.lexsort((rng.random(size), load))  # ties of load, as many dead experts are, fall into deciles at random
@@ -102,12 +104,12 @@ def reach(layouts: np.ndarray) -> float:
     return float(np.abs(layouts).max(initial=0)) * 1.08
 
 
-def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.ndarray, near: int = 5) -> np.ndarray:
-    """float32 [m, 2]: experts that were not laid out, at the mean place of their `near` nearest that were. Marked as such."""
+def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.ndarray) -> np.ndarray:
+    """float32 [m, 2]: experts that were not laid out, at the mean place of their five nearest that were. Marked as such."""
     if not len(experts):
         return np.zeros((0, 2), dtype=np.float32)
     similar = unit(values[experts]) @ unit(values[laid]).T
-    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :near]
+    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
     return layout[nearest].mean(1).astype(np.float32)
 
 
@@ -128,8 +130,8 @@ class Store:
 
     experts: np.ndarray
     layouts: dict[str, np.ndarray] = field(default_factory=dict)
-    epochs: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    aligned: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 2), dtype=np.float16))
+    epochs: np.ndarray = field(default_factory=lambda: NO_EPOCHS)
+    aligned: np.ndarray = field(default_factory=lambda: NOT_ALIGNED)
     about: dict[str, Any] = field(default_factory=dict)
 
     def get(self, settings: Settings, seed: int, kind: str = "umap") -> np.ndarray | None:
@@ -147,26 +149,13 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
         parts = _arrays(disk.regular(run.path / FOLDER / STORE, MOST_STORE, run.path))
         about = disk.parse(parts.pop("about").tobytes().decode("utf-8"))
         experts = parts.pop("experts").astype(np.int64)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        OverflowError,
-        TypeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ):
+    except (*DAMAGED, ValueError, KeyError):
         return None
     if not isinstance(about, dict) or about.get("hash") != fingerprint(values) or experts.ndim != 1:
         return None
     if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None
-    epochs, aligned = (
-        parts.pop("epochs", np.zeros(0, dtype=np.int32)),
-        parts.pop("aligned", np.zeros((0, 0, 2), dtype=np.float16)),
-    )
+    epochs, aligned = parts.pop("epochs", NO_EPOCHS), parts.pop("aligned", NOT_ALIGNED)
     layouts = {
         key: xy for key, xy in parts.items()
         if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
@@ -219,10 +208,10 @@ def _half(xy: np.ndarray) -> np.ndarray:
     return (flat * (5 / max(float(np.abs(flat).max()), 1e-12))).reshape(xy.shape).astype(np.float16)
 
 
-def snapshots(run: Run, most: int = 12) -> tuple[list[int], list[np.ndarray]]:
-    """Epochs and value tables that the run kept, at most `most`, evenly over the training, the last included."""
+def snapshots(run: Run) -> tuple[list[int], list[np.ndarray]]:
+    """Epochs and value tables that the run kept, at most twelve, evenly over the training, the last included."""
     files = run.snapshots()
-    keep = sorted(set(np.linspace(0, len(files) - 1, min(most, len(files))).round().astype(int).tolist())) if files else []
+    keep = spaced(len(files), 12) if files else ()
     epochs, tables = [], []
     for epoch, path in (files[i] for i in keep):
         try:

@@ -58,11 +58,6 @@ def by_umap(values: np.ndarray, store: Store, settings: Settings, seed: int, alw
     return Map(np.concatenate([store.experts, missing]), np.concatenate([xy, added]), placed)
 
 
-def to_lay_out(load: np.ndarray, always: Sequence[int]) -> np.ndarray:
-    """The experts that a new UMAP would get."""
-    return layouts.sample(load, layouts.LAID_OUT, tuple(always))
-
-
 def offered(table: pd.DataFrame) -> list[str]:
     """The colourings that this run and its data allow."""
     needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}

@@ -5,6 +5,8 @@ false neighbours really are. Overlap: the share of an expert's nearest in the or
 the map. Original space: angles between expert values (cosine); map: distance on the page.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -21,13 +23,12 @@ def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
 
 def overlap(first: np.ndarray, second: np.ndarray) -> float:
     """Mean share of neighbours that two tables `[n, k]` have in common."""
-    shared = [len(set(a) & set(b)) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-    return float(np.mean(shared) / max(first.shape[1], 1)) if shared else 0.0
+    return float((first[:, :, None] == second[:, None, :]).any(2).mean()) if first.size else 0.0
 
 
-def neighbours(size: int, wanted: int = 15) -> int:
+def neighbours(size: int) -> int:
     """How many neighbours are judged: trustworthiness is defined for fewer than half of the points."""
-    return max(min(wanted, (size - 1) // 2), 1)
+    return max(min(15, (size - 1) // 2), 1)
 
 
 def trustworthiness(values: np.ndarray, layout: np.ndarray, count: int) -> float:
@@ -91,15 +92,13 @@ def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: 
     )  # fmt: skip
 
 
-def region(
-    values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[str, ...] = (), draws: int = 200, seed: int = 0
-) -> tuple[float, float, float]:
+def region(values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[str, ...] = ()) -> tuple[float, float, float]:
     """Do like experts lie together in the original space? How alike the nearest are, and 95% limits with shuffled labels.
 
     Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
     correlation of an expert's with the mean of its nearest.
     """
-    near, rng = nearest(values, count, angles=True), np.random.default_rng(seed)
+    near, rng = nearest(values, count, angles=True), np.random.default_rng(0)
 
     def alike(of: np.ndarray) -> float:
         if of.dtype.kind in "OUS":
@@ -108,20 +107,24 @@ def region(
         means = of[near].mean(1)
         return float(np.corrcoef(of, means)[0, 1]) if of.std() > 0 and means.std() > 0 else 0.0
 
-    low, high = np.quantile([alike(rng.permutation(labels)) for _ in range(draws)], (0.025, 0.975))
-    return alike(labels), float(low), float(high)
+    return alike(labels), *_limits(lambda: alike(rng.permutation(labels)))
 
 
-def tightness(values: np.ndarray, chosen: np.ndarray, draws: int = 200, seed: int = 0) -> tuple[float, float, float]:
+def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, float]:
     """Mean cosine between different experts of a set in the original space, and 95% limits for sets drawn at random."""
-    vectors, rng, size = unit(values), np.random.default_rng(seed), len(chosen)
+    vectors, rng, size = unit(values), np.random.default_rng(0), len(chosen)
 
     def mean(of: np.ndarray) -> float:
         total = vectors[of].sum(0)  # the sum over all pairs is the squared length of the sum
         return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
 
-    low, high = np.quantile([mean(rng.choice(len(values), size, replace=False)) for _ in range(draws)], (0.025, 0.975))
-    return mean(chosen), float(low), float(high)
+    return mean(chosen), *_limits(lambda: mean(rng.choice(len(values), size, replace=False)))
+
+
+def _limits(draw: Callable[[], float]) -> tuple[float, float]:
+    """95% of two hundred draws."""
+    low, high = np.quantile([draw() for _ in range(200)], (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _distances(points: np.ndarray, angles: bool) -> np.ndarray:

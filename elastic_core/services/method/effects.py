@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -20,6 +21,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.labels import listed
 from elastic_core.memory.routing import Routing
 from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run
@@ -32,8 +34,7 @@ MISSING = "Not measured yet."
 NEEDS = "Choose a run with a memory to see {what} live. "
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(NamedTuple):
     """`text` is Markdown. `source`: the runs or the check behind it. `command`: what would measure what is missing."""
 
     text: str
@@ -54,7 +55,7 @@ class Measured:
         return f"{self.mean:.4f} ± {self.half:.4f}"
 
 
-def measured(root: Path, data: str, variant: str, protocol: str = "full", metric: str = "NDCG@10") -> Measured | None:
+def measured(root: Path, data: str, variant: str, protocol: str = "full") -> Measured | None:
     """What the ranks of a row's finished runs say; None if there are none."""
     found = _runs(root, data, variant)
     try:
@@ -62,7 +63,7 @@ def measured(root: Path, data: str, variant: str, protocol: str = "full", metric
         reports = [run.report() for run in found]
         if not reports:
             return None
-        mean, error, _, _ = average(reports, protocol, metric)
+        mean, error, _, _ = average(reports, protocol, "NDCG@10")
     except (InputError, ValueError):
         return None
     return Measured(tuple(run.name for run in found), mean, 1.96 * error, len(reports[0].users))
@@ -141,8 +142,8 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
     if gradients is not None:
         starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
         norms = gradients.set_index("group")["with_gate"]
-        kept = _listed([f"{norms[group]:.2g}" for group in starved])
-        text = f"In one step of the chosen run, without a gate {_listed(starved)} get exactly 0 as gradient. With it: {kept}. "
+        said, kept = (listed(each) or "no parameters" for each in (starved, [f"{norms[group]:.2g}" for group in starved]))
+        text = f"In one step of the chosen run, without a gate {said} get exactly 0 as gradient. With it: {kept}. "
     base, without = (measured(root, data, name) for name in ("elastic", "gate-none"))
     if base is None or without is None:
         name = _name(data, "gate-none" if base else "elastic")
@@ -217,9 +218,9 @@ def of_protocols(root: Path, data: str) -> Effect:
     return Effect(text, _seeded(full.runs))
 
 
-def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
+def of_speed(checkpoints: Path) -> Effect:
     """f: both SASRecs, from the rows and by the time that the Speed screen opens with, and the same tricks for both sides."""
-    table, column = curves.usual(curves.shipped(checkpoints))
+    length, (table, column) = 1_024, curves.usual(curves.shipped(checkpoints))
     own, peers = "elastic-two-way", ("sasrec-eager", "sasrec-fused")
     ratio = {peer: curves.versus(table, own, peer, column).get(length) for peer in peers}
     room = {peer: curves.versus(table, own, peer, "memory").get(length) for peer in peers}
@@ -271,7 +272,3 @@ def of_balance(routing: Routing | None) -> Effect:
         "the experts lie outside the random band."
     )
     return Effect(text, "live, test split")
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names) or "no parameters"

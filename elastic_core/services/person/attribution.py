@@ -12,15 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from elastic_core.core.batches import history_batch, reading_batch
+from elastic_core.core.batches import history_batch
 from elastic_core.core.candidates import Candidates
-from elastic_core.core.contract import Attribution
-from elastic_core.core.histories import Split
+from elastic_core.core.contract import Attribution, Edit
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.experts.ablation import PROTOCOL, drop
-from elastic_core.services.person.recommend import Edit, Reading
+from elastic_core.services.person.recommend import Reading, batches
 
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
 
@@ -92,21 +91,17 @@ class Agreement(NamedTuple):
 
 
 @torch.inference_mode()
-def agreement(
-    model: Recommender, dataset: Dataset, split: Split = "test", most: int = 1_000, seed: int = 0, stay: bool = False
-) -> Agreement | None:
+def agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: bool = False) -> Agreement | None:
     """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
         return None
-    memory, candidates, protocol = memory_of(model), Candidates(dataset, split, 0), "full-seen" if stay else PROTOCOL
-    users = np.sort(np.random.default_rng(seed).permutation(len(candidates.ends))[:most])
+    memory, candidates, protocol = memory_of(model), Candidates(dataset, "test", 0), "full-seen" if stay else PROTOCOL
+    users = np.sort(np.random.default_rng(0).permutation(len(candidates.ends))[:most])
     shares, taken = [], []
-    for at in range(0, len(users), 128):
-        rows = users[at : at + 128]
-        batch = reading_batch(dataset, rows, candidates.ends[rows], model.length)
+    for rows, batch in batches(model, dataset, users):
         scores = model.scorer()(model.last_state(batch)).float()
-        top = scores.masked_fill(~candidates.mask(protocol, rows), -torch.inf).argmax(1, keepdim=True)
+        top = scores.masked_fill(~candidates.mask(protocol, users[rows]), -torch.inf).argmax(1, keepdim=True)
         try:
             parts = memory.attribute(batch, top).parts[:, 0]
         except InputError:
@@ -124,7 +119,7 @@ def agreement(
     share, loss = np.concatenate(shares), np.concatenate(taken)
     if not len(share):
         return None
-    others = share[np.random.default_rng(seed).permutation(len(share))]
+    others = share[np.random.default_rng(0).permutation(len(share))]
     owners = float((share.argmax(1) == loss.argmax(1)).mean())
     return Agreement(len(share), owners, 1 / share.shape[1], _alike(share, loss), _alike(others, loss))
 

@@ -14,10 +14,10 @@ import torch
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Recommender, memory_of
-from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading
+from elastic_core.services.person import recommend
+from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading, retrieved
 
 MOST = 64  # other events that an act is tried on
 TOP = 10
@@ -79,12 +79,10 @@ class Chance:
         ]
 
 
-def of_edits(
-    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[Change], stay: bool = False
-) -> Chance | None:
+def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change], stay: bool = False) -> Chance | None:
     """The last of a person's edits beside the same on their other events or experts. None where there is no other."""
     *earlier, last = edits
-    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user, split)
+    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user)
     left = places_left(len(whole.items), earlier)
     read = whole.only(left)
     before = Version(read, silenced)
@@ -92,10 +90,10 @@ def of_edits(
         if last is not None and -last - 1 not in left:
             return None
         at = len(left) - 1 if last is None else left.index(-last - 1)
-        act = Version(without(read, at, at + 1), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
+        act = Version(read.without(at), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
         return beside(model, before, act, removals(model, dataset, before, [at]), stay)
-    retrieved = heard(model, before)
-    others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in retrieved if expert != last]
+    rest = [expert for expert in retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
+    others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in rest]
     return beside(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
 
 
@@ -105,23 +103,10 @@ def removals(model: Recommender, dataset: Dataset, before: Version, spared: Coll
     places = [at for at in range(max(count - model.length, 0), count) if at not in spared]
     drawn = sorted(np.random.default_rng(0).permutation(places)[:MOST].tolist()) if places else []
     return [
-        Version(without(read, at, at + 1), before.silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
+        Version(read.without(at), before.silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
         for at in drawn
         if count > 1
     ]
-
-
-def without(read: Reading, start: int, stop: int) -> Reading:
-    """A reading without the events `start` … `stop` - 1."""
-    away = slice(start, stop)
-    return Reading(np.delete(read.items, away), read.truth, None if read.times is None else np.delete(read.times, away))
-
-
-def heard(model: Recommender, version: Version) -> list[int]:
-    """The experts that a history retrieves, less those silenced, best first."""
-    with torch.inference_mode():
-        found = memory_of(model).retrieve(_packed([version.read], model))
-    return [expert for expert in found.experts[0].tolist() if expert not in version.silenced]
 
 
 def beside(model: Recommender, before: Version, act: Version, others: Sequence[Version], stay: bool = False) -> Chance | None:
@@ -147,13 +132,10 @@ def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) 
     """Where what came next stands in each version (0: unknown) and its ten likeliest, best first, as `recommend.answer` ranks
     them; and where every item stands in the first version (0: not in the running)."""
     values, ranks, tens = scores(model, versions), [], list[list[int]]()
-    numbers = np.arange(values.shape[1])
     for row, (read, *_) in zip(values, versions, strict=True):
-        row[0] = -np.inf
-        if not stay:
-            row[read.items[read.items != (read.truth or 0)]] = -np.inf
-        own = row[read.truth or 0]
-        ranks.append(int(((row > own) | ((row == own) & (numbers < read.truth))).sum()) + 1 if read.truth else 0)
+        free = recommend.running(len(row), read, stay)
+        row[~free] = -np.inf
+        ranks.append(recommend.standing(row, free, read.truth) if read.truth else 0)
         least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
         near = np.flatnonzero((row >= least) & np.isfinite(row))
         tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
@@ -167,7 +149,7 @@ def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) 
 @torch.inference_mode()
 def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
     """float32 [versions, n_items + 1], in one batch wherever as many experts are left to every history."""
-    batch = _packed([version.read for version in versions], model)
+    batch = _packed(versions, model)
     if not any(version.silenced for version in versions):
         return model.score(batch).float().numpy().copy()
     found, silenced = memory_of(model), [version.silenced for version in versions]
@@ -204,26 +186,12 @@ class _Silence:
         left = kept.sum(1)
         if int(left.min()) != int(left.max()):
             raise _Uneven(left)
-        where = torch.nonzero(kept)[:, 1].view(len(kept), -1)
-        wide = where.unsqueeze(-1).expand(-1, -1, found.interests.shape[2])
-        return found._replace(
-            interests=found.interests.gather(1, wide), experts=found.experts.gather(1, where),
-            scores=found.scores.gather(1, where), gates=found.gates.gather(1, where),
-            turned=None if found.turned is None else found.turned.gather(1, where),
-        )  # fmt: skip
+        return found.keep(torch.nonzero(kept)[:, 1].view(len(kept), -1))
 
 
-def _packed(reads: Sequence[Reading], model: Recommender) -> Batch:
-    """The latest events of each, and their times for models that read them; padding is invisible, so this changes no score."""
-    wide = min(model.length, -(-max(len(read.items) for read in reads) // 8) * 8)
-
-    def rows(values: Sequence[np.ndarray]) -> torch.Tensor:
-        out = np.zeros((len(values), wide), dtype=np.int64)
-        for row, each in zip(out, values, strict=True):
-            recent = each[-wide:]
-            row[wide - len(recent) :] = recent
-        return torch.from_numpy(out)
-
-    items = rows([read.items for read in reads])
-    known = [read.times for read in reads if read.times is not None]
-    return Batch(items, items, times=rows(known) if len(known) == len(reads) else None, padded=bool((items[:, 0] == 0).any()))
+def _packed(versions: Sequence[Version], model: Recommender) -> Batch:
+    """The latest events of each, and their times, where all are known."""
+    known = [version.read.times for version in versions if version.read.times is not None]
+    return recommend.packed(
+        [version.read.items for version in versions], model.length, known if len(known) == len(versions) else None
+    )

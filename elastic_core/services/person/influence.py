@@ -6,6 +6,7 @@ not come back into the ranking, so that only the reading changes, not the compan
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,13 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace
-from elastic_core.services.journey.trace import attention, candidates, packed, standing
+from elastic_core.services.journey.trace import attention
+from elastic_core.services.person.recommend import Reading, packed, reading, running, standing
 
 LAST = 50
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """Rank correlation (Spearman) of attention with the size of the effect, over `n` events; 95% interval (Bonett-Wright)."""
 
     correlation: float
@@ -55,6 +56,14 @@ class Influence:
         return f"What the model looks at more {more} (correlation {found.correlation:+.2f}). Attention alone is no reason."
 
 
+def of_person(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Influence:
+    """Of what came next."""
+    read = reading(dataset, user)
+    assert read.truth is not None
+    times = read.times if model.reads_times else None
+    return influence(model, dataset, read.items, read.truth, stay=stay, times=times)
+
+
 @torch.inference_mode()
 def influence(
     model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST, stay: bool = False,
@@ -66,38 +75,29 @@ def influence(
     Raises InputError for an unknown target and for histories of fewer than two events.
     """
     items = np.asarray(items, dtype=np.int64)
-    if not 1 <= target <= dataset.catalog.n_items:
-        raise InputError(f"there is no item number {target}: the catalogue has 1 to {dataset.catalog.n_items}")
+    dataset.catalog.title(target)  # raises where there is none
     if len(items) < 2:
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
     taken = np.arange(max(len(items) - last, 0), len(items))
     without = None if times is None else [times, *(np.delete(times, at) for at in taken)]
-    scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length, without)).float().numpy()
-    met = items[:0] if stay else items
-    free = candidates(scores.shape[1], met, target)
-    logs = log_chances(scores, free, target)
-    ranks = [standing(row, met, target) for row in scores]
+    scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length, without)).double()
+    free = running(scores.shape[1], Reading(items, target), stay)
+    logs = scores.masked_fill(~torch.from_numpy(free), -torch.inf).log_softmax(1)[:, target].numpy()
+    first, *ranks = (standing(row, free, target) for row in scores.numpy())
     change = logs[0] - logs[1:]
     weights = attention(model, items, times, trace)
     table = pd.DataFrame(
         {
             "position": taken + 1,
             "item": items[taken],
-            "title": [dataset.catalog.title(int(item)) for item in items[taken]],
+            "title": dataset.catalog.called(items[taken]),
             "change": change,
             "times": np.exp(np.clip(change, -50, 50)),
-            "places": [rank - ranks[0][0] for rank, _ in ranks[1:]],
+            "places": [rank - first for rank in ranks],
             "attention": np.nan if weights is None else weights[taken],
         }
     )
-    return Influence(table, target, *ranks[0], agreement(table["attention"].to_numpy(), np.abs(change)))
-
-
-def log_chances(scores: np.ndarray, free: np.ndarray, target: int) -> np.ndarray:
-    """Log-softmax of `target` among the `free` items, for each row of scores; float64."""
-    rows = scores[:, free].astype(np.float64)
-    top = rows.max(1, keepdims=True)
-    return scores[:, target].astype(np.float64) - top[:, 0] - np.log(np.exp(rows - top).sum(1))
+    return Influence(table, target, first, int(free.sum()), agreement(table["attention"].to_numpy(), np.abs(change)))
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:

@@ -1,45 +1,55 @@
 """Who is this person, which experts does their history retrieve, and what does one expert change for them?"""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import history_batch, reading_batch
-from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
+from elastic_core.core.contract import Edit, Retrieved
+from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.models import Recommender, can_retrieve
 from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import Answer, Change, Edit, Reading, answer, experts_silenced, places_left, reading
+from elastic_core.services.person.recommend import (
+    Answer,
+    Change,
+    Reading,
+    answer,
+    experts_silenced,
+    places_left,
+    reading,
+    retrieved,
+)
 
 
-def first_genres(dataset: Dataset, user: int, top: int = 7) -> list[str]:
+def first_genres(dataset: Dataset, user: int) -> list[str]:
     """The genres that are listed first for most items, the most frequent first; ties by name. In a made-up world every hobby has
     as many items: there for most of this person's own events."""
     listed = dataset.catalog.genres or ()
     own = dataset.truth is not None and listed
-    counts = Counter(genres[0] for genres in ([listed[i] for i in dataset.histories.of(user)] if own else listed) if genres)
-    return [genre for genre, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
+    return _frequent((genres[0] for genres in ([listed[i] for i in dataset.histories.of(user)] if own else listed) if genres), 7)
 
 
 def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
     """The genres that most items have, the most frequent first; ties by name."""
-    counts = Counter(genre for genres in dataset.catalog.genres or () for genre in genres)
-    return [genre for genre, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
+    return _frequent((genre for genres in dataset.catalog.genres or () for genre in genres), top)
 
 
-@dataclass(frozen=True)
-class Words:
+def _frequent(genres: Iterable[str], top: int) -> list[str]:
+    return [genre for genre, _ in sorted(Counter(genres).items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
+
+
+class Words(NamedTuple):
     """What one item and several are called, and what people did with them."""
 
     one: str
@@ -78,9 +88,9 @@ class Repeats:
         return self.share >= OFTEN
 
 
-def repeats(dataset: Dataset, split: Split = "test") -> Repeats:
+def repeats(dataset: Dataset) -> Repeats:
     """Do people choose again what they have met?"""
-    histories, ends, targets = dataset.histories, dataset.ends(split), dataset.targets(split)
+    histories, ends, targets = dataset.histories, dataset.ends("test"), dataset.targets("test")
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
     before = np.arange(len(users)) < ends[users]
     met = before & (histories.items == targets[users])
@@ -91,7 +101,7 @@ def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     """Items whose title has every word of `text`: item, title, events; the most frequent first."""
     found = dataset.catalog.search(text)
     counts = dataset.all_counts()[found]
-    table = pd.DataFrame({"item": found, "title": [dataset.catalog.title(int(i)) for i in found], "events": counts})
+    table = pd.DataFrame({"item": found, "title": dataset.catalog.called(found), "events": counts})
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
@@ -103,7 +113,7 @@ def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | N
         {
             "position": np.arange(start + 1, len(read.items) + 1),
             "item": items,
-            "title": [catalog.title(int(i)) for i in items],
+            "title": catalog.called(items),
             "genres": [catalog.genres[int(i)] if catalog.genres else () for i in items],
         }
     )
@@ -113,9 +123,9 @@ def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | N
     return table
 
 
-def people_with(dataset: Dataset, item: int, split: Split = "test") -> pd.DataFrame:
+def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
-    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
+    offsets, ends = dataset.histories.offsets[:-1], dataset.ends("test")
     where = np.flatnonzero(dataset.histories.items == item)
     users = np.searchsorted(offsets, where, side="right") - 1
     readable = where < ends[users]
@@ -146,10 +156,6 @@ class Situation:
         """How many of them the model reads."""
         return min(self.events, self.length)
 
-    def removed_from(self, start: "Situation") -> int:
-        """How many of the last events are missing, compared with another situation of the same person."""
-        return start.events - self.events
-
     @property
     def heard(self) -> list[int]:
         """The experts that were retrieved and not silenced, best first."""
@@ -157,40 +163,22 @@ class Situation:
         return [expert for expert in retrieved if expert not in self.silenced]
 
 
-def situation(
-    model: Recommender,
-    dataset: Dataset,
-    user: int,
-    split: Split = "test",
-    *,
-    removed: int = 0,
-    silenced: Collection[int] = (),
-    stay: bool = False,
-) -> Situation:
-    """A person without their last `removed` events and without the experts `silenced`; do items of the history `stay` in the
-    running?"""
-    return situation_of(model, dataset, reading(dataset, user, split).without_last(removed), silenced, stay)
-
-
 def situation_of(
     model: Recommender, dataset: Dataset, read: Reading, silenced: Collection[int] = (), stay: bool = False
 ) -> Situation:
-    """The same of any history, read as a person's own would be."""
+    """Any history, read as a person's own would be, without the experts `silenced`; do its items `stay` in the running?"""
     if not model.retrieves:
-        return Situation(read, model.length, None, answer(model, dataset, read, exclude_seen=not stay), stay=stay)
-    with torch.inference_mode():
-        found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+        return Situation(read, model.length, None, answer(model, dataset, read, stay=stay), stay=stay)
+    found = retrieved(model, read)
     edit = silence(silenced) if silenced else None
-    answered = answer(model, dataset, read, edit=edit, exclude_seen=not stay)
+    answered = answer(model, dataset, read, edit=edit, stay=stay)
     here = Situation(read, model.length, found, answered, tuple(silenced), stay)
     return replace(here, strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
 
 
-def after(
-    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[Change], stay: bool = False
-) -> Situation:
+def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change] = (), stay: bool = False) -> Situation:
     """A person after edits."""
-    read = reading(dataset, user, split)
+    read = reading(dataset, user)
     return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
 
 
@@ -227,48 +215,13 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     return table
 
 
-@torch.inference_mode()
-def experts(model: Recommender, dataset: Dataset, user: int | str, split: Split = "test") -> pd.DataFrame:
+def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFrame:
     """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
     `experts_table`. `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a
     memory of its own for everybody, and for somebody who is not there."""
     user = numbered(dataset, user) if isinstance(user, str) else user
-    found = memory_of(model).retrieve(history_batch(reading(dataset, user, split).items, model.length))
-    table = experts_table(found, routing(model, dataset, split).load)
+    table = experts_table(retrieved(model, reading(dataset, user)), routing(model, dataset, "test").load)
     return table[table["rank"] > 0].sort_values("rank", ignore_index=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Effect:
-    """What one expert does for one person. Tables: item, title, times (chance with the expert / chance without it)."""
-
-    promotes: pd.DataFrame
-    holds_back: pd.DataFrame
-
-
-def effect(model: Recommender, dataset: Dataset, now: Situation, expert: int, top: int = 5) -> Effect:
-    """What `expert` adds to this situation: the answer with it against the answer without it."""
-    silenced = {*now.silenced, expert}
-    without = answer(model, dataset, now.read, edit=silence(silenced), exclude_seen=not now.stay)
-    if expert not in now.silenced:
-        return _effect(dataset, now.answer, without, top)
-    with_it = answer(model, dataset, now.read, edit=silence(silenced - {expert}), exclude_seen=not now.stay)
-    return _effect(dataset, with_it, without, top)
-
-
-def _effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int) -> Effect:
-    """Which of the likelier items an expert makes more or less likely, measured by taking it away.
-
-    Only items among the hundred likeliest with or without it count: far down the list a ratio says little.
-    """
-    both = (with_it.ranks > 0) & (without_it.ranks > 0)
-    near = both & ((with_it.ranks <= 100) | (without_it.ranks <= 100))
-    items = np.flatnonzero(near)
-    times = with_it.chances[items] / np.maximum(without_it.chances[items], 1e-12)
-    table = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items], "times": times.astype(float)})
-    ordered = table.sort_values("times", ascending=False, kind="stable")
-    up, down = ordered[ordered["times"] > 1], ordered[ordered["times"] < 1][::-1]
-    return Effect(up.head(top).reset_index(drop=True), down.head(top).reset_index(drop=True))
 
 
 def memory_size(model: Recommender) -> int:
@@ -280,13 +233,6 @@ def too_many(model: Recommender) -> str:
     """Why a screen does not show every expert of this model, a sentence; nothing if it does."""
     reason = whole.too_many(model)
     return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
-
-
-def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
-    """Who retrieves an expert, the strongest gate first: user, gate."""
-    users, ranks = np.nonzero(traffic.experts == expert)
-    table = pd.DataFrame({"user": users, "gate": traffic.gates[users, ranks].astype(float)})
-    return table.sort_values(["gate", "user"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
 def others_retrieved(before: Situation, here: Situation) -> str:
@@ -307,20 +253,9 @@ def even_load(traffic: Routing) -> float:
     return traffic.experts.size / len(traffic.load)
 
 
-@torch.inference_mode()
-def good_example(
-    model: Recommender, dataset: Dataset, split: Split = "test", among: int = 64, events: tuple[int, int] = (20, 120)
-) -> int:
-    """A person to open with: of the first `among` with so many `events`, the one whose next item ranks best."""
-    ends = dataset.ends(split)
-    lengths = ends - dataset.histories.offsets[:-1]
-    able = np.flatnonzero((lengths >= events[0]) & (lengths <= events[1]))[:among]
-    if not len(able):
-        able = np.arange(min(among, dataset.histories.n_users))
-    scores = model.score(reading_batch(dataset, able, ends[able], model.length)).float().numpy().copy()
-    targets = dataset.targets(split)[able]
-    own = scores[np.arange(len(able)), targets].copy()
-    for row, user in enumerate(able):
-        scores[row, dataset.histories.items[dataset.histories.offsets[user] : ends[user]]] = -np.inf
-    scores[:, 0] = -np.inf
-    return int(able[np.argmin((scores > own[:, None]).sum(1))])
+def good_example(model: Recommender, dataset: Dataset) -> int:
+    """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best."""
+    lengths = dataset.readable()
+    able = np.flatnonzero((lengths >= 20) & (lengths <= 120))[:64]
+    able = able if len(able) else np.arange(min(64, len(lengths)))
+    return int(able[evaluate(model, dataset, protocols=("full",), users=able).ranks["full"].above.argmin()])

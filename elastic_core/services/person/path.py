@@ -7,7 +7,6 @@ again. Where a model has no such link (no votes by event, no share of a suggesti
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +30,7 @@ class Vote(NamedTuple):
     share: float
 
 
-@dataclass(frozen=True, eq=False)
-class Path:
+class Path(NamedTuple):
     """S events are shown, k experts were retrieved (h of them are heard, those that are not silenced), M items are suggested.
 
     Rows of silenced experts are 0 in `keeps` and `gives` and NaN in `without`; so are events that are not read.
@@ -47,17 +45,6 @@ class Path:
     gives: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
     without: np.ndarray  # [M, k] a suggestion's chance without an expert, over its chance
     missing: np.ndarray  # [M, S] a suggestion's chance without an event, over its chance
-
-    def owner(self, suggestion: int) -> int | None:
-        """The place, among the k, of the expert with the largest share of a suggestion; None where there are no shares."""
-        if self.gives is None or not self.gives.size:
-            return None
-        return int(self.gives[suggestion].argmax())
-
-    def agrees(self, suggestion: int) -> bool | None:
-        """Is the owner also the expert whose removal lowers the suggestion most? None where there is no owner."""
-        owner, without = self.owner(suggestion), self.without[suggestion]
-        return None if owner is None or np.isnan(without).all() else int(np.nanargmin(without)) == owner
 
 
 @torch.inference_mode()
@@ -110,7 +97,7 @@ def _removals(
     quieter = [silenced | {experts[at]} for at in heard] if len(heard) > 1 else []
     away = [place for place in places if place >= here.events - here.events_read] if here.events > 1 else []
     versions = [Version(here.read, silenced), *(Version(here.read, quiet) for quiet in quieter)]
-    versions += [Version(chance.without(here.read, place, place + 1), silenced) for place in away]
+    versions += [Version(here.read.without(place), silenced) for place in away]
     scores = torch.from_numpy(chance.scores(model, versions)).double()
     scores[:, torch.from_numpy(here.answer.ranks == 0)] = -torch.inf
     logs = scores.log_softmax(1)[:, torch.tensor(items)]

@@ -2,11 +2,8 @@
 
 import numpy as np
 import pandas as pd
-import torch
 
-from elastic_core.core.batches import reading_batch
-from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import rank
+from elastic_core.core.evaluate import evaluate
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -15,7 +12,12 @@ from elastic_core.models import Recommender
 
 FEWEST = 10  # events that a share of a genre needs to mean anything
 
-IDS = 8  # people that a search by id lists
+IDS = TOP = 8  # people that a search by id lists, and every other
+
+
+def spaced(many: int, most: int) -> np.ndarray:
+    """At most `most` of 0 … `many` - 1, evenly, both ends included."""
+    return np.unique(np.linspace(0, many - 1, min(most, many)).round().astype(np.int64))
 
 
 def own_id(dataset: Dataset, user: int) -> str:
@@ -33,24 +35,15 @@ def numbered(dataset: Dataset, raw: str) -> int:
     return int(found[0])
 
 
-def by_id(dataset: Dataset, text: str, top: int = IDS) -> list[int]:
+def by_id(dataset: Dataset, text: str) -> list[int]:
     """People whose id is `text`, begins with it or holds it, in this order; case is ignored, and an exact id stands alone."""
-    asked = text.strip().lower()
-    begins, holds = list[int](), list[int]()
-    exact: int | None = None
-    if not asked:
-        return []
-    for user, raw in enumerate(dataset.histories.user_ids.tolist()):
-        name = str(raw)
-        if name == text.strip():
-            return [user]
-        name = name.lower()
-        if asked in name:
-            exact = user if name == asked and exact is None else exact
-            place = begins if name.startswith(asked) else holds
-            if len(place) < top:
-                place.append(user)
-    return [exact] if exact is not None else [*begins, *holds][:top]
+    names, asked = pd.Series(dataset.histories.user_ids.astype(str)), text.strip().lower()
+    lower = names.str.lower()
+    for exact in (names == text.strip(), lower == asked):
+        if exact.any():
+            return [int(exact.idxmax())]
+    begins, holds = lower.str.startswith(asked), lower.str.contains(asked, regex=False)
+    return [*names.index[begins], *names.index[holds & ~begins]][:IDS] if asked else []
 
 
 def is_id(dataset: Dataset, user: int, text: str) -> bool:
@@ -71,10 +64,10 @@ def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int |
     return next((ids.index(raw) for raw in wanted if raw in ids), None)
 
 
-def by_length(dataset: Dataset, split: Split = "test", longest: bool = True, top: int = 8) -> pd.DataFrame:
+def by_length(dataset: Dataset, longest: bool = True) -> pd.DataFrame:
     """user, events that may be read; the longest or the shortest histories first."""
-    events = dataset.ends(split) - dataset.histories.offsets[:-1]
-    order = np.argsort(-events if longest else events, kind="stable")[:top]
+    events = dataset.readable()
+    order = np.argsort(-events if longest else events, kind="stable")[:TOP]
     return pd.DataFrame({"user": order, "events": events[order]})
 
 
@@ -86,40 +79,28 @@ def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarr
     return np.asarray((sums[ends] - sums[offsets]) / np.maximum(ends - offsets, 1))
 
 
-def by_genre(dataset: Dataset, genre: str, split: Split = "test", top: int = 8) -> pd.DataFrame:
+def by_genre(dataset: Dataset, genre: str) -> pd.DataFrame:
     """user, events, share of `genre` in the history; the largest share first, among people with at least ten events."""
     genres = dataset.catalog.genres
     if genres is None or not any(genre in each for each in genres):
         raise InputError(f"no item here has the genre {genre[:40]!r}")
-    events = dataset.ends(split) - dataset.histories.offsets[:-1]
-    share = np.where(events >= FEWEST, genre_share(dataset, genre, split), -1.0)
-    order = np.argsort(-share, kind="stable")[:top]
+    events = dataset.readable()
+    share = np.where(events >= FEWEST, genre_share(dataset, genre), -1.0)
+    order = np.argsort(-share, kind="stable")[:TOP]
     order = order[share[order] > 0]
     return pd.DataFrame({"user": order, "events": events[order], "share": share[order]})
 
 
-@torch.inference_mode()
-def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256, stay: bool = False) -> np.ndarray:
-    """float [users]: rank of what came next among all unseen items (protocol `full`) or, where met items `stay`, among all
-    (`full-seen`), ties at their mean."""
-    users, ends, targets = np.arange(dataset.histories.n_users), dataset.ends(split), dataset.targets(split)
-    candidates, found = Candidates(dataset, split, seed=0), []
-    for at in range(0, len(users), batch):
-        rows = users[at : at + batch]
-        scores = model.score(reading_batch(dataset, rows, ends[rows], model.length))
-        ranks = rank(
-            scores, torch.from_numpy(targets[rows].astype(np.int64)), candidates.mask("full-seen" if stay else "full", rows)
-        )
-        found.append(ranks.above + ranks.tied / 2 + 1)
-    return np.concatenate(found)
+def target_ranks(model: Recommender, dataset: Dataset, stay: bool = False) -> np.ndarray:
+    """float [users]: place of what came next among all unseen items or, where met items `stay`, among all; ties at their mean."""
+    protocol = "full-seen" if stay else "full"
+    return evaluate(model, dataset, protocols=(protocol,)).ranks[protocol].places
 
 
-def everybody(
-    dataset: Dataset, split: Split, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None
-) -> pd.DataFrame:
+def everybody(dataset: Dataset, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None) -> pd.DataFrame:
     """person (from 1), events that may be read, rank of what came next, and the share of `expert` in the weights of all experts
     that the history retrieves; one row a person, in order."""
-    events = dataset.ends(split) - dataset.histories.offsets[:-1]
+    events = dataset.readable()
     table = pd.DataFrame({"person": np.arange(1, len(events) + 1), "events": events, "rank": ranks})
     if traffic is not None and expert is not None:
         weights = np.where(traffic.experts == expert, traffic.gates, 0).sum(1)
@@ -127,11 +108,11 @@ def everybody(
     return table
 
 
-def gains(first: np.ndarray, second: np.ndarray, losses: bool = False, top: int = 8) -> pd.DataFrame:
+def gains(first: np.ndarray, second: np.ndarray, losses: bool = False) -> pd.DataFrame:
     """user, rank (by the first run), other (by the second), doublings: how often the rank was halved; the largest first.
 
     With `losses`, where the second run gains most over the first.
     """
     doublings = np.log2(second / first)
-    order = np.argsort(doublings if losses else -doublings, kind="stable")[:top]
+    order = np.argsort(doublings if losses else -doublings, kind="stable")[:TOP]
     return pd.DataFrame({"user": order, "rank": first[order], "other": second[order], "doublings": doublings[order]})

@@ -1,6 +1,6 @@
 """What would this history be recommended, and what does the list answer when something is changed?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import history_batch
-from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
+from elastic_core.core.batches import Batch, history_batch, needed_columns, reading_batch
+from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Met, Recommender
+from elastic_core.labels import listed
+from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person.names import split_year
 from elastic_core.services.person.people import numbered
 
-Edit = Callable[[Retrieved], Retrieved]
+BATCH = 256  # people that are read together
 VERBS = {
     "new": ("{} is new", "{} are new"),
     "up": ("{} moved up", "{} moved up"),
@@ -42,6 +42,10 @@ class Reading:
     def only(self, places: Sequence[int] | np.ndarray) -> "Reading":
         """The same person as if only these events, places from 0, had happened."""
         return Reading(self.items[places], self.truth, None if self.times is None else self.times[places])
+
+    def without(self, place: int) -> "Reading":
+        """The same person without one event."""
+        return self.only(np.delete(np.arange(len(self.items)), place))
 
 
 Change = int | None  # of a person: None takes away the last event that is left, -n the n-th event, n >= 0 silences expert n
@@ -82,19 +86,60 @@ class Answer:
         return None if self.truth is None else int(self.ranks[self.truth])
 
 
-def reading(dataset: Dataset, user: int, split: Split = "test") -> Reading:
-    """A person's history as the evaluation of `split` reads it, and its target."""
+def reading(dataset: Dataset, user: int) -> Reading:
+    """A person's history as a test reads it, and its target."""
     dataset.histories.of(user)  # raises for a user who is not there
-    start, end = dataset.histories.offsets[user], dataset.ends(split)[user]
+    start, end = dataset.histories.offsets[user], dataset.ends("test")[user]
     times = dataset.histories.times[start:end] if dataset.has_times else None
-    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]), times)
+    return Reading(dataset.histories.items[start:end], int(dataset.targets("test")[user]), times)
+
+
+def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
+    """What a model reads of people before their test."""
+    return reading_batch(dataset, users, dataset.ends("test")[users], model.length)
+
+
+def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator[tuple[np.ndarray, Batch]]:
+    """The same, some at a time, with their places among the users."""
+    for at in range(0, len(users), BATCH):
+        rows = np.arange(at, min(at + BATCH, len(users)))
+        yield rows, batch_of(model, dataset, users[rows])
+
+
+def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
+    """Several histories as one batch, the last `length` events of each, and their times, where they are known."""
+    wide = needed_columns(np.array([*map(len, histories)]), length)
+    rows = [history_batch(items, wide, None if times is None else times[i]) for i, items in enumerate(histories)]
+    items, when = torch.cat([row.items for row in rows]), [row.times for row in rows if row.times is not None]
+    return Batch(items, items, times=torch.cat(when) if when else None, padded=bool((items[:, 0] == 0).any()))
+
+
+@torch.inference_mode()
+def retrieved(model: Recommender, read: Reading) -> Retrieved:
+    """What a history retrieves, a batch of one. Raises InputError for a model without a memory."""
+    return memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+
+
+def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
+    """bool [columns]: every item but padding and, unless they `stay`, those of the history; what came next always takes part."""
+    free = np.ones(columns, dtype=bool)
+    free[[0] if stay else [0, *read.items]] = False
+    if read.truth is not None:
+        free[read.truth] = True
+    return free
+
+
+def standing(scores: np.ndarray, free: np.ndarray, target: int) -> int:
+    """Rank of `target` among what is in the running; equal scores rank by item number."""
+    own, numbers = scores[target], np.arange(len(scores))
+    return int((((scores > own) | ((scores == own) & (numbers < target))) & free).sum()) + 1
 
 
 @torch.inference_mode()
 def answer(
-    model: Recommender, data: Dataset | Catalog, read: Reading, top: int = 10, edit: Edit | None = None, exclude_seen: bool = True
+    model: Recommender, data: Dataset | Catalog, read: Reading, top: int = 10, edit: Edit | None = None, stay: bool = False
 ) -> Answer:
-    """Ranks every item as the next one; items of the history are out of the running unless `exclude_seen` is off.
+    """Ranks every item as the next one; do items of the history `stay` in the running?
 
     `edit` changes what was retrieved before it is used (models that retrieve). Raises InputError for an empty history.
     """
@@ -103,11 +148,7 @@ def answer(
     batch = history_batch(read.items, model.length, read.times)
     changed: dict[str, Any] = {"edit": edit} if edit else {}
     scores = model.scorer()(model.last_state(batch, **changed), Met.by(batch))[0] if edit else model.score(batch)[0]
-    scores = scores.float().clone()
-    scores[0] = -torch.inf
-    if exclude_seen:
-        seen = torch.from_numpy(np.unique(read.items).astype(np.int64))
-        scores[seen[seen != (read.truth or 0)]] = -torch.inf
+    scores = scores.float().masked_fill(~torch.from_numpy(running(len(scores), read, stay)), -torch.inf)
     values = scores.numpy()
     order = np.argsort(-values, kind="stable")[: int(np.isfinite(values).sum())]
     ranks = np.zeros(len(values), dtype=np.int64)
@@ -137,7 +178,7 @@ def recommend(
         if len(items) and (items.min() < 1 or items.max() > catalog.n_items):
             raise InputError(f"items must lie in 1 to {catalog.n_items}")
         read = Reading(items)
-    table = answer(model, data, read, top, edit, exclude_seen).table
+    table = answer(model, data, read, top, edit, not exclude_seen).table
     table.insert(2, "id", [str(catalog.ids[item]) for item in table["item"]])
     return table
 
@@ -151,7 +192,7 @@ def _table(catalog: Catalog, order: np.ndarray, values: np.ndarray, truth: int |
         {
             "rank": np.arange(1, len(order) + 1),
             "item": order,
-            "title": [catalog.title(int(i)) for i in order],
+            "title": catalog.called(order),
             "genres": [catalog.genres[i] if catalog.genres else () for i in order],
             "score": values[order].astype(float),
             "is_truth": [int(i) == truth for i in order],
@@ -199,16 +240,12 @@ class Moved:
         if counts["new"] == total:
             return f"None of the {total} {many} is the same: all are new."
         parts = [VERBS[change][count > 1].format(count) for change, count in counts.items() if count]
-        return f"Of the {total} {many}, {_listed(parts)}."
+        return f"Of the {total} {many}, {listed(parts)}."
 
 
 def _some(rows: pd.DataFrame, most: int) -> str:
     names = [split_year(title)[0] for title in rows["title"]]
-    return _listed([*names[:most], f"{len(names) - most} more"] if len(names) > most else names)
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    return listed([*names[:most], f"{len(names) - most} more"] if len(names) > most else names)
 
 
 def moved(before: Answer, after: Answer) -> Moved:

@@ -5,8 +5,9 @@ that). A multiplication and its addition count as two operations; norms, softmax
 out. The formulas are held against torch's own counter in tests/test_efficiency.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -50,7 +51,12 @@ class Cost(NamedTuple):
 
 def operations(system: str, shape: Shape) -> pd.DataFrame:
     """stage, formula, operations, growth with N; one row a stage."""
-    makers = {"elastic": _causal, "elastic-two-way": _two_way, "sasrec-fused": _sasrec, "sasrec-eager": _sasrec_eager}
+    makers: dict[str, Callable[[Shape], Iterator[Cost]]] = {
+        "elastic": _causal,
+        "elastic-two-way": _two_way,
+        "sasrec-fused": _sasrec,
+        "sasrec-eager": partial(_sasrec, pairs=1.0),
+    }
     rows = list(makers[system](shape))
     scoring = Cost("scoring", "2·V·d", 2 * shape.items * shape.d, "constant")
     return pd.DataFrame([*rows, scoring], columns=["stage", "formula", "operations", "grows"])
@@ -134,10 +140,6 @@ def _sasrec(s: Shape, pairs: float = 0.5) -> Iterator[Cost]:
     formula = f"(L − 1)·{'2' if pairs < 1 else '4'}·N²·d + 4·N·d"
     yield Cost("attention", formula, full * pairs * 4 * s.n**2 * s.d + 4 * s.n * s.d, "quadratic")
     yield from _common(replace(s, local=0))
-
-
-def _sasrec_eager(s: Shape) -> Iterator[Cost]:
-    yield from _sasrec(s, pairs=1.0)
 
 
 def memory(shape: Shape) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from elastic_core.bench import lisa
 from elastic_core.bench.events import ROOM
 from elastic_core.bench.latency import ROWS
 from elastic_core.bench.stages import WHOLE as WHOLE_PASS
@@ -19,7 +20,7 @@ from elastic_core.bench.stages import by_pass
 from elastic_core.bench.store import Row, readable_rows, select_rows
 from elastic_core.services.speed.costs import LABELS
 
-MEASURED, SHIPPED, REPORTED = "measured now", "shipped measurement", "reported in the paper"
+MEASURED, SHIPPED = "measured now", "shipped measurement"
 MACHINE = ("load", "device", "torch", "commit", "date")
 SHAPE = ("width", "k", "side", "threads")
 COLUMNS = (
@@ -32,6 +33,9 @@ STEPS = (
     "system", "stage", "there", "back", "kept", "length", "histories", "k", "width", "side", "device", "threads", "load", "torch",
     "commit", "date",
 )  # fmt: skip
+Shape = tuple[str, int, int, int, int]
+KEYS = ["device", "threads", "width", "k", "side"]  # of a `Shape`
+LISA = ["question", "system", "where", "here", "the paper’s"]
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
@@ -65,7 +69,7 @@ def lines(rows: Iterable[Row], columns: Sequence[str], source: str = "") -> pd.D
 def tidy(rows: Iterable[Row], source: str) -> pd.DataFrame:
     """Only the pass that scores the next item (last row, forward). Of several measurements the latest counts."""
     table = lines(select_rows(rows, rows="last", direction="forward"), COLUMNS, source)
-    same = ["system", "length", "width", "k", "side", "threads", "device"]
+    same = ["system", "length", *KEYS]
     return (
         table.sort_values("date", kind="stable")
         .drop_duplicates(same, keep="last")
@@ -96,22 +100,21 @@ def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return table.assign(**same), "of the processor, because the machine was busy"
 
 
-def shapes(table: pd.DataFrame) -> list[tuple[str, int, int, int, int]]:
+def shapes(table: pd.DataFrame) -> list[Shape]:
     """(device, threads, d, k, √K) of the curves in a table, the one with most lengths first."""
-    keys = ["device", "threads", "width", "k", "side"]
-    found = table.groupby(keys)["length"].nunique().sort_values(ascending=False, kind="stable")
+    found = table.groupby(KEYS)["length"].nunique().sort_values(ascending=False, kind="stable")
     return [tuple(key) for key in found.index if found[key] > 1]
 
 
-def shape_name(shape: tuple[str, int, int, int, int]) -> str:
+def shape_name(shape: Shape) -> str:
     """`cpu (x86_64, 2 cores), 1 thread, d = 64, k = 8, √K = 16`."""
     device, threads, width, k, side = shape
     return f"{device}, {threads} thread{'s' if threads > 1 else ''}, d = {width}, k = {k}, √K = {side}"
 
 
-def of_shape(table: pd.DataFrame, shape: tuple[str, int, int, int, int]) -> pd.DataFrame:
+def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
     mask = np.ones(len(table), dtype=bool)
-    for name, value in zip(("device", "threads", "width", "k", "side"), shape, strict=True):
+    for name, value in zip(KEYS, shape, strict=True):
         mask &= (table[name] == value).to_numpy()
     return table[mask]
 
@@ -274,10 +277,17 @@ def machine(table: pd.DataFrame) -> str:
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
     busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
-    name = shape_name(tuple(first[["device", "threads", "width", "k", "side"]]))
+    name = shape_name(tuple(first[KEYS]))
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
     return f"{name}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
 
 
 def busy_machine(table: pd.DataFrame) -> bool:
     return bool((table["load"] > table["threads"] + 0.5).any())
+
+
+def of_lisa(checkpoints: Path) -> pd.DataFrame:
+    """What LISA claims of its own cost (`bench --lisa`), ours and the paper's: a line a figure; empty if they cannot be read."""
+    found = lisa.claims(rows) if (rows := readable_rows(checkpoints / "benchmarks" / "lisa.csv", "lisa")) else []
+    table = pd.DataFrame(found, columns=LISA).astype({"here": float, "the paper’s": float})
+    return table[table["here"].notna()].reset_index(drop=True)

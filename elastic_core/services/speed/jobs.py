@@ -5,17 +5,25 @@ checkpoints/jobs/speed/<id>/   the job; latency.csv, stages.csv, events.csv: wha
 
 import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 
+from elastic_core.bench.events import measure_events, readers
+from elastic_core.bench.latency import ROWS, measure
+from elastic_core.bench.stages import measure_profile
+from elastic_core.bench.store import Row, write_rows
 from elastic_core.errors import InputError
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.speed.curves import MEASURED, of_passes, table_of
-from elastic_core.services.speed.measuring import measure_plan
 from elastic_core.services.speed.plan import Plan
 
+CPU = torch.device("cpu")
+SECONDS = 12.0  # at most, for the rounds of one setting
+FORMS = ("elastic", "elastic-two-way")
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 
 
@@ -84,3 +92,32 @@ class Measurements(Queue[Measurement]):
 def cores() -> int:
     """How many threads may be asked for."""
     return os.cpu_count() or 1
+
+
+def measure_plan(plan: Plan, path: Path, hand: Hand) -> None:
+    """Write latency.csv, stages.csv and events.csv into the folder `path`; `hand` hears each step first."""
+    found: dict[str, list[Row]] = {"latency": [], "stages": [], "events": []}
+    harness, middle = {"rounds": plan.repeats, "warmup": 1, "seconds": SECONDS}, max(plan.lengths)
+
+    def keep(bench: str, rows: list[Row]) -> None:
+        found[bench] += rows
+        write_rows(path / f"{bench}.csv", found[bench])
+
+    def tell(words: str) -> None:
+        hand.tell(done, plan.steps(), words)
+
+    done = 0
+    for length in plan.lengths:
+        tell(f"All systems read {length:,} events")
+        keep("latency", measure(plan.setting(length), CPU, plan.systems_at(length), rows=ROWS[:1], **harness))
+        done += 1
+    tell(f"The stages of ELASTIC at {middle:,} events")
+    for system in FORMS:
+        keep("stages", measure_profile([plan.setting(middle)], CPU, [system], **harness))
+    done += 1
+    for length in plan.lengths:
+        tell(f"One new event after {length:,}")
+        reading = tuple(name for name in readers() if name in plan.systems_at(length))
+        keep("events", measure_events(plan.setting(length), CPU, reading, **harness))
+        done += 1
+    tell("Done")

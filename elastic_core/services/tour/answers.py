@@ -3,14 +3,12 @@
 Options are counted from 0, in the order in which the tour offers them.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from elastic_core.comparisons import system
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
@@ -23,13 +21,12 @@ from elastic_core.services.experts.overview import hot_experts
 from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
-from elastic_core.services.person.influence import influence
-from elastic_core.services.person.recommend import moved, reading
+from elastic_core.services.person.influence import of_person
+from elastic_core.services.person.recommend import moved
 from elastic_core.services.speed import curves
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(NamedTuple):
     """What a question is about. `traffic` is None for models without a memory."""
 
     run: Run
@@ -38,7 +35,6 @@ class Asked:
     user: int
     traffic: Routing | None
     checkpoints: Path
-    split: Split = "test"
 
 
 class Answer(NamedTuple):
@@ -57,8 +53,8 @@ def last_event(asked: Asked) -> Answer:
 
 def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
     """As the start page opens with it."""
-    stay = inspect.repeats(asked.dataset, asked.split).stay
-    return inspect.situation(asked.model, asked.dataset, asked.user, asked.split, removed=removed, stay=stay)
+    stay = inspect.repeats(asked.dataset).stay
+    return inspect.after(asked.model, asked.dataset, asked.user, [None] * removed, stay)
 
 
 def comparisons(asked: Asked) -> Answer:
@@ -71,7 +67,7 @@ def votes_won(asked: Asked) -> Answer:
     """Which part of all votes do a person's experts have?"""
     if not search.votes(asked.model):
         return Answer(None, "In this run the whole history makes one search, so nothing is counted.")
-    sums = votes.tally(votes.elected(asked.model, asked.dataset, asked.user, asked.split)).dropna(subset="expert")
+    sums = votes.tally(votes.elected(asked.model, asked.dataset, asked.user)).dropna(subset="expert")
     won = float(sums["votes"].sum())
     text = f"The {len(sums)} experts of person {asked.user + 1} have {won:.0%} of all votes; the average person gives them "
     return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, f"{text}{sums['usual'].sum():.0%}.")
@@ -111,9 +107,7 @@ def whose(asked: Asked) -> Answer:
 
 def looked_at_or_decisive(asked: Asked) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    read = reading(asked.dataset, asked.user, asked.split)
-    assert read.truth is not None
-    found = influence(asked.model, asked.dataset, read.items, read.truth)
+    found = of_person(asked.model, asked.dataset, asked.user)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
@@ -139,7 +133,7 @@ def swapped(asked: Asked) -> Answer:
     expert = _start(asked).strongest
     assert expert is not None
     other = ablation.random_used(asked.traffic, expert)
-    effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other, asked.split)
+    effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other)
     row = effect.row()
     sure = verdict.sign(row["low"], row["high"]) != ""
     text = (

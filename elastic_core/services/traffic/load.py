@@ -6,16 +6,16 @@ Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99% of 
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing, likely_load, random_choices, status
+from elastic_core.memory.routing import Routing, gini, likely_load, random_choices, status
 from elastic_core.services.person.inspect import common_genres
-from elastic_core.services.person.people import genre_share
+from elastic_core.services.person.people import genre_share, spaced
 
 Measure = Literal["people", "gate"]
 EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
@@ -46,7 +46,7 @@ class Traffic:
 
     @property
     def load(self) -> np.ndarray:
-        return np.bincount(self.experts.ravel(), weights=self.weights.ravel(), minlength=self.size)
+        return _count(self.experts, self.weights, self.size)
 
 
 def slices(dataset: Dataset) -> list[str]:
@@ -56,8 +56,7 @@ def slices(dataset: Dataset) -> list[str]:
 
 def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     """bool [users]. Fans of a genre: the quarter in whose readable history it has the largest share. Ties by number."""
-    histories, ends = dataset.histories, dataset.ends(split)
-    lengths = ends - histories.offsets[:-1]
+    histories, lengths = dataset.histories, dataset.readable(split)
     if name == EVERYBODY:
         return np.ones(histories.n_users, dtype=bool)
     if name.startswith(FANS):
@@ -74,13 +73,6 @@ def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
     experts, gates = routing.experts[people], routing.gates[people].astype(float)
     gates = gates / max(gates.mean(), 1e-12) if gates.size else gates
     return Traffic(experts, gates if measure == "gate" else np.ones_like(gates), gates, len(routing.load))
-
-
-def gini(load: np.ndarray) -> float:
-    """0 = everyone carries the same, towards 1 = one carries all."""
-    ordered = np.sort(load).astype(float)
-    n, total = len(ordered), float(ordered.sum())
-    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total)) if total else 0.0
 
 
 def divergence(load: np.ndarray) -> float:
@@ -114,13 +106,15 @@ def health(load: np.ndarray, weighted: np.ndarray) -> dict[str, float]:
 
 def health_of(now: Traffic) -> dict[str, float]:
     """The health of this traffic; KL is always given both ways, the rest by its own measure."""
-    return health(now.load, _count(now.experts, now.gates, now.size)) | {
-        "kl": divergence(np.bincount(now.experts.ravel(), minlength=now.size))
-    }
+    return _health(now, now.experts, now.load)
 
 
-@dataclass(frozen=True, eq=False)
-class Chance:
+def _health(now: Traffic, experts: np.ndarray, load: np.ndarray) -> dict[str, float]:
+    people = _count(experts, np.ones_like(now.gates), now.size)
+    return health(load, _count(experts, now.gates, now.size)) | {"kl": divergence(people)}
+
+
+class Chance(NamedTuple):
     """What a router that picks at random would show: 2.5% and 97.5% limits over `draws` simulations."""
 
     each: tuple[float, float]  # the load of any one expert
@@ -136,12 +130,12 @@ def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, each = [], [], [], []
     for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed):
-        load, weighted = _count(experts, now.weights, now.size), _count(experts, now.gates, now.size)
+        load = _count(experts, now.weights, now.size)
         ordered.append(np.sort(load)[::-1].astype(np.float32))
         grid = load.reshape(now.side, now.side)
         lines.append(np.concatenate([grid.sum(0), grid.sum(1)]))
         each.append(load[:: max(now.size // 4096, 1)])
-        rows.append(health(load, weighted) | {"kl": divergence(_count(experts, np.ones_like(now.gates), now.size))})
+        rows.append(_health(now, experts, load))
     frame, stacked = pd.DataFrame(rows), np.stack(ordered)
     exact = likely_load(now.people, now.experts.shape[1], now.size)
     return Chance(
@@ -178,10 +172,10 @@ def marginals(now: Traffic, band: Chance) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def lorenz(load: np.ndarray, points: int = 257) -> pd.DataFrame:
+def lorenz(load: np.ndarray) -> pd.DataFrame:
     """experts, traffic: the share of the traffic that the least busy share of the experts carries."""
     held = np.concatenate([[0.0], np.sort(load).cumsum()]) / max(load.sum(), 1e-12)
-    at = np.unique(np.linspace(0, len(load), min(points, len(load) + 1)).round().astype(int))
+    at = spaced(len(load) + 1, 257)
     return pd.DataFrame({"experts": at / len(load), "traffic": held[at]})
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
+from elastic_core.services.person.people import spaced
 
 SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
 PAPER = "In the paper, 55.76% of the keys are used at 512 × 512 (ML-1M, measured in its own way). It gives no other number."
@@ -41,10 +42,10 @@ def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
     return np.where(used, numbers, 0).max(0) if len(epochs) else np.zeros(loads.shape[1], dtype=int)
 
 
-def heat(epochs: list[int], loads: np.ndarray, most: int = 256) -> pd.DataFrame:
-    """Load of experts (index, the busiest at the end first) by epoch (columns); of more than `most`, every n-th of them."""
+def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
+    """Load of experts (index, the busiest at the end first) by epoch (columns); of more than 256, every n-th of them."""
     order = np.argsort(-loads[-1], kind="stable")
-    order = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))]
+    order = order[spaced(len(order), 256)]
     return pd.DataFrame(loads[:, order].T, index=order, columns=epochs)
 
 
@@ -77,7 +78,7 @@ def sensitivity(run: Run, dataset: Dataset, runs: list[Run]) -> Sensitivity:
         row = _row(run, dataset, other)
         if row is None:
             continue
-        if _alike(run, other):
+        if _rest(run) == _rest(other):
             rows.append(row)
         else:
             different += 1
@@ -104,10 +105,6 @@ def _row(run: Run, dataset: Dataset, other: Run) -> dict[str, Any] | None:
         "NDCG@10": test.get("protocols", {}).get("full", {}).get("NDCG@10"), "used": test.get("used", used),
         "error": test.get("errors", {}).get("full", {}).get("NDCG@10"), "people": test.get("users"),
     }  # fmt: skip
-
-
-def _alike(run: Run, other: Run) -> bool:
-    return _rest(run) == _rest(other)
 
 
 def _rest(run: Run) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name:
 
 def fitting(dataset: Dataset) -> str:
     """The protocol in which these data are judged: repeats decide, as on every screen."""
-    return SEEN if inspect.repeats(dataset, "test").stay else PROTOCOL
+    return SEEN if inspect.repeats(dataset).stay else PROTOCOL
 
 
 def keep(run: Run, found: Beside) -> None:

@@ -45,7 +45,6 @@ class Estimate:
     test_seconds: float
     budget_seconds: float  # 0 = none
     epochs: int  # the most that are asked for
-    probe_seconds: float
 
     @property
     def timed(self) -> bool:
@@ -78,17 +77,16 @@ class Estimate:
 def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
     """Takes up to about three seconds. Raises InputError for settings that cannot work, and in public mode."""
     public.refuse("measurement")
-    began = time.perf_counter()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the background process will have it
     try:
         with torch.random.fork_rng(devices=[]):
-            return _probe(config, dataset, began)
+            return _probe(config, dataset)
     finally:
         torch.set_num_threads(threads)
 
 
-def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
+def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
     train, length = config.train, config.model.length
     model = models.outline(config.model, dataset.catalog) or models.build(config.model, dataset.catalog)
     steps, step, rows = 0, 0.0, 64  # to be judged
@@ -102,8 +100,7 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
         size = -(-len(objective.rows(np.random.default_rng(0)).users) // steps)
         rows = min(size, (ROOM - found.weights) * size // (found.step + found.held))
         if rows < min(ROWS, size):
-            ended = time.perf_counter() - began
-            return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs, ended)
+            return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
         learner = Learner(model, objective, train, torch.device("cpu"))
         step, memory = _steps(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
@@ -113,8 +110,7 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     else:
         model.fit(dataset)
     judge = _judge(model, dataset, min(rows, 64))
-    ended = time.perf_counter() - began
-    return Estimate(count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs, ended)
+    return Estimate(count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs)
 
 
 def _steps(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:

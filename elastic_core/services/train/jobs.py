@@ -11,7 +11,7 @@ import traceback
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from elastic_core import disk
 from elastic_core.core.config import DataConfig, RunConfig
@@ -30,8 +30,7 @@ PREFIX = "local-"
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a way
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """The name of the run and its configuration."""
 
     name: str

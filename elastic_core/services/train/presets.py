@@ -3,8 +3,7 @@
 import dataclasses
 import functools
 import types
-from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from elastic_core import models, objectives, text
 from elastic_core.core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
@@ -13,8 +12,7 @@ from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(NamedTuple):
     """Minutes of training, and the size of model that learns something in them on one core."""
 
     name: str
@@ -23,8 +21,7 @@ class Budget:
     span: int
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One field of a configuration, as a form needs it. `kind`: int, float, bool, choice or text."""
 
     key: str  # model.side, train.seed, …
@@ -38,6 +35,7 @@ BUDGETS = (
     Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 25),
     Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 50),
 )
+Found = TypeVar("Found")
 BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
 
@@ -56,18 +54,18 @@ def variants() -> tuple[Variant, ...]:
 
 def variant(label: str) -> Variant:
     """Raises InputError for a label that is not in the list."""
-    for found in variants():
-        if found.label == label:
-            return found
-    raise InputError(f"unknown model {label!r}; known are {', '.join(v.label for v in variants())}")
+    return _called(label, {found.label: found for found in variants()}, "model")
 
 
 def budget(name: str) -> Budget:
     """Raises InputError for a budget that is not in the list."""
-    for found in BUDGETS:
-        if found.name == name:
-            return found
-    raise InputError(f"unknown time budget {name!r}; known are {', '.join(b.name for b in BUDGETS)}")
+    return _called(name, {found.name: found for found in BUDGETS}, "time budget")
+
+
+def _called(wanted: str, known: dict[str, Found], what: str) -> Found:
+    if wanted not in known:
+        raise InputError(f"unknown {what} {wanted!r}; known are {', '.join(known)}")
+    return known[wanted]
 
 
 def sizes(config: RunConfig) -> str:

@@ -42,11 +42,6 @@ def curves(runs: list[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(CURVES)).astype(dict.fromkeys(CURVES[2:], float))
 
 
-def metrics_csv(runs: list[Run]) -> str:
-    """The curves as text for a download."""
-    return curves(runs).to_csv(index=False)
-
-
 def system(config: RunConfig) -> str:
     """The system's name as people know it."""
     return _system(config.model, tuple(models.names()))
