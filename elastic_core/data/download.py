@@ -14,7 +14,7 @@ from pathlib import Path
 
 from elastic_core.data.origins import Remote
 from elastic_core.data.reading.packing import MOST_BYTES
-from elastic_core.disk import size
+from elastic_core.disk import said, size, write_whole
 from elastic_core.errors import InputError
 
 CONNECT_SECONDS = 8
@@ -71,26 +71,20 @@ def _pip_download(scratch: Path) -> Path:
 
 
 def _write(path: Path, data: bytes) -> Path:
-    try:
+    with said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        beside.write_bytes(data)
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror or error})") from None
+    write_whole(path, lambda beside: beside.write_bytes(data))
     return path
 
 
 def _adopt(built: Path, place: Path) -> Path:
     """Move a finished folder into the cache. When another process was first, its folder is as good."""
     beside = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
+    with said(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(built, beside)
         if place.is_dir():
             shutil.rmtree(beside)
         else:
             os.replace(beside, place)
-    except OSError as error:
-        raise InputError(f"{place} cannot be written ({error.strerror or error})") from None
     return place

@@ -109,5 +109,3 @@ def _cache() -> Path:
 def _find(places: tuple[str, ...]) -> Path | None:
     there = (folder / place for folder in _folders() for place in places)
     return next((path for path in there if path.exists()), None)
-
-

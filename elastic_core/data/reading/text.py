@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Limits, Member, refuse_large
+from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Member, refuse_large
 from elastic_core.errors import InputError
 
 STRETCH, HEAD, LINES, LONGEST_NAME = 2**26, 2**18, 400, 100  # bytes parsed at a time; bytes and lines looked at
@@ -37,13 +37,19 @@ RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
 class Part:
     """Rows of a table, and the lines that are none."""
 
-    table: Any
+    table: Any  # a batch of records
     start: int  # the line, or row, that the first one stands on
     lines: np.ndarray | None = None  # of every row, where they do not follow each other
     bad: tuple[tuple[int, str], ...] = ()
 
     def line(self, row: int) -> int:
         return self.start + row if self.lines is None else int(self.lines[row])
+
+
+def batch(tables: list[Any], names: list[str] | None = None) -> Any:
+    """Return tables of the same columns as one batch of records."""
+    whole = pa.concat_tables([table if isinstance(table, pa.Table) else pa.Table.from_batches([table]) for table in tables])
+    return pa.record_batch([column.combine_chunks() for column in whole.columns], names=names or whole.column_names)
 
 
 @dataclass(frozen=True)
@@ -98,14 +104,12 @@ def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
         data = file.read(STRETCH) if more else b""
 
 
-def look(
-    head: bytes, member: Member, limits: Limits, given: Mapping[str, str], known: Callable[[str], bool], notes: list[str]
-) -> Layout | None:
+def look(head: bytes, member: Member, given: Mapping[str, str], known: Callable[[str], bool], notes: list[str]) -> Layout | None:
     """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `known` tells usual
     names of columns, `given` those that were said. Raises InputError for too many columns."""
     begin = head.split(b"\n", 1)[0]
     if max(map(begin.count, (b",", b";", b"\t", b"|"))) > 5_000:  # sequences are longer than tables are wide
-        refuse_large(0, len(begin), member.shown, limits)
+        refuse_large(0, len(begin), member)
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, forced, comment = _above(lines)
@@ -118,7 +122,7 @@ def look(
     if found is None:
         return None
     separator, quote, rows, width = found
-    refuse_large(0, width, member.shown, limits)
+    refuse_large(0, width, member)
     first, body = [cell.strip() for cell in rows[0]], [row for row in rows[1:] if len(row) == width]
     names, above = _names(first, body, width, above + 1, comment.split(separator), given, known, notes)
     if separator != ",":
@@ -141,19 +145,9 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
-    tail = layout.separator.encode()
     if bad and sum(text.rstrip("\r").endswith(layout.separator) for _, _, text in bad) > 0.9 * len(bad):  # on some rows only
-        cell = rb"[^" + re.escape(tail) + rb"\r\n]*"
-        rows = (
-            rb"(?m)^((?:"
-            + cell
-            + re.escape(tail)
-            + rb"){%d}" % (len(layout.names) - 1)
-            + cell
-            + rb")"
-            + re.escape(tail)
-            + rb"+(\r?)$"
-        )
+        mark = re.escape(layout.separator.encode())
+        rows = rb"(?m)^((?:[^%b\r\n]*%b){%d}[^%b\r\n]*)%b+(\r?)$" % (mark, mark, len(layout.names) - 1, mark, mark)
         mended = re.sub(rows, rb"\1\2", data)
         if mended != data:
             return parse(mended, layout, wanted, start)
@@ -214,7 +208,7 @@ def _arrow(
         if len(data) > block:  # a row that is longer
             return _arrow(data, layout, quote, wanted, threads, len(data) + 1)
         raise InputError(f"the table cannot be parsed ({str(error)[:120]}): {AS_CSV} with ordinary rows") from None
-    return table.rename_columns([place[name] for name in table.column_names]), bad
+    return batch([table], [place[name] for name in table.column_names]), bad
 
 
 # --- looking ---------------------------------------------------------------------------------------------------------
@@ -299,21 +293,16 @@ def _names(
     clean = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
     usual = sum(map(known, clean))
     if len(first) == width:
-        kinds = [np.mean([bool(TYPED.fullmatch(row[at].strip("\"' "))) for row in body] or [False]) > 0.8 for at in range(width)]
-        typed = [bool(TYPED.fullmatch(cell.strip("\"' "))) for cell in first]
+        kinds = [np.mean([_typed(row[at]) for row in body] or [False]) > 0.8 for at in range(width)]
+        typed = list(map(_typed, first))
         names_only = any(kind and not cell for kind, cell in zip(kinds, typed, strict=True))
         rows_only = any(kind and cell for kind, cell in zip(kinds, typed, strict=True)) or (any(typed) and not usual)
-        headed = (
-            usual >= 2
-            or any(name in clean for name in given.values() if name and not name.isdecimal())
-            or (names_only and not rows_only)
-            or not body
-        )
-        headed = headed or (usual == 1 and not rows_only)
+        said = any(name in clean for name in given.values() if name and not name.isdecimal())
+        headed = usual >= 2 or said or not body or (not rows_only and (names_only or usual == 1))
         if not headed:
-            said = [part.strip() for part in comment]
-            if len(said) == width and sum(map(known, said)) > 1:
-                return (tuple(said), True), above - 1
+            above_it = tuple(part.strip() for part in comment)
+            if len(above_it) == width and sum(map(known, above_it)) > 1:
+                return (above_it, True), above - 1
             notes.append("the first line holds no names, so it was taken for data and the columns were numbered")
             return (tuple(f"column {i}" for i in range(1, width + 1)), False), above - 1
     elif all(not row[-1].strip() for row in body):
@@ -328,6 +317,10 @@ def _names(
             name = f"{name} ({i})"
         names.append(name)
     return (tuple(names), True), above
+
+
+def _typed(cell: str) -> bool:
+    return bool(TYPED.fullmatch(cell.strip("\"' ")))
 
 
 def _wide(data: bytes) -> str:
