@@ -19,13 +19,18 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
+import pyarrow as pa
+
 from elastic_core.data.folding import natural_order
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.text import DIRECTIONS
 
 HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
-PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
+PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"), b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda file: pa.CompressedInputStream(file, "zstd"),
+}  # fmt: skip
 KINDS = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"), (b"\xff\xff\xff\xff", "arrow"))
 AS_CSV = "save the table as CSV"
 REFUSED = (
@@ -68,6 +73,7 @@ class Upload:
 
 
 Source = Path | Upload
+Opener = Callable[[contextlib.ExitStack], IO[bytes]]
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Member:
 
     name: str
     shown: str
-    opener: Callable[[contextlib.ExitStack], IO[bytes]]
+    opener: Opener
     packed: int  # bytes that it takes as it lies, for the ratio
     limits: Limits
     kind: str = ""  # text, parquet, arrow or xlsx
@@ -193,12 +199,12 @@ def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Membe
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
         head = file.read(HEAD)
-    packing = next((name for magic, name in PACKED if head.startswith(magic)), "")
-    if packing:
+    unpack = next((unpack for magic, unpack in PACKED.items() if head.startswith(magic)), None)
+    if unpack:
         if depth > 2:
             raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
         inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
-        yield from _expanded(replace(member, name=inner, opener=partial(_unpacked, member.opener, packing)), depth, strict)
+        yield from _expanded(replace(member, name=inner, opener=partial(_unpacked, member.opener, unpack)), depth, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         yield from _unzipped(member, depth)
     elif head[257:262] == b"ustar":
@@ -212,14 +218,8 @@ def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Membe
         yield replace(member, kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
 
-def _unpacked(opener: Callable[[contextlib.ExitStack], IO[bytes]], packing: str, held: contextlib.ExitStack) -> IO[bytes]:
-    file = opener(held)
-    if packing == "zstd":
-        import pyarrow
-
-        return cast(IO[bytes], held.enter_context(pyarrow.CompressedInputStream(file, "zstd")))
-    way: Any = {"gzip": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile}[packing]
-    return cast(IO[bytes], held.enter_context(way(fileobj=file, mode="rb") if packing == "gzip" else way(file)))
+def _unpacked(opener: Opener, unpack: Callable[[IO[bytes]], Any], held: contextlib.ExitStack) -> IO[bytes]:
+    return cast(IO[bytes], held.enter_context(unpack(opener(held))))
 
 
 def _unzipped(member: Member, depth: int) -> Iterator[Member]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from elastic_core.data.reading import records, text
-from elastic_core.data.reading.columns import choose, is_usual
+from elastic_core.data.reading.columns import choose
 from elastic_core.data.reading.packing import NO_LIMITS, Limits, Member, Source, beside, members
 from elastic_core.data.reading.text import Part
 from elastic_core.data.reading.titles import BESIDE
@@ -66,7 +66,7 @@ class Sheet:
         if not start[: text.HEAD].strip() and not start.strip():
             raise InputError(f"{member.shown} is empty")
         if len(self.files) == 1 and len(start) < text.STRETCH and not first:
-            self.blob = _blob(start)
+            self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
         head = start[: text.HEAD]
         pieces = chain([start], pieces)
         if records.is_records(head):
@@ -83,7 +83,7 @@ class Sheet:
             self.how.append("rows below headings such as 12:")
             start = next(pieces)
             pieces, head = chain([start], pieces), start[: text.HEAD]
-        layout = text.look(head, member, self.given, is_usual, self.how)
+        layout = text.look(head, member, self.given, self.how)
         if layout is None:
             lines = None if blocks else records.sequences(b"".join(pieces).decode())
             if lines is None:
@@ -144,10 +144,3 @@ def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: L
     (files,) = groups.values()
     notes = [f"{len(files)} files of the same columns were read as one, in the order of their names"] if len(files) > 1 else []
     return Sheet(files, columns, notes, near=near)
-
-
-def _blob(data: bytes) -> str:
-    """Return git's id of these bytes, by which published files are recognised (`git hash-object`)."""
-    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
-    digest.update(data)
-    return digest.hexdigest()

@@ -86,7 +86,7 @@ def card(data: Dataset, k_core: int) -> Card:
         longest=int(lengths.max()),
         licence=data.licence,
         citation=CITATION if "MovieLens" in data.label else "",
-        official=source.remote.url if source else "",
+        official=source.url if source else "",
         exact=_exact(data),
         hash=data.hash,
         notes=data.notes,
@@ -116,7 +116,7 @@ def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None =
 
 def elsewhere() -> pd.DataFrame:
     """Named sources that would have to be downloaded: label, address and terms."""
-    rows = [(s.label, s.remote.url, s.licence) for name, s in SOURCES.items() if not at_hand(name)]
+    rows = [(s.label, s.url, s.licence) for name, s in SOURCES.items() if not at_hand(name)]
     return pd.DataFrame(rows, columns=["data", "official address", "terms"])
 
 
