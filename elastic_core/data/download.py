@@ -12,9 +12,9 @@ import zipfile
 from http.client import HTTPException
 from pathlib import Path
 
-from elastic_core.data.origins import Remote
+from elastic_core.data.origins import Source
 from elastic_core.data.reading.packing import MOST_BYTES
-from elastic_core.disk import size
+from elastic_core.disk import said, size, write_whole
 from elastic_core.errors import InputError
 
 CONNECT_SECONDS = 8
@@ -25,21 +25,21 @@ WHEEL_FOLDER = "recbole/dataset_example/ml-100k"
 WHEEL_FILES = ("ml-100k.inter", "ml-100k.item", "ml-100k.user")
 
 
-def fetch(remote: Remote, folder: Path) -> Path:
+def fetch(source: Source, folder: Path) -> Path:
     """Download into `folder`. Raises InputError when it cannot be reached or is not the file it should be."""
     try:
-        with urllib.request.urlopen(remote.url, timeout=CONNECT_SECONDS) as response:
+        with urllib.request.urlopen(source.url, timeout=CONNECT_SECONDS) as response:
             data = response.read(MOST_BYTES + 1)
     except urllib.error.URLError as error:
-        raise InputError(f"{remote.url} cannot be reached ({error.reason})") from None
+        raise InputError(f"{source.url} cannot be reached ({error.reason})") from None
     except (OSError, HTTPException) as error:
-        raise InputError(f"{remote.url} cannot be reached ({error})") from None
+        raise InputError(f"{source.url} cannot be reached ({error})") from None
     if len(data) > MOST_BYTES:
-        raise InputError(f"{remote.url} is not the file it should be (it has more than {size(MOST_BYTES)})")
-    for kind, expected in (("md5", remote.md5), ("sha256", remote.sha256)):
+        raise InputError(f"{source.url} is not the file it should be (it has more than {size(MOST_BYTES)})")
+    for kind, expected in (("md5", source.md5), ("sha256", source.sha256)):
         if expected and hashlib.new(kind, data, usedforsecurity=False).hexdigest() != expected:
-            raise InputError(f"{remote.url} is not the file it should be (its {kind} differs)")
-    return _write(folder / remote.file, data)
+            raise InputError(f"{source.url} is not the file it should be (its {kind} differs)")
+    return _write(folder / source.url.rsplit("/", 1)[1], data)
 
 
 def fetch_wheel(folder: Path) -> Path:
@@ -71,26 +71,20 @@ def _pip_download(scratch: Path) -> Path:
 
 
 def _write(path: Path, data: bytes) -> Path:
-    try:
+    with said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        beside.write_bytes(data)
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror or error})") from None
+    write_whole(path, lambda beside: beside.write_bytes(data))
     return path
 
 
 def _adopt(built: Path, place: Path) -> Path:
     """Move a finished folder into the cache. When another process was first, its folder is as good."""
     beside = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
+    with said(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(built, beside)
         if place.is_dir():
             shutil.rmtree(beside)
         else:
             os.replace(beside, place)
-    except OSError as error:
-        raise InputError(f"{place} cannot be written ({error.strerror or error})") from None
     return place

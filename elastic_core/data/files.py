@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,18 +27,16 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
-    data = fold(
-        table, name=name, label=label, licence=licence, k_core=config.k_core, ties=config.ties, titles_may_be_shared=known is None
-    )
-    return replace(data, notes=(*data.notes, *_odd(table, tell)), understood=table.understood)
+    return _folded(table, config, tell, (), name=name, label=label, licence=licence, titles_may_be_shared=known is None)
 
 
-def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
-    """What was odd about a file: told at once, and said wherever its data are."""
-    said = tuple(filter(None, (*table.notes, table.faults.sentence())))
-    for sentence in said:
+def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, ...], **about: Any) -> Dataset:
+    """Histories, and what was odd about the file: told at once, and said wherever its data are."""
+    data = fold(table, k_core=config.k_core, ties=config.ties, **about)
+    odd = tuple(filter(None, (*table.notes, table.faults.sentence())))
+    for sentence in odd:
         tell(f"{sentence[:1].upper()}{sentence[1:]}.")
-    return said
+    return replace(data, notes=(*data.notes, *notes, *odd), understood=table.understood)
 
 
 def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:
@@ -50,8 +49,7 @@ def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Pro
         notes = (*notes, f"{path.name} is not the published file of {source.label}: its events differ")
     if name == "ml-1m-sequences":
         table = replace(table, items=_sequence_titles(table))
-    data = fold(table, name=name, label=label, licence=source.licence, k_core=config.k_core, ties=config.ties)
-    return replace(data, notes=(*data.notes, *notes, *_odd(table, tell)), understood=table.understood)
+    return _folded(table, config, tell, notes, name=name, label=label, licence=source.licence)
 
 
 def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
@@ -61,12 +59,12 @@ def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
     if found:
         return found, ()
     tell(f"{source.label} is not on this machine yet. {source.licence}")
-    tell(f"Downloading {source.remote.url}.")
+    tell(f"Downloading {source.url}.")
     tried = [f"looked in {' and '.join(map(str, _folders()))}"]
     try:
-        path = fetch(source.remote, _cache())
-        checked = "its checksum agrees" if source.remote.md5 or source.remote.sha256 else "no checksum is known for the archive"
-        return path, (f"downloaded from {source.remote.url}; {checked}",)
+        path = fetch(source, _cache())
+        checked = "its checksum agrees" if source.md5 or source.sha256 else "no checksum is known for the archive"
+        return path, (f"downloaded from {source.url}; {checked}",)
     except InputError as error:
         tried.append(str(error))
     if name == "ml-100k":

@@ -173,9 +173,8 @@ def fold(
 
 def _numbered(ids: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """int32 [events]: the place of every id in the natural order of all, and these."""
-    categorical = isinstance(ids.dtype, pd.CategoricalDtype)
-    codes, known = (ids.cat.codes.to_numpy(), ids.cat.categories) if categorical else pd.factorize(ids)
-    texts = np.array([str(text) for text in known.to_list()], dtype=object)
+    known = ids.astype("category").cat
+    codes, texts = known.codes.to_numpy(), np.array([str(text) for text in known.categories.to_list()], dtype=object)
     order = natural_order(texts)
     places = np.empty(len(order), dtype=np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)

@@ -13,34 +13,26 @@ LICENCE_OWN = "Your own file: its own terms apply."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remote:
-    """An official address and the checksums known for it. With neither sum, only the events file is recognised later."""
-
-    url: str
-    file: str
-    md5: str | None = None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Source:
     """A named source. `places` are looked for in the data folder and the cache, in this order.
 
+    `url` is the official address, of which a checksum may be known; with neither, only the events file is recognised later.
     `blobs` maps git's id of the events file (after unpacking) to the label that such a file has earned.
     """
 
     label: str
     licence: str
     places: tuple[str, ...]
-    remote: Remote
+    url: str
+    md5: str | None = None
+    sha256: str | None = None
     blobs: dict[str, str] = field(default_factory=dict)
 
 
-def _sequences(label: str, licence: str, stem: str, remote: Remote, blob: str) -> Source:
-    files = (f"{stem}.txt.gz", f"{stem}.txt")
-    return Source(
-        label=label, licence=licence, places=(*(f"sequences/{f}" for f in files), *files), remote=remote, blobs={blob: label}
-    )
+def _sequences(label: str, licence: str, url: str, sha256: str, blob: str) -> Source:
+    file = url.rsplit("/", 1)[1]
+    places = tuple(f"{folder}{file}{ending}" for folder in ("sequences/", "") for ending in (".gz", ""))
+    return Source(label=label, licence=licence, places=places, url=url, sha256=sha256, blobs={blob: label})
 
 
 SOURCES = {
@@ -48,7 +40,8 @@ SOURCES = {
         label="MovieLens-100K",
         licence=LICENCE_ML,
         places=("ml-100k", "ml-100k.zip"),
-        remote=Remote(url=f"{GROUPLENS}/ml-100k.zip", file="ml-100k.zip", md5="0e33842e24a9c977be4e0107933c0723"),
+        url=f"{GROUPLENS}/ml-100k.zip",
+        md5="0e33842e24a9c977be4e0107933c0723",
         # The second is the copy in the recbole wheel: the rows of u.data, byte for byte, below a header.
         blobs={
             "16ef21ed827cae1a3f71e89e23cffb5a8f44baae": "MovieLens-100K",
@@ -59,7 +52,8 @@ SOURCES = {
         label="MovieLens-1M",
         licence=LICENCE_ML,
         places=("ml-1m", "ml-1m.zip", "ml-1m-reassembled.zip"),
-        remote=Remote(url=f"{GROUPLENS}/ml-1m.zip", file="ml-1m.zip", md5="c4d9eecfca2ab87c1945afe126590906"),
+        url=f"{GROUPLENS}/ml-1m.zip",
+        md5="c4d9eecfca2ab87c1945afe126590906",
         blobs={
             "77a7c4b150f588c23bb9e1f068aa996c0b413695": "MovieLens-1M",
             "b992c22d2bffbc292d54411bf97d6813a2af0ce6": "MovieLens-1M (reassembled)",
@@ -70,40 +64,28 @@ SOURCES = {
         licence=LICENCE_LATEST,
         places=("ml-latest-small", "ml-latest-small.zip"),
         # No checksum of the zip is published that we could check against; the ratings are recognised after unpacking.
-        remote=Remote(url=f"{GROUPLENS}/ml-latest-small.zip", file="ml-latest-small.zip"),
+        url=f"{GROUPLENS}/ml-latest-small.zip",
         blobs={"ca23ddf4479457d3e617a983b1424b1af610bdc7": "MovieLens latest-small"},
     ),
     "ml-1m-sequences": _sequences(
         "MovieLens-1M (SASRec sequences)",
         LICENCE_ML,
-        "ml-1m",
-        Remote(
-            url=f"{SASREC}/ml-1m.txt",
-            file="ml-1m.txt",
-            sha256="b725f3acb3986fe3130bffd1e77a74d182a1f51799567a236dbd60270f95b0a2",
-        ),
+        f"{SASREC}/ml-1m.txt",
+        "b725f3acb3986fe3130bffd1e77a74d182a1f51799567a236dbd60270f95b0a2",
         "9ab8e3edb8742f8d8cc4911e3dee25e82a6fcc24",
     ),
     "amazon-video-games": _sequences(
         "Amazon Video Games",
         LICENCE_AMAZON,
-        "Video",
-        Remote(
-            url=f"{SASREC}/Video.txt",
-            file="Video.txt",
-            sha256="b7376fe24430743f411dc7f567285657b2adb3f74361cc7ba0aee94f3024b651",
-        ),
+        f"{SASREC}/Video.txt",
+        "b7376fe24430743f411dc7f567285657b2adb3f74361cc7ba0aee94f3024b651",
         "f576455c76008a2c02a178c9d4ee930be632af89",
     ),
     "amazon-beauty": _sequences(
         "Amazon Beauty",
         LICENCE_AMAZON,
-        "beauty",
-        Remote(
-            url="https://raw.githubusercontent.com/FeiSun/BERT4Rec/master/data/beauty.txt",
-            file="beauty.txt",
-            sha256="f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49",
-        ),
+        "https://raw.githubusercontent.com/FeiSun/BERT4Rec/master/data/beauty.txt",
+        "f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49",
         "16718a33ebdb33504f257421b18ae8bf3ddfe327",
     ),
 }

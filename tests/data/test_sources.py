@@ -11,7 +11,7 @@ import pytest
 
 from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import download, files, load, sources
-from elastic_core.data.origins import SOURCES, Remote
+from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 
 LINES = "".join(f"{u}\t{i}\t3\t{881_250_000 + 100 * u + i}\n" for u in range(1, 8) for i in range(1, 8))
@@ -77,7 +77,7 @@ def serve(server, monkeypatch, **sums) -> None:
     folder, address = server
     with zipfile.ZipFile(folder / "ml-100k.zip", "w") as archive:
         archive.writestr("ml-100k/u.data", LINES)
-    source = replace(SOURCES["ml-100k"], remote=Remote(url=f"{address}/ml-100k.zip", file="ml-100k.zip", **sums))
+    source = replace(SOURCES["ml-100k"], url=f"{address}/ml-100k.zip", **{"md5": None, **sums})
     monkeypatch.setitem(SOURCES, "ml-100k", source)
 
 
@@ -102,13 +102,13 @@ def test_download_once_then_cache_then_own_folder(server, cache, monkeypatch, tm
 def test_a_wrong_checksum_is_refused_and_leaves_nothing(server, cache, monkeypatch):
     serve(server, monkeypatch, md5="0" * 32)
     with pytest.raises(InputError, match="its md5 differs"):
-        download.fetch(SOURCES["ml-100k"].remote, cache)
+        download.fetch(SOURCES["ml-100k"], cache)
     assert not cache.exists()
 
 
 def test_without_any_way_the_sentence_says_what_was_tried(server, cache, monkeypatch):
     _, address = server
-    source = replace(SOURCES["ml-100k"], remote=Remote(url=f"{address}/gone.zip", file="gone.zip"))
+    source = replace(SOURCES["ml-100k"], url=f"{address}/gone.zip")
     monkeypatch.setitem(SOURCES, "ml-100k", source)
 
     def offline(folder):

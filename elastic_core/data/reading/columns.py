@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.records import lists
-from elastic_core.data.reading.times import NONE, Times, Undecided, clock, plain
+from elastic_core.data.reading.cells import lists, plain, share, spelt, split
+from elastic_core.data.reading.times import NONE, Times, Undecided, clock
 from elastic_core.data.reading.units import EARLY, LATE
 from elastic_core.errors import InputError
 
@@ -35,6 +35,7 @@ TIMELY = re.compile(r"(?i)time|date|stamp|_at$|_dt$|_ts$|^ts|when|datum|zeit|fec
 CLOCKLIKE = re.compile(r"(?i)time|clock|hour|uhr|zeit|zet|hora|heure|hm")
 HOURLY = re.compile(r"(?i)hour|uhr|hora|heure|stunde|^h$")
 KINDS = ("nothing", "order", "clock", "year", "day", "moment")  # what the values of a column can tell of a time, least first
+NOTHING, ORDER, CLOCK, YEAR, DAY, MOMENT = range(6)
 IN_ORDER = ("time", "")  # of a choice: there are no times, the rows are in order
 
 
@@ -64,7 +65,7 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
         raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
     free = sample.select([name for name in names if name not in said.values()])
     ordered = IN_ORDER in given.items()
-    roles, why = (_by_name if headed else _by_place)(free, {*said, *(["time"] if ordered else [])}, len(names))
+    roles, why = (_by_name if headed else _by_place)(free, {*said, *(["time"] if ordered else [])})
     if said and not headed:
         roles = {}
     why = {**why, **dict.fromkeys(said, "as you said")}
@@ -73,7 +74,8 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
         why.setdefault("time", "by its values")
     _add_clock(sample, roles, why)
     two = not headed and len(names) == 2 and not said
-    return Choice(roles, why, ordered or two or ("time" not in roles and _listed(sample, roles)))
+    listed = "item" in roles and lists(sample[roles["item"]])
+    return Choice(roles, why, ordered or two or ("time" not in roles and listed))
 
 
 def _named(name: str, names: list[str], ours: str, shown: str) -> str:
@@ -86,7 +88,7 @@ def _named(name: str, names: list[str], ours: str, shown: str) -> str:
     raise InputError(f"{shown} has no column {name!r} (for {ours}); it has: {', '.join(names[:30])}")
 
 
-def _by_name(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], dict[str, str]]:
+def _by_name(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str]]:
     names, roles, why = list(sample.column_names), dict[str, str](), dict[str, str]()
     keys = {name: usual_key(name) for name in names}
     for ours in ("user", "item", "title", "genres"):
@@ -102,7 +104,7 @@ def _by_name(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], d
     if "time" not in done:
         timely = [name for name in names if (keys[name] in USUAL["time"] or TIMELY.search(name)) and name not in roles.values()]
         weighed = [(kind_of(sample[name]), -_rank(keys[name]), -at, name) for at, name in enumerate(timely)]
-        weighed = [one for one in weighed if one[0] and (one[0] != KINDS.index("clock") or len(timely) == 1)]
+        weighed = [one for one in weighed if one[0] and (one[0] != CLOCK or len(timely) == 1)]
         if weighed:
             kind, _, _, name = max(weighed)
             others = [one[3] for one in weighed if one[3] != name]
@@ -113,26 +115,23 @@ def _by_name(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], d
     return roles, why
 
 
-def _by_place(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], dict[str, str]]:
+def _by_place(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Columns without names: user and item; user, item, time; and these with ratings and the like between them."""
     names = list(sample.column_names)
     if done - {"time"} or not names:
         return {}, {}
     kinds = [kind_of(sample[name]) for name in names]
-    few = [len(pc.unique(sample[name])) <= max(2, min(20, len(sample) // 20)) for name in names]
-    times = [at for at, kind in enumerate(kinds) if kind >= KINDS.index("day") and at > 1]
-    behaves = any({*pc.unique(sample[name]).to_pylist()} & {"pv", "fav", "cart", "buy"} for name in names)
+    different = [pc.unique(sample[name]).to_pylist() for name in names]
+    few = [len(cells) <= max(2, min(20, len(sample) // 20)) for cells in different]
+    times = [at for at, kind in enumerate(kinds) if kind >= DAY and at > 1]
+    behaves = any({"pv", "fav", "cart", "buy"}.intersection(cells) for cells in different)
     between = [at for at in range(2, len(names)) if at not in times]
     if len(names) > 2 and (len(times) != 1 or times[0] < len(names) - 1 or not (behaves or all(few[at] for at in between))):
         return {}, {}
-    if (
-        kinds[0] >= KINDS.index("day")
-        or kinds[1] >= KINDS.index("day")
-        or ((few[0] or few[1]) and len(names) > 2 and len(sample) > 40)
-    ):
+    if kinds[0] >= DAY or kinds[1] >= DAY or ((few[0] or few[1]) and len(names) > 2 and len(sample) > 40):
         return {}, {}
     user, item = names[:2]
-    if _share(sample[user], r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$") > 0.9 and _share(sample[item], r"^A[0-9A-Z]{9,20}$") > 0.9:
+    if share(sample[user], r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$") > 0.9 and share(sample[item], r"^A[0-9A-Z]{9,20}$") > 0.9:
         user, item = item, user
     roles = {"user": user, "item": item, **({"time": names[times[0]]} if times else {})}
     return roles, dict.fromkeys(roles, "by its place: the file names no columns")
@@ -144,11 +143,11 @@ def _add_clock(sample: Any, roles: dict[str, str], why: dict[str, str]) -> None:
         return
     when, kind = roles["time"], kind_of(sample[roles["time"]])
     free = [name for name in sample.column_names if name not in roles.values()]
-    if kind == KINDS.index("clock"):
-        days = [name for name in free if TIMELY.search(name) and kind_of(sample[name]) == KINDS.index("day")]
+    if kind == CLOCK:
+        days = [name for name in free if TIMELY.search(name) and kind_of(sample[name]) == DAY]
         if len(days) == 1:
             roles["time"], roles["clock"] = days[0], when
-    elif kind == KINDS.index("day"):
+    elif kind == DAY:
         clocks = [name for name in free if CLOCKLIKE.search(name) and _is_clock(sample[name], bool(HOURLY.search(name)))]
         if len(clocks) == 1 and not (HOURLY.search(clocks[0]) and any(re.search("(?i)^min", name) for name in free)):
             roles["clock"] = clocks[0]
@@ -158,53 +157,33 @@ def _add_clock(sample: Any, roles: dict[str, str], why: dict[str, str]) -> None:
 
 def kind_of(column: Any) -> int:
     """Return the place in KINDS: what the values can tell of a time. (A few rows speak for all.)"""
-    some = column.combine_chunks().slice(0, 2_000) if isinstance(column, pa.ChunkedArray) else column.slice(0, 2_000)
+    some = column.slice(0, 2_000)
     if pa.types.is_nested(some.type) or pa.types.is_boolean(some.type):
-        return 0
+        return NOTHING
     if lists(some):
-        return KINDS.index("moment") if _several_moments(some) else 0
+        return MOMENT if kind_of(pc.list_element(split(some), 0)) >= DAY else NOTHING
     times = Times()
     times.add(some)
     try:
         read = times.done()
     except Undecided:
-        return (
-            KINDS.index("day") if not any(":" in str(text) for text in some.slice(0, 50).to_pylist()) else KINDS.index("moment")
-        )
+        return DAY if not any(":" in str(text) for text in some.slice(0, 50).to_pylist()) else MOMENT
     except InputError:
-        return KINDS.index("year")
-    bad = {row for row, _ in read.wrong}
+        return YEAR
     gaps = sum(what == NONE for _, what in read.wrong)
-    values = np.array([value for row, value in enumerate(read.values.tolist()) if row not in bad], dtype=np.float64)
+    values = np.delete(read.values.astype(np.float64), [row for row, _ in read.wrong])
     if len(values) < 0.5 * max(1, len(some) - gaps) or not len(values):
-        return KINDS.index("clock") if _is_clock(some) else 0
+        return CLOCK if _is_clock(some) else NOTHING
     if not EARLY <= np.median(values) <= LATE:
-        return (
-            KINDS.index("clock")
-            if _is_clock(some) and len(values) > 20 and read.form == "seconds" and values.max() < 240_000
-            else 1
-        )
-    return KINDS.index("day" if (values % 86_400 == values[0] % 86_400).all() else "moment")
-
-
-def _several_moments(cells: Any) -> bool:
-    first = pc.list_element(pc.split_pattern_regex(pc.replace_substring_regex(cells, r"^[\[\s]+", ""), r"[\s,|;\]]+"), 0)
-    return kind_of(pc.cast(first, pa.string())) >= KINDS.index("day")
+        small = len(values) > 20 and read.form == "seconds" and values.max() < 240_000
+        return CLOCK if small and _is_clock(some) else ORDER
+    return DAY if (values % 86_400 == values[0] % 86_400).all() else MOMENT
 
 
 def _is_clock(column: Any, hours: bool = False) -> bool:
-    some = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    texts = [text for text in pc.cast(some.slice(0, 500), pa.string()).to_pylist() if plain(text)]
-    read = clock(texts) if texts else np.zeros(0)
-    marked = all(":" in text for text in texts)
-    return len(texts) > 0 and bool(np.isfinite(read).mean() > 0.95) and (marked or hours or max(map(len, texts)) > 2)
-
-
-def _listed(sample: Any, roles: Mapping[str, str]) -> bool:
-    if "item" not in roles:
-        return False
-    column = sample[roles["item"]].combine_chunks()
-    return pa.types.is_list(column.type) or lists(column)
+    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if plain(text)]
+    told = hours or all(":" in text for text in texts) or max(map(len, texts)) > 2
+    return bool(texts) and told and bool(np.isfinite(clock(texts)).mean() > 0.95)
 
 
 def usual_key(name: str) -> str:
@@ -219,9 +198,4 @@ def _rank(key: str) -> int:
 
 
 def _filled(column: Any) -> float:
-    cells = column.slice(0, 1_000).to_pylist()
-    return float(np.mean([bool(plain(cell)) if isinstance(cell, str) else cell is not None for cell in cells] or [True]))
-
-
-def _share(column: Any, pattern: str) -> float:
-    return float(pc.mean(pc.cast(pc.match_substring_regex(pc.cast(column, pa.string()), pattern), pa.float64())).as_py() or 0)
+    return float(np.mean([bool(plain(cell)) for cell in spelt(column.slice(0, 1_000)).to_pylist()] or [True]))

@@ -1,7 +1,6 @@
-"""Ids of people and items: text becomes numbers at once, in the order of first appearance, cleaned once each."""
+"""Ids of people and items: text becomes numbers at once, in the order of first appearance; at the end each is cleaned once."""
 
 import re
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -9,59 +8,53 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.times import MISSING, plain
+from elastic_core.data.reading.cells import MISSING, Spellings, plain
 from elastic_core.errors import InputError
 from elastic_core.text import calm
 
 LONGEST_ID = 200
-ORDINARY = r"^[0-9A-Za-z](.*[0-9A-Za-z])?$"  # nothing to clean, if it is no word for what is missing
+ORDINARY = rf"^[0-9A-Za-z]([ -~]{{0,{LONGEST_ID - 2}}}[0-9A-Za-z])?$"  # nothing to clean, if it is no word for what is missing
 
 
 class Ids:
-    """Ids of all rows, a part at a time. Text becomes numbers at once; whole numbers are kept as they are, where all ids are."""
+    """Ids of all rows, a part at a time. Whole numbers stay as they are, where all ids are and nobody asks for texts."""
 
-    def __init__(self, name: str, numbered: bool = False) -> None:
-        self.name, self.numbers, self.rows = name, dict[str, int](), list[np.ndarray]()
-        self.whole = not numbered  # the rows hold whole numbers, not those of texts
+    def __init__(self, name: str, numbered: bool) -> None:
+        self.name, self.spellings, self.rows = name, Spellings(), list[np.ndarray]()
+        self.whole = not numbered  # the rows hold whole numbers, not those of spellings
+        self.texts = list[str]()  # of all numbers, clean, once all is there
 
     def add(self, column: Any) -> np.ndarray:
         """Take the ids of a part; returns their numbers."""
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         if pa.types.is_nested(column.type):
             raise InputError(f"the column for the {self.name} holds lists or other nested things, not ids")
-        whole = _whole_numbers(column) if self.whole else None
-        if whole is None:
+        found = _whole_numbers(column) if self.whole else None
+        if found is None:
             if self.whole:
-                self.whole, self.rows = False, [self._numbered(*_texts_of(part)) for part in self.rows]
-            whole = self._numbered(*_different(column))
-        self.rows.append(whole)
-        return whole
-
-    def _numbered(self, places: np.ndarray, texts: list[str]) -> np.ndarray:
-        numbers = self.numbers
-        return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int32)[places]
+                self.whole, self.rows = False, [self.spellings.numbers(pa.array(part)) for part in self.rows]
+            found = self.spellings.numbers(column)
+        self.rows.append(found)
+        return found
 
     def done(self, notes: list[str]) -> tuple[np.ndarray, list[str], dict[int, str]]:
         """Return places [rows] among the different ids, these, and what is wrong with some, by their places."""
         rows = _joined(self.rows)
         if self.whole and len(rows):
             return *_texts_of(rows), {}
-        texts = self.texts
-        if texts != list(self.numbers):
-            notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")
-            short, known = pd.factorize(np.array(texts, dtype=object))
-            rows, texts = short.astype(np.int32)[rows], known.tolist()
-        if "" in self.numbers or max(map(len, texts), default=0) > LONGEST_ID or not "".join(texts).isprintable():
-            return rows, texts, {at: f"the {self.name} {what}" for at, text in enumerate(texts) if (what := _fault(text))}
-        return rows, texts, {}
-
-    @property
-    def texts(self) -> list[str]:
-        """The ids by their numbers; where all are numbers, 12.0 is 12."""
-        texts = list(self.numbers)
+        known, texts = self.spellings.known, self.spellings.texts
+        missing = pc.is_in(pc.utf8_lower(known), pa.array([*MISSING], known.type))
+        ordinary = pc.and_not(pc.match_substring_regex(known, ORDINARY), missing)
+        odd = np.flatnonzero(~ordinary.to_numpy(zero_copy_only=False))
+        for number in odd.tolist():
+            texts[number] = plain(texts[number])
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
-            return [re.sub(r"\.0+$", "", text) for text in texts]
-        return texts
+            texts = [re.sub(r"\.0+$", "", text) for text in texts]
+            notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")
+        self.texts = texts
+        places, different = pd.factorize(np.array(texts, dtype=object))
+        rows = rows if len(different) == len(places) else places.astype(np.int32)[rows]
+        faults = {at: f"the {self.name} {what}" for at in places[odd].tolist() if (what := _fault(different[at]))}
+        return rows, different.tolist(), faults
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -104,38 +97,9 @@ def _texts_of(numbers: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return places.astype(np.int32, copy=False), texts
 
 
-def _different(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Return places and different texts, clean."""
-    coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    texts = coded.dictionary
-    if not pa.types.is_string(texts.type):
-        texts = pa.array([_spelled(value) for value in texts.to_pylist()], pa.string())
-    clean = pc.and_not(pc.match_substring_regex(texts, ORDINARY), pc.is_in(pc.utf8_lower(texts), pa.array(MISSING)))
-    cleaned: list[str] = texts.to_numpy(zero_copy_only=False).tolist()
-    for place in np.flatnonzero(~clean.to_numpy(zero_copy_only=False)).tolist():
-        cleaned[place] = plain(cleaned[place])
-    cleaned += [""] if column.null_count else []  # the last place, which is -1
-    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), cleaned
-
-
 def _fault(text: str) -> str:
     if not text:
         return "is missing"
     if len(text) > LONGEST_ID:
         return f"is longer than {LONGEST_ID} characters"
     return "" if calm(text) == text else "holds a control character"
-
-
-def _spelled(value: Any) -> str:
-    """Return an id as text: whole floats without a point, bytes as the text they are or in hex."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        try:
-            found = value.decode()
-            return found if found.isprintable() else value.hex()
-        except UnicodeDecodeError:
-            return value.hex()
-    if value is None or (isinstance(value, float) and not np.isfinite(value)):
-        return ""
-    return str(int(value)) if isinstance(value, float | Decimal) and value == int(value) else str(value)

@@ -19,13 +19,18 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
+import pyarrow as pa
+
 from elastic_core.data.folding import natural_order
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.text import DIRECTIONS
 
 HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
-PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
+PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"), b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda file: pa.CompressedInputStream(file, "zstd"),
+}  # fmt: skip
 KINDS = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"), (b"\xff\xff\xff\xff", "arrow"))
 AS_CSV = "save the table as CSV"
 REFUSED = (
@@ -68,6 +73,7 @@ class Upload:
 
 
 Source = Path | Upload
+Opener = Callable[[contextlib.ExitStack], IO[bytes]]
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,9 @@ class Member:
 
     name: str
     shown: str
-    opener: Callable[[contextlib.ExitStack], IO[bytes]]
+    opener: Opener
     packed: int  # bytes that it takes as it lies, for the ratio
+    limits: Limits
     kind: str = ""  # text, parquet, arrow or xlsx
 
     @property
@@ -85,26 +92,33 @@ class Member:
         return PurePosixPath(self.name).name
 
     @contextlib.contextmanager
-    def open(self, limits: Limits = NO_LIMITS) -> Iterator["Guarded"]:
+    def open(self) -> Iterator["Guarded"]:
         with contextlib.ExitStack() as held:
             with _said(self.shown):
                 file = self.opener(held)
-            yield Guarded(file, self, limits)
+            yield Guarded(file, self)
 
-    def read(self, limits: Limits = NO_LIMITS, most: int = MOST_BYTES) -> bytes:
+    def read(self, most: int = MOST_BYTES) -> bytes:
         """Return all bytes. Raises InputError for a damaged member, and for one that is larger than `most`."""
-        with self.open(limits) as file:
+        with self.open() as file:
             data = file.read(most + 1)
         if len(data) > most:
             raise InputError(f"{self.shown} holds more than {size(most)} when unpacked, which are read at most")
         return data
 
+    def check(self, given: int, packed: int) -> None:
+        """Raises InputError if `packed` bytes become too many, or many more than a real table's would."""
+        if self.limits.unpacked is not None and given > self.limits.unpacked:
+            raise InputError(f"{self.shown} would unpack to more than {size(self.limits.unpacked)}, which is the limit")
+        if self.limits.ratio is not None and given > max(SMALL, self.limits.ratio * packed):
+            raise InputError(f"{self.shown} would grow more than {self.limits.ratio} times when unpacked, as no real table does")
+
 
 class Guarded:
     """A stream whose damage is said in a sentence, and which never gives more than the limits allow."""
 
-    def __init__(self, file: IO[bytes], member: Member, limits: Limits) -> None:
-        self.file, self.member, self.limits, self.given = file, member, limits, 0
+    def __init__(self, file: IO[bytes], member: Member) -> None:
+        self.file, self.member, self.given = file, member, 0
 
     def read(self, count: int) -> bytes:
         """Return `count` bytes, fewer at the end only."""
@@ -114,40 +128,32 @@ class Guarded:
                 pieces.append(piece)
                 left -= len(piece)
                 self.given += len(piece)
-                self.check(self.member.shown, self.given, self.member.packed, self.limits)
+                self.member.check(self.given, self.member.packed)
         return b"".join(pieces) if len(pieces) != 1 else pieces[0]
 
-    @staticmethod
-    def check(shown: str, given: int, packed: int, limits: Limits) -> None:
-        """Raises InputError if `packed` bytes become too many, or many more than a real table's would."""
-        if limits.unpacked is not None and given > limits.unpacked:
-            raise InputError(f"{shown} would unpack to more than {size(limits.unpacked)}, which is the limit")
-        if limits.ratio is not None and given > max(SMALL, limits.ratio * packed):
-            raise InputError(f"{shown} would grow more than {limits.ratio} times when unpacked, as no real table does")
 
-
-def refuse_large(rows: int, columns: int, shown: str, limits: Limits) -> None:
-    """Raises InputError where a table has more than may be read."""
-    if rows > limits.rows:
-        raise InputError(f"{shown} has {rows:,} rows; at most {limits.rows:,} are read")
-    if columns > limits.columns:
-        raise InputError(f"{shown} has {columns:,} columns; at most {limits.columns} are read")
+def refuse_large(rows: int, columns: int, source: Any) -> None:
+    """Raises InputError where the table of a member or a sheet has more than may be read."""
+    if rows > source.limits.rows:
+        raise InputError(f"{source.shown} has {rows:,} rows; at most {source.limits.rows:,} are read")
+    if columns > source.limits.columns:
+        raise InputError(f"{source.shown} has {columns:,} columns; at most {source.limits.columns} are read")
 
 
 def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
     """Return the files of a source in the natural order of their names. Raises InputError when there is nothing to read."""
     if isinstance(source, Upload):
         shown = shown_name(source.name)
-        return list(_expanded(Member(shown, shown, lambda held: io.BytesIO(source.data), len(source.data)), 0, limits))
+        return list(_expanded(Member(shown, shown, lambda held: io.BytesIO(source.data), len(source.data), limits), 0))
     try:
         if source.is_dir():
             files = [path for path in source.rglob("*") if path.is_file() and not _hidden(path.relative_to(source).parts)]
             names = [path.relative_to(source).as_posix() for path in files]
             paths = dict(zip(names, files, strict=True))
-            return [member for name in in_order(names) for member in _expanded(_of(paths[name], name), 0, limits, strict=False)]
+            return [member for name in in_order(names) for member in _expanded(_of(paths[name], name, limits), 0, strict=False)]
         if not source.is_file():
             raise InputError(f"there is no file or folder {str(source)!r}")
-        return list(_expanded(_of(source, source.name), 0, limits))
+        return list(_expanded(_of(source, source.name, limits), 0))
     except OSError as error:
         raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
 
@@ -156,7 +162,7 @@ def beside(path: Path) -> list[Member]:
     """Return the files of the folder that a file lies in, among which may be its titles."""
     try:
         return [
-            replace(_of(near, near.name), kind="text")
+            replace(_of(near, near.name, NO_LIMITS), kind="text")
             for near in sorted(path.parent.iterdir())
             if near.is_file() and near != path
         ]
@@ -181,30 +187,28 @@ def in_order(names: list[str]) -> list[str]:
     return sorted(ordered, key=lambda name: max((stage.get(word, 0) for word in re.split(r"[^a-z]+", name.lower())), default=0))
 
 
-def _of(path: Path, name: str) -> Member:
-    return Member(name, path.name, lambda held: held.enter_context(path.open("rb")), path.stat().st_size)
+def _of(path: Path, name: str, limits: Limits) -> Member:
+    return Member(name, path.name, lambda held: held.enter_context(path.open("rb")), path.stat().st_size, limits)
 
 
 def _hidden(parts: tuple[str, ...]) -> bool:
     return any(part.startswith((".", "_", "__MACOSX")) and part != "__init__" for part in parts)
 
 
-def _expanded(member: Member, depth: int, limits: Limits, strict: bool = True) -> Iterator[Member]:
+def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Member]:
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
         head = file.read(HEAD)
-    packing = next((name for magic, name in PACKED if head.startswith(magic)), "")
-    if packing:
+    unpack = next((unpack for magic, unpack in PACKED.items() if head.startswith(magic)), None)
+    if unpack:
         if depth > 2:
             raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
         inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
-        yield from _expanded(
-            replace(member, name=inner, opener=partial(_unpacked, member.opener, packing)), depth, limits, strict
-        )
+        yield from _expanded(replace(member, name=inner, opener=partial(_unpacked, member.opener, unpack)), depth, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        yield from _unzipped(member, depth, limits)
+        yield from _unzipped(member, depth)
     elif head[257:262] == b"ustar":
-        yield from _untarred(member, depth, limits)
+        yield from _untarred(member, depth)
     else:
         for magic, what, remedy in REFUSED:
             if re.match(magic, head, re.IGNORECASE | re.DOTALL):
@@ -214,17 +218,11 @@ def _expanded(member: Member, depth: int, limits: Limits, strict: bool = True) -
         yield replace(member, kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
 
-def _unpacked(opener: Callable[[contextlib.ExitStack], IO[bytes]], packing: str, held: contextlib.ExitStack) -> IO[bytes]:
-    file = opener(held)
-    if packing == "zstd":
-        import pyarrow
-
-        return cast(IO[bytes], held.enter_context(pyarrow.CompressedInputStream(file, "zstd")))
-    way: Any = {"gzip": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile}[packing]
-    return cast(IO[bytes], held.enter_context(way(fileobj=file, mode="rb") if packing == "gzip" else way(file)))
+def _unpacked(opener: Opener, unpack: Callable[[IO[bytes]], Any], held: contextlib.ExitStack) -> IO[bytes]:
+    return cast(IO[bytes], held.enter_context(unpack(opener(held))))
 
 
-def _unzipped(member: Member, depth: int, limits: Limits) -> Iterator[Member]:
+def _unzipped(member: Member, depth: int) -> Iterator[Member]:
     with _said(member.shown), contextlib.ExitStack() as held, zipfile.ZipFile(member.opener(held)) as archive:
         found = [info for info in archive.infolist() if not info.is_dir()]
     names = [info.filename for info in found]
@@ -238,19 +236,19 @@ def _unzipped(member: Member, depth: int, limits: Limits) -> Iterator[Member]:
     if names and all(name.endswith(".npy") for name in names):
         raise InputError(f"{member.shown} is a NumPy archive: {AS_CSV}")
     sizes = {info.filename: info.compress_size for info in found}
-    Guarded.check(member.shown, sum(info.file_size for info in found), member.packed, limits)
+    member.check(sum(info.file_size for info in found), member.packed)
     if any(info.flag_bits & 1 for info in found):
         raise InputError(f"{member.shown} is protected by a password: pack it without one")
 
     def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
         return held.enter_context(held.enter_context(zipfile.ZipFile(member.opener(held))).open(name))
 
-    yield from _inside(member, depth, sizes, opener, limits)
+    yield from _inside(member, depth, sizes, opener)
 
 
-def _untarred(member: Member, depth: int, limits: Limits) -> Iterator[Member]:
+def _untarred(member: Member, depth: int) -> Iterator[Member]:
     held_open = member.opener if member.opener.__class__ is not partial else None  # what is packed is unpacked once, bounded
-    whole = b"" if held_open else member.read(limits)
+    whole = b"" if held_open else member.read()
 
     def opened(held: contextlib.ExitStack) -> tarfile.TarFile:
         return held.enter_context(tarfile.open(fileobj=held_open(held) if held_open else io.BytesIO(whole)))
@@ -261,25 +259,23 @@ def _untarred(member: Member, depth: int, limits: Limits) -> Iterator[Member]:
     def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
         return cast(IO[bytes], opened(held).extractfile(name))
 
-    yield from _inside(member, depth, sizes, opener, limits)
+    yield from _inside(member, depth, sizes, opener)
 
 
-def _inside(
-    member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]], limits: Limits
-) -> Iterator[Member]:
+def _inside(member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]]) -> Iterator[Member]:
     """Yield an archive's files. None is ever written to disk; a name that leads out of it was meant to be."""
     if ":" in member.shown:
         raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
-    if len(sizes) > limits.files:
-        raise InputError(f"{member.shown} holds {len(sizes):,} files; at most {limits.files:,} are looked at")
+    if len(sizes) > member.limits.files:
+        raise InputError(f"{member.shown} holds {len(sizes):,} files; at most {member.limits.files:,} are looked at")
     for name in sizes:
         parts = re.split(r"[\\/]", name)
         if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
             raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
     wanted = [name for name in sizes if not _hidden(PurePosixPath(name).parts)]
     for name in in_order(wanted):
-        one = Member(name, f"{member.shown}:{shown_name(name)}", partial(opener, name), max(sizes[name], 1))
-        yield from _expanded(one, depth + 1, limits, strict=len(wanted) == 1)
+        one = Member(name, f"{member.shown}:{shown_name(name)}", partial(opener, name), max(sizes[name], 1), member.limits)
+        yield from _expanded(one, depth + 1, strict=len(wanted) == 1)
 
 
 @contextlib.contextmanager

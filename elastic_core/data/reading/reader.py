@@ -4,22 +4,23 @@ A source becomes a `Sheet` (what it is, its columns, a sample), columns are chos
 become numbers at once, so that a row costs 16 bytes and not its text. What was understood is always said.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from elastic_core.data.reading import records
+from elastic_core.data.reading.cells import Spellings, lists
 from elastic_core.data.reading.columns import IN_ORDER, Choice, choose
 from elastic_core.data.reading.faults import Faults, weigh
 from elastic_core.data.reading.ids import Ids
 from elastic_core.data.reading.packing import NO_LIMITS, Limits, Source, members, refuse_large
-from elastic_core.data.reading.sheet import SAMPLE, Sheet, open_sheet
-from elastic_core.data.reading.text import Part
+from elastic_core.data.reading.sheet import Sheet, open_sheet
+from elastic_core.data.reading.text import Part, batch
 from elastic_core.data.reading.times import ORDERS, Dates, Times, Undecided, clock
 from elastic_core.data.reading.titles import BESIDE, Titles, of_items
 from elastic_core.errors import InputError
@@ -80,24 +81,101 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
     roles = {
         ours: name for ours, name in choice.roles.items() if not (ours in ("time", "clock") and IN_ORDER in sheet.given.items())
     }
-    rows = _Rows(sheet, roles)
+    said = Titles([ours for ours in ("title", "genres") if ours in roles])
+    ids = {name: Ids(name, numbered=bool(said.names)) for name in ("user", "item")}
+    times, clocks, hours = Times(), Spellings(), list[np.ndarray]()
+    parts, bad, count = list[tuple[int, Part]](), list[tuple[int, str]](), 0
     for part in _exploded(sheet, roles):
-        rows.add(part)
-    return rows.done(choice, dates, titles)
+        table = part.table
+        _, item = (ids[name].add(table[roles[name]]) for name in ids)
+        if "time" in roles:
+            times.add(table[roles["time"]])
+        if "clock" in roles:
+            hours.append(clocks.numbers(table[roles["clock"]]))
+        said.add(item, {ours: table[roles[ours]] for ours in said.names})
+        parts.append((count, replace(part, table=None)))
+        bad += part.bad
+        count += len(table)
+        refuse_large(count, 0, sheet)
+    if not count and not bad:
+        raise InputError(f"{sheet.shown} has no rows below its header")
+
+    notes, wrong = list[str](), dict[int, str]()
+    places, texts = dict[str, np.ndarray](), dict[str, list[str]]()
+    for name in ids:
+        places[name], texts[name], faults_of = ids[name].done(notes)
+        for row in np.flatnonzero(np.isin(places[name], list(faults_of))).tolist() if faults_of else ():
+            wrong.setdefault(row, faults_of[int(places[name][row])])
+    seconds = None
+    if "time" in roles:
+        read = times.done(dates, notes)
+        seconds, wrong = read.values, dict(read.wrong) | wrong
+    if seconds is not None and hours:
+        after = clock(clocks.texts)[np.concatenate(hours)]
+        odd = np.flatnonzero(np.isnan(after)).tolist()
+        wrong = dict.fromkeys(odd, "the clock beside the date is none that is understood") | wrong
+        seconds = seconds + np.nan_to_num(after)
+    starts = [start for start, _ in parts]
+
+    def line(row: int) -> int:
+        start, part = parts[bisect_right(starts, row) - 1]
+        return part.line(row - start)
+
+    faults = weigh([*bad, *((line(row), what) for row, what in wrong.items())], count + len(bad), sheet.shown, sheet.counted)
+    if wrong:
+        places = {name: np.delete(column, list(wrong)) for name, column in places.items()}
+        seconds = np.delete(seconds, list(wrong)) if seconds is not None else None
+    known = {name: pd.Index(texts[name], dtype=object) for name in ids}
+    events = pd.DataFrame({name: pd.Categorical.from_codes(places[name], known[name]) for name in ids}, copy=False)
+    if seconds is not None:
+        events["time"] = seconds
+    items = said.table(ids["item"].texts, notes) if said.names else None
+    if items is None or titles:
+        items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
+    notes = [*sheet.notes, *notes, *_heavy(events)]
+
+    understood = [(ours, f"{name} ({choice.why.get(ours, 'by its name')})") for ours, name in roles.items() if ours != "clock"]
+    understood += [("layout", "; ".join(dict.fromkeys(sheet.how)))] if sheet.how else []
+    left_out = f"; {faults.sentence()}" if faults.count else ""
+    understood.append(("rows", f"{len(events):,} of {count + len(bad):,}{left_out}"))
+    if seconds is not None and len(seconds):
+        first, last = (np.datetime64(int(edge), "s") for edge in (seconds.min(), seconds.max()))
+        understood.append(("from, to", f"{first} to {last}".replace("T", " ")))
+    return Table(events, items, sheet.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood))
+
+
+def _exploded(sheet: Sheet, roles: Mapping[str, str]) -> Iterator[Part]:
+    wanted = list(dict.fromkeys(roles.values()))
+    if not lists(sheet.sample[roles["item"]]):
+        yield from sheet.parts(wanted)
+        return
+    found = list(sheet.parts(wanted))
+    sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
+    table = records.exploded(batch([part.table for part in found]), roles, sheet.shown)
+    yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in found)))
+
+
+def _heavy(events: pd.DataFrame) -> list[str]:
+    """Say who has so many rows that it may be a word for nobody."""
+    counts = np.bincount(events["user"].cat.codes, minlength=1)
+    top, middle = int(counts.argmax()), float(np.median(counts[counts > 0])) if counts.any() else 0.0
+    if len(events) < 100 or counts[top] < max(0.04 * len(events), 3 * middle):
+        return []
+    return [f"the person {events['user'].cat.categories[top]!r} has {counts[top] / len(events):.0%} of all rows: is it nobody?"]
 
 
 def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, limits: Limits = NO_LIMITS) -> pd.DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
     chosen = [member for member in members(source, limits) if inside in ("", member.base)]
-    found = _items(Sheet(chosen[:1], limits, {}), notes if notes is not None else []) if chosen else None
+    found = _items(Sheet(chosen[:1], {}), notes if notes is not None else []) if chosen else None
     if found is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
     return found
 
 
 def _items(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
-    table = pa.concat_tables([part.table for part in sheet.parts()])
-    return of_items(table, choose(table.slice(0, SAMPLE), {}, sheet.shown, sheet.headed).roles, sheet.headed, notes)
+    table = batch([part.table for part in sheet.parts()])
+    return of_items(table, choose(sheet.sample, {}, sheet.shown, sheet.headed).roles, sheet.headed, notes)
 
 
 def _beside(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
@@ -108,120 +186,10 @@ def _beside(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
             BESIDE.fullmatch(member.base) or member.base == own.base.removesuffix(".inter") + ".item"
         ):
             try:
-                found = _items(Sheet([member], sheet.limits, {}), [])
+                found = _items(Sheet([member], {}), [])
             except InputError:
                 found = None
             if found is not None:
                 return found
             notes.append(f"{member.base} beside it is no table of item and title that is understood, so items have no titles")
     return None
-
-
-def _exploded(sheet: Sheet, roles: Mapping[str, str]) -> Iterator[Part]:
-    wanted = list(dict.fromkeys(roles.values()))
-    item = sheet.sample[roles["item"]].combine_chunks()
-    if not pa.types.is_nested(item.type) and not records.lists(item):
-        yield from sheet.parts(wanted)
-        return
-    found = list(sheet.parts(wanted))
-    whole = pa.concat_tables([part.table for part in found])
-    table = records.exploded(whole, roles, sheet.shown)
-    if table is not whole:
-        sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
-    yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in found)))
-
-
-class _Rows:
-    """The rows so far."""
-
-    def __init__(self, sheet: Sheet, roles: Mapping[str, str]) -> None:
-        self.sheet, self.roles, self.count = sheet, roles, 0
-        several = any(ours in roles for ours in ("title", "genres"))
-        self.ids = {name: Ids(name, numbered=several) for name in ("user", "item")}
-        self.times = Times() if "time" in roles else None
-        self.clocks = Ids("clock", numbered=True) if "clock" in roles else None
-        self.titles = Titles([ours for ours in ("title", "genres") if ours in roles])
-        self.parts, self.bad = list[tuple[int, Part]](), list[tuple[int, str]]()
-
-    def add(self, part: Part) -> None:
-        table = part.table
-        user, item = (self.ids[name].add(table[self.roles[name]]) for name in ("user", "item"))
-        if self.times is not None:
-            self.times.add(table[self.roles["time"]])
-        if self.clocks is not None:
-            self.clocks.add(table[self.roles["clock"]])
-        self.titles.add(item, {ours: table[self.roles[ours]] for ours in self.titles.names})
-        lines = Part(None, part.start, part.lines)
-        self.parts.append((self.count, lines))
-        self.bad += part.bad
-        self.count += len(user)
-        refuse_large(self.count, 0, self.sheet.shown, self.sheet.limits)
-
-    def done(self, choice: Choice, dates: Dates, titles: str) -> Table:
-        sheet, notes = self.sheet, list[str]()
-        if not self.count and not self.bad:
-            raise InputError(f"{sheet.shown} has no rows below its header")
-        wrong, places, texts = dict[int, str](), dict[str, np.ndarray](), dict[str, list[str]]()
-        for name, ids in self.ids.items():
-            places[name], texts[name], fault_of = ids.done(notes)
-            for row in np.flatnonzero(np.isin(places[name], list(fault_of))).tolist() if fault_of else ():
-                wrong.setdefault(row, fault_of[int(places[name][row])])
-        seconds = self._seconds(dates, notes, wrong)
-        found = [*self.bad, *((self._line(row), what) for row, what in sorted(wrong.items()))]
-        faults = weigh(found, self.count + len(self.bad), sheet.shown, sheet.counted)
-        if wrong:
-            places = {name: np.delete(column, list(wrong)) for name, column in places.items()}
-            seconds = np.delete(seconds, list(wrong)) if seconds is not None else None
-        events = pd.DataFrame(
-            {
-                name: pd.Categorical.from_codes(column, categories=pd.Index(texts[name], dtype=object))
-                for name, column in places.items()
-            },
-            copy=False,
-        )
-        if seconds is not None:
-            events["time"] = seconds
-        items = self.titles.table(self.ids["item"].texts, notes) if self.titles.names else None
-        if items is None or titles:
-            items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
-        notes += _heavy(events)
-        notes = list(dict.fromkeys([*sheet.notes, *notes]))
-        return Table(events, items, sheet.blob, faults, tuple(notes), self._understood(choice, events, faults))
-
-    def _seconds(self, dates: Dates, notes: list[str], wrong: dict[int, str]) -> np.ndarray | None:
-        if self.times is None:
-            return None
-        read = self.times.done(dates, notes)
-        for row, what in read.wrong:
-            wrong.setdefault(row, what)
-        if self.clocks is None:
-            return read.values
-        rows, texts, _ = self.clocks.done([])
-        after = clock(texts)[rows]
-        for row in np.flatnonzero(np.isnan(after)).tolist():
-            wrong.setdefault(row, "the clock beside the date is none that is understood")
-        return read.values + np.nan_to_num(after)
-
-    def _line(self, row: int) -> int:
-        at = max(i for i, (start, _) in enumerate(self.parts) if start <= row)
-        start, part = self.parts[at]
-        return part.line(row - start)
-
-    def _understood(self, choice: Choice, events: pd.DataFrame, faults: Faults) -> tuple[tuple[str, str], ...]:
-        said = [(ours, f"{name} ({choice.why.get(ours, 'by its name')})") for ours, name in self.roles.items() if ours != "clock"]
-        said += [("layout", "; ".join(dict.fromkeys(self.sheet.how)))] if self.sheet.how else []
-        rows = f"{len(events):,} of {self.count + len(self.bad):,}"
-        said.append(("rows", rows + (f"; {faults.sentence()}" if faults.count else "")))
-        if "time" in events and len(events):
-            first, last = (np.datetime64(int(edge), "s") for edge in (events["time"].min(), events["time"].max()))
-            said.append(("from, to", f"{first} to {last}".replace("T", " ")))
-        return tuple(said)
-
-
-def _heavy(events: pd.DataFrame) -> list[str]:
-    """Say who has so many rows that it may be a word for nobody."""
-    counts = np.bincount(events["user"].cat.codes, minlength=1)
-    top, middle = int(counts.argmax()), float(np.median(counts[counts > 0])) if counts.any() else 0.0
-    if len(events) < 100 or counts[top] < max(0.04 * len(events), 3 * middle):
-        return []
-    return [f"the person {events['user'].cat.categories[top]!r} has {counts[top] / len(events):.0%} of all rows: is it nobody?"]

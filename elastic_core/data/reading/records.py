@@ -6,7 +6,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.packing import AS_CSV, Guarded, Limits, Member, refuse_large
+from elastic_core.data.reading.cells import lists, split, text_of
+from elastic_core.data.reading.packing import AS_CSV, Member, refuse_large
 from elastic_core.data.reading.text import Part
 from elastic_core.errors import InputError
 
@@ -26,13 +27,13 @@ def is_records(head: bytes) -> bool:
     return bool(re.match(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))", head))
 
 
-def records(pieces: Iterator[bytes], shown: str, limits: Limits) -> Iterator[Part]:
+def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
     """Yield the rows of JSON (a list, lists, or an object a line) or of Python literals. Raises InputError."""
     first, line, found = next(pieces), 1, False
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
         whole = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], shown, limits)
+            yield _part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member)
             return
         first, pieces = whole, iter(())
     for piece in chain([first], pieces):
@@ -46,8 +47,9 @@ def records(pieces: Iterator[bytes], shown: str, limits: Limits) -> Iterator[Par
         line += 1
         found = found or bool(rows)
         if not found:
-            raise InputError(f"{shown} is not complete JSON (line {bad[0][0] if bad else 1}): write it again, an object a line")
-        yield _part(rows, bad, shown, limits)
+            line = bad[0][0] if bad else 1
+            raise InputError(f"{member.shown} is not complete JSON (line {line}): write it again, an object a line")
+        yield _part(rows, bad, member)
 
 
 def _parsed(text: str) -> Any:
@@ -91,27 +93,11 @@ def _flat(value: Any) -> Iterator[tuple[str, Any]]:
     yield from value.items() if isinstance(value, dict) and "$oid" not in value else [("", value)]
 
 
-def _part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], shown: str, limits: Limits) -> Part:
+def _part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member) -> Part:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
-    refuse_large(len(rows), len(names), shown, limits)
-    columns = [pa.array([_text(row.get(name)) for _, row in rows], pa.string()) for name in names]
-    return Part(pa.table(columns, names=names), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, list):
-        return "|".join(str(_text(part)) for part in value)
-    return (
-        json.dumps(value)
-        if isinstance(value, dict)
-        else value.isoformat(" ")
-        if hasattr(value, "hour") and hasattr(value, "year")
-        else str(value)
-    )
+    refuse_large(len(rows), len(names), member)
+    columns = [pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in names]
+    return Part(pa.record_batch(columns, names=names), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
 
 
 def netflix(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -134,13 +120,16 @@ def sequences(text: str) -> Part | None:
     idlike = sum(bool(re.fullmatch(r"[A-Za-z_-]{0,8}[0-9]+|[0-9a-f]{8,}", token)) for token in tokens)
     if len(lines) < 2 or idlike < 0.95 * len(tokens) or len({*users}) < len(users) or "-2" in tokens[:500]:
         return None
-    return Part(pa.table({"column 1": users, "column 2": [" ".join(line[1:]) for line in lines]}), 1)
+    return Part(pa.RecordBatch.from_pydict({"column 1": users, "column 2": [" ".join(line[1:]) for line in lines]}), 1)
 
 
-def tables(member: Member, limits: Limits, wanted: list[str] | None = None) -> Iterator[Part]:
+def tables(member: Member, wanted: list[str] | None = None) -> Iterator[Part]:
     """Yield the rows of Parquet, Arrow or Excel, counted from 1. Raises InputError for what is torn or too large."""
     try:
-        yield from {"parquet": _parquet, "arrow": _arrow, "xlsx": _excel}[member.kind](member, limits, wanted)
+        for row, batch in {"parquet": _parquet, "arrow": _arrow, "xlsx": _excel}[member.kind](member, wanted):
+            batch.validate(full=True)  # as Arrow asks of files of strangers
+            decoded = [pc.cast(c, c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+            yield Part(pa.record_batch(decoded, names=batch.column_names), row)
     except InputError:
         raise
     except Exception:  # what the libraries raise of torn files is of every kind
@@ -148,92 +137,73 @@ def tables(member: Member, limits: Limits, wanted: list[str] | None = None) -> I
         raise InputError(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
 
-def _parquet(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
+def _parquet(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]]:
     from pyarrow import parquet
 
-    data = member.read(limits)
-    file, row = parquet.ParquetFile(pa.BufferReader(data)), 1
+    data = member.read()
+    file = parquet.ParquetFile(pa.BufferReader(data))
     schema = file.schema_arrow
     if len(set(schema.names)) < len(schema.names):
         raise InputError(f"{member.shown} has two columns of one name: give each its own")
-    refuse_large(file.metadata.num_rows, len(schema), member.shown, limits)
-    if limits.ratio is not None:
+    refuse_large(file.metadata.num_rows, len(schema), member)
+    if member.limits.ratio is not None:
         held = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
-        Guarded.check(member.shown, held, len(data), limits)
-    texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
-    file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
-    for batch in file.iter_batches(BATCH, columns=wanted):
-        batch.validate(full=True)  # as Arrow asks of files of strangers
-        yield Part(pa.Table.from_batches([batch]), row)
-        row += batch.num_rows
+        member.check(held, len(data))
+    yield from _counted(file.iter_batches(BATCH, columns=wanted))
 
 
-def _arrow(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
-    data = member.read(limits)
+def _arrow(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]]:
+    data = member.read()
     if data.startswith(b"FEA1"):
         raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
     table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
-    table.validate(full=True)  # as Arrow asks of files of strangers
-    refuse_large(table.num_rows, table.num_columns, member.shown, limits)
-    yield Part(table.select(wanted) if wanted else table, 1)
+    refuse_large(table.num_rows, table.num_columns, member)
+    yield from _counted((table.select(wanted) if wanted else table).to_batches(BATCH))
 
 
-def _excel(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
+def _counted(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    row = 1
+    for batch in batches:
+        yield row, batch
+        row += batch.num_rows
+
+
+def _excel(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]]:
     """All sheets with the names of the one that holds most."""
     import openpyxl
 
-    data = member.read(limits)
+    data = member.read()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        Guarded.check(member.shown, sum(info.file_size for info in archive.infolist()), len(data), limits)
+        member.check(sum(info.file_size for info in archive.infolist()), len(data))
     book, tables = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True), list[Any]()
     for sheet in book.worksheets:
-        most = min(sheet.max_column or 200, limits.columns + 1)
-        cells = islice(sheet.iter_rows(values_only=True, max_col=most), limits.rows + 2)
-        rows = [[_text(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
+        most = min(sheet.max_column or 200, member.limits.columns + 1)
+        cells = islice(sheet.iter_rows(values_only=True, max_col=most), member.limits.rows + 2)
+        rows = [[text_of(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
         width = max((at + 1 for row in rows for at, cell in enumerate(row) if cell is not None), default=0)
         if len(rows) > 1:
-            refuse_large(len(rows) - 1, width, member.shown, limits)
+            refuse_large(len(rows) - 1, width, member)
             columns = [pa.array([row[at] if at < len(row) else None for row in rows[1:]], pa.string()) for at in range(width)]
-            tables.append(pa.table(columns, names=[name or f"column {i}" for i, name in enumerate(rows[0][:width], 1)]))
+            tables.append(pa.record_batch(columns, names=[name or f"column {i}" for i, name in enumerate(rows[0][:width], 1)]))
     if not tables:
         raise InputError(f"{member.shown} holds no sheet with rows")
     names = max(tables, key=lambda table: table.num_rows * table.num_columns).column_names
     for table in tables:
         if table.column_names == names:
-            yield Part(table.select(wanted) if wanted else table, 2)
+            yield 2, table.select(wanted) if wanted else table
 
 
 def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
-    """Return a row for every item of lists in cells (`[1, 2]`, `1 2`, `1,2`, a list); the table as it is where there are none."""
-    item = table[roles["item"]].combine_chunks()
-    user = table[roles["user"]]
-    if not pa.types.is_list(item.type) and not pa.types.is_large_list(item.type):
-        if not lists(item):
-            return table
-        item = _split(item)
+    """Return a row for every item of the lists in cells (`[1, 2]`, `1 2`, `1,2`, a list)."""
+    item, user = split(table[roles["item"]]), table[roles["user"]]
     if len(pc.unique(user)) < len(user):
         raise InputError(f"{shown} holds lists of items, and several rows of one person: keep each person's longest list alone")
     parents = pc.list_parent_indices(item)
     out = {roles["user"]: user.take(parents), roles["item"]: pc.list_flatten(item)}
     when = roles.get("time")
     if when:
-        times = table[when].combine_chunks()
-        times = _split(times) if lists(times) else times
+        times = table[when]
+        times = split(times) if lists(times) else times
         several = pa.types.is_list(times.type) and pc.list_value_length(times).equals(pc.list_value_length(item))
         out[when] = pc.list_flatten(times) if several else times.take(parents)
-    return pa.table(out)
-
-
-def lists(cells: Any) -> bool:
-    """Whether nearly all of these cells hold several ids."""
-    if not pa.types.is_string(cells.type) or not len(cells):
-        return False
-    some = cells.slice(0, 1_000)
-    one = r"['\"]?[A-Za-z_]{0,8}[0-9]+['\"]?"
-    several = pc.match_substring_regex(some, rf"^[\[{{].*[\]}}]$|^{one}(\s*[,|;\s]\s*{one})+$")
-    return float(pc.mean(pc.cast(several, pa.float64())).as_py() or 0) > 0.8
-
-
-def _split(cells: Any) -> Any:
-    bare = pc.replace_substring_regex(cells, r"^[\[{\s]+|[\]}\s]+$|['\"]", "")
-    return pc.split_pattern_regex(bare, r"\s*[,|;\s]\s*")
+    return pa.RecordBatch.from_pydict(out)

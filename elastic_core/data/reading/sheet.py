@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from elastic_core.data.reading import records, text
-from elastic_core.data.reading.columns import choose, is_usual
+from elastic_core.data.reading.columns import choose
 from elastic_core.data.reading.packing import NO_LIMITS, Limits, Member, Source, beside, members
 from elastic_core.data.reading.text import Part
 from elastic_core.data.reading.titles import BESIDE
@@ -26,85 +26,77 @@ class Sheet:
     """One or more files of the same columns, looked at but not read."""
 
     files: list[Member]
-    limits: Limits
     given: Mapping[str, str]
     notes: list[str] = field(default_factory=list)
     how: list[str] = field(default_factory=list)  # what the layout is
-    layouts: list[text.Layout | None] = field(default_factory=list)
-    form: str = ""  # records, sequences, netflix, delimited or tables
-    blob: str = ""
     near: list[Member] = field(default_factory=list)  # among which may be titles
+    counted: str = "line"  # or row
+    headed: bool = False
+    blob: str = ""
 
     @property
     def shown(self) -> str:
         return self.files[0].shown if len(self.files) == 1 else f"{self.files[0].shown} and {len(self.files) - 1} more"
 
     @property
-    def counted(self) -> str:
-        return "row" if self.form == "tables" else "line"
-
-    @property
-    def headed(self) -> bool:
-        return self.form in ("tables", "records") or any(layout is not None and layout.headed for layout in self.layouts)
+    def limits(self) -> Limits:
+        return self.files[0].limits
 
     @cached_property
     def sample(self) -> Any:
         """The first rows, all columns. Raises InputError for what cannot be understood."""
         found = next(iter(self.parts(first=True)), None)
         if found is None or not found.table.num_columns:
-            raise InputError(f"{self.shown} has no rows below its header" if self.layouts else f"{self.shown} is empty")
-        return found.table.slice(0, SAMPLE).combine_chunks()
+            raise InputError(f"{self.shown} {'has no rows below its header' if found is None and self.headed else 'is empty'}")
+        return found.table.slice(0, SAMPLE)
 
     def parts(self, wanted: list[str] | None = None, first: bool = False) -> Iterator[Part]:
         """Yield the rows, or the first of them, with the columns that are wanted (all)."""
-        for at, member in enumerate(self.files):
+        for member in self.files:
             if member.kind != "text":
-                self.form = "tables"
+                self.counted, self.headed = "row", True
                 self.how.append(member.kind)
-                yield from records.tables(member, self.limits, wanted)
+                yield from records.tables(member, wanted)
             else:
-                with member.open(self.limits) as file:
-                    yield from self._text(text.pieces(file, self.notes), member, at, wanted, first)
+                with member.open() as file:
+                    yield from self._text(text.pieces(file, self.notes), member, wanted, first)
 
-    def _text(self, pieces: Iterator[bytes], member: Member, at: int, wanted: list[str] | None, first: bool) -> Iterator[Part]:
+    def _text(self, pieces: Iterator[bytes], member: Member, wanted: list[str] | None, first: bool) -> Iterator[Part]:
         start = next(pieces, b"")
         if not start[: text.HEAD].strip() and not start.strip():
             raise InputError(f"{member.shown} is empty")
         if len(self.files) == 1 and len(start) < text.STRETCH and not first:
-            self.blob = _blob(start)
+            self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
         head = start[: text.HEAD]
         pieces = chain([start], pieces)
         if records.is_records(head):
-            self.form = "records"
+            self.headed = True
             self.how.append("JSON")
-            for part in records.records(pieces, member.shown, self.limits):
-                rows = part.table
-                for name in wanted or ():
-                    if name not in rows.column_names:
-                        rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
-                yield replace(part, table=rows.select(wanted) if wanted else rows)
+            for part in records.records(pieces, member):
+                names, rows = wanted or part.table.column_names, part.table
+                cells = [rows[name] if name in rows.column_names else pa.nulls(len(rows), pa.string()) for name in names]
+                yield replace(part, table=pa.record_batch(cells, names=names))
             return
-        if records.HEADING.match(head):
-            self.form, pieces = "netflix", records.netflix(pieces)
+        blocks = bool(records.HEADING.match(head))
+        if blocks:
+            pieces = records.netflix(pieces)
             self.how.append("rows below headings such as 12:")
             start = next(pieces)
             pieces, head = chain([start], pieces), start[: text.HEAD]
-        layout = text.look(head, member, self.limits, self.given, is_usual, self.how)
+        layout = text.look(head, member, self.given, self.how)
         if layout is None:
-            lines = records.sequences(b"".join(pieces).decode()) if self.form != "netflix" else None
+            lines = None if blocks else records.sequences(b"".join(pieces).decode())
             if lines is None:
                 raise InputError(
                     f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
                     "write one event a line, as in user,item,time"
                 )
-            self.form = "sequences"
             self.how.append("lines of a person and their items, in order")
             yield lines
             return
-        if self.form == "netflix":
+        if blocks:
             layout = text.Layout(layout.separator, layout.quote, ("user", "rating", "time", "item"), True, layout.above)
-        self.form = self.form or "delimited"
-        self.layouts = [*self.layouts[:at], layout]
+        self.headed = self.headed or layout.headed
         line, above = 1, layout.above
         for piece in pieces:
             below = _below(piece, above)
@@ -136,11 +128,11 @@ def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: L
         found = [member for name in FIRST for member in found if member.base.lower() == name] or found
     found = [member for member in found if member.base.endswith(".inter")] or found
     if len(found) == 1:
-        return Sheet(found, limits, columns, how=[found[0].name] if several else [], near=near)
+        return Sheet(found, columns, how=[found[0].name] if several else [], near=near)
     groups: dict[tuple[str, ...], list[Member]] = {}
     for member in found:
         try:
-            sheet = Sheet([member], limits, columns)
+            sheet = Sheet([member], columns)
             names = tuple(sheet.sample.column_names)
             if not choose(sheet.sample, columns, member.shown, sheet.headed).missing:
                 groups.setdefault(names, []).append(member)
@@ -151,11 +143,4 @@ def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: L
         raise InputError(f"{source.name} holds no single table of interactions (found: {listed}): name the file itself")
     (files,) = groups.values()
     notes = [f"{len(files)} files of the same columns were read as one, in the order of their names"] if len(files) > 1 else []
-    return Sheet(files, limits, columns, notes, near=near)
-
-
-def _blob(data: bytes) -> str:
-    """Return git's id of these bytes, by which published files are recognised (`git hash-object`)."""
-    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
-    digest.update(data)
-    return digest.hexdigest()
+    return Sheet(files, columns, notes, near=near)

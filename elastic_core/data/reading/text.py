@@ -6,7 +6,7 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Limits, Member, refuse_large
+from elastic_core.data.reading.columns import is_usual
+from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Member, refuse_large
 from elastic_core.errors import InputError
 
 STRETCH, HEAD, LINES, LONGEST_NAME = 2**26, 2**18, 400, 100  # bytes parsed at a time; bytes and lines looked at
@@ -37,13 +38,19 @@ RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
 class Part:
     """Rows of a table, and the lines that are none."""
 
-    table: Any
+    table: Any  # a batch of records
     start: int  # the line, or row, that the first one stands on
     lines: np.ndarray | None = None  # of every row, where they do not follow each other
     bad: tuple[tuple[int, str], ...] = ()
 
     def line(self, row: int) -> int:
         return self.start + row if self.lines is None else int(self.lines[row])
+
+
+def batch(tables: list[Any], names: list[str] | None = None) -> Any:
+    """Return tables of the same columns as one batch of records."""
+    whole = pa.concat_tables([table if isinstance(table, pa.Table) else pa.Table.from_batches([table]) for table in tables])
+    return pa.record_batch([column.combine_chunks() for column in whole.columns], names=names or whole.column_names)
 
 
 @dataclass(frozen=True)
@@ -98,14 +105,12 @@ def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
         data = file.read(STRETCH) if more else b""
 
 
-def look(
-    head: bytes, member: Member, limits: Limits, given: Mapping[str, str], known: Callable[[str], bool], notes: list[str]
-) -> Layout | None:
-    """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `known` tells usual
-    names of columns, `given` those that were said. Raises InputError for too many columns."""
+def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]) -> Layout | None:
+    """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `given` are names
+    of columns that were said. Raises InputError for too many columns."""
     begin = head.split(b"\n", 1)[0]
     if max(map(begin.count, (b",", b";", b"\t", b"|"))) > 5_000:  # sequences are longer than tables are wide
-        refuse_large(0, len(begin), member.shown, limits)
+        refuse_large(0, len(begin), member)
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, forced, comment = _above(lines)
@@ -114,17 +119,15 @@ def look(
     leads = int(boxed and bool(RULE.fullmatch(lines[0])))  # a rule above the names
     if boxed:
         lines = [line.strip().strip("|") for line in lines if not RULE.fullmatch(line)]
-    found = _separated(lines, forced)
-    if found is None:
+    cut = _separated(lines, forced)
+    if cut is None:
         return None
-    separator, quote, rows, width = found
-    refuse_large(0, width, member.shown, limits)
-    first, body = [cell.strip() for cell in rows[0]], [row for row in rows[1:] if len(row) == width]
-    names, above = _names(first, body, width, above + 1, comment.split(separator), given, known, notes)
-    if separator != ",":
-        notes.append(f"{SPOKEN.get(separator, repr(separator))} separate the columns")
-    spaced = separator != RUN and any(f"{separator} {quote[0]}" in line for line in lines)
-    return Layout(separator, quote, *names, above + leads, boxed, spaced)
+    refuse_large(0, cut.width, member)
+    names, headed, first = _names(cut, comment, given, notes)
+    if cut.separator != ",":
+        notes.append(f"{SPOKEN.get(cut.separator, repr(cut.separator))} separate the columns")
+    spaced = cut.separator != RUN and any(f"{cut.separator} {cut.quote[0]}" in line for line in lines)
+    return Layout(cut.separator, cut.quote, tuple(names), headed, above + first + leads, boxed, spaced)
 
 
 def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
@@ -141,19 +144,9 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
-    tail = layout.separator.encode()
     if bad and sum(text.rstrip("\r").endswith(layout.separator) for _, _, text in bad) > 0.9 * len(bad):  # on some rows only
-        cell = rb"[^" + re.escape(tail) + rb"\r\n]*"
-        rows = (
-            rb"(?m)^((?:"
-            + cell
-            + re.escape(tail)
-            + rb"){%d}" % (len(layout.names) - 1)
-            + cell
-            + rb")"
-            + re.escape(tail)
-            + rb"+(\r?)$"
-        )
+        mark = re.escape(layout.separator.encode())
+        rows = rb"(?m)^((?:[^%b\r\n]*%b){%d}[^%b\r\n]*)%b+(\r?)$" % (mark, mark, len(layout.names) - 1, mark, mark)
         mended = re.sub(rows, rb"\1\2", data)
         if mended != data:
             return parse(mended, layout, wanted, start)
@@ -214,7 +207,7 @@ def _arrow(
         if len(data) > block:  # a row that is longer
             return _arrow(data, layout, quote, wanted, threads, len(data) + 1)
         raise InputError(f"the table cannot be parsed ({str(error)[:120]}): {AS_CSV} with ordinary rows") from None
-    return table.rename_columns([place[name] for name in table.column_names]), bad
+    return batch([table], [place[name] for name in table.column_names]), bad
 
 
 # --- looking ---------------------------------------------------------------------------------------------------------
@@ -233,41 +226,52 @@ def _above(lines: list[str]) -> tuple[int, str, str]:
     return at, forced, comment
 
 
-def _separated(lines: list[str], forced: str) -> tuple[str, Quote, list[list[str]], int] | None:
-    """Return the separator and the quotes that give most lines the same number of cells, their cells and that number."""
-    found = list[tuple[tuple[bool, bool, int], str, Quote, list[list[str]], int]]()
+@dataclass(frozen=True)
+class Cut:
+    """Lines cut into cells: a share of them, the first left out, has the most usual width."""
+
+    separator: str
+    quote: Quote
+    rows: list[list[str]]
+    width: int
+    share: float
+
+    @property
+    def body(self) -> list[list[str]]:
+        return [row for row in self.rows[1:] if len(row) == self.width]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the first line has as many: one fewer where rows end in a separator, or begin with a number of their own."""
+        if self.width < 2 or self.share < 0.6:
+            return False
+        if len(self.rows[0]) == self.width - 1:
+            return all(not row[-1].strip() for row in self.body) or len({row[0] for row in self.body}) == len(self.body) > 1
+        return len(self.rows[0]) == self.width
+
+    @property
+    def likely(self) -> tuple[bool, bool, int]:
+        """How likely its separator is, beside others."""
+        holes = self.separator == " " and any(not cell.strip() for row in self.rows[:50] for cell in row[:-1])
+        wide = self.separator != RUN and round(self.share, 2) > 0.9
+        return self.separator not in (" ", RUN), not holes, self.width if wide else 0
+
+
+def _separated(lines: list[str], forced: str) -> Cut | None:
+    """Return the lines cut by the separator and the quotes that give most of them the same number of cells."""
+    found = list[Cut]()
     for separator in [forced] if forced else ["\t", FIELD, "\x01", ",", ";", "|", "^", "~", " ", RUN]:
-        mark = {FIELD: "::", RUN: " "}.get(separator, separator)
-        ways = list[tuple[tuple[bool, float, int], Quote, list[list[str]], int]]()
-        for at, quote in enumerate(QUOTES if any(mark in line for line in lines[:2]) else ()):
-            if not at or quote == UNQUOTED or any(str(mark) in line for mark in quote if mark for line in lines):
+        mark, cuts = {FIELD: "::", RUN: " "}.get(separator, separator), list[Cut]()
+        for quote in QUOTES if any(mark in line for line in lines[:2]) else ():
+            if quote in (QUOTES[0], UNQUOTED) or any(str(mark) in line for mark in quote if mark for line in lines):
                 rows = _cells(lines, separator, quote)
                 counts = Counter(map(len, rows[1:] or rows))
-                width, often = max(counts.items(), key=lambda pair: (pair[1], pair[0])) if counts else (0, 0)
-                share = often / max(1, len(rows) - 1)
-                if width > 1 and share >= 0.6 and _fits(rows, width):
-                    ways.append(((len(rows[0]) == width, round(share, 2), -at), quote, rows, width))
-        if ways:
-            (_, share, _), quote, rows, width = max(ways, key=lambda way: way[0])
-            holes = separator == " " and any(not cell.strip() for row in rows[:50] for cell in row[:-1])
-            found.append(
-                (
-                    (separator not in (" ", RUN), not holes, width if separator != RUN and share > 0.9 else 0),
-                    separator,
-                    quote,
-                    rows,
-                    width,
-                )
-            )
-    return max(found, key=lambda one: one[0])[1:] if found else None
-
-
-def _fits(rows: list[list[str]], width: int) -> bool:
-    """Whether the first line has as many cells: one fewer where rows end in a separator, or begin with a number of their own."""
-    body = [row for row in rows[1:] if len(row) == width]
-    if len(rows[0]) == width - 1:
-        return all(not row[-1].strip() for row in body) or len({row[0] for row in body}) == len(body) > 1
-    return len(rows[0]) == width
+                width, often = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
+                cuts.append(Cut(separator, quote, rows, width, often / max(1, len(rows) - 1)))
+        cuts = [cut for cut in cuts if cut.fits]
+        if cuts:
+            found.append(max(cuts, key=lambda cut: (len(cut.rows[0]) == cut.width, round(cut.share, 2))))
+    return max(found, key=lambda cut: cut.likely, default=None)
 
 
 def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
@@ -291,43 +295,36 @@ def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
         csv.field_size_limit(before)
 
 
-def _names(
-    first: list[str], body: list[list[str]], width: int, above: int, comment: list[str],
-    given: Mapping[str, str], known: Callable[[str], bool], notes: list[str],
-) -> tuple[tuple[tuple[str, ...], bool], int]:  # fmt: skip
-    """Return the names of the columns and whether the first line gave them, and how many lines stand above the first row."""
-    clean = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
-    usual = sum(map(known, clean))
-    if len(first) == width:
-        kinds = [np.mean([bool(TYPED.fullmatch(row[at].strip("\"' "))) for row in body] or [False]) > 0.8 for at in range(width)]
-        typed = [bool(TYPED.fullmatch(cell.strip("\"' "))) for cell in first]
-        names_only = any(kind and not cell for kind, cell in zip(kinds, typed, strict=True))
-        rows_only = any(kind and cell for kind, cell in zip(kinds, typed, strict=True)) or (any(typed) and not usual)
-        headed = (
-            usual >= 2
-            or any(name in clean for name in given.values() if name and not name.isdecimal())
-            or (names_only and not rows_only)
-            or not body
-        )
-        headed = headed or (usual == 1 and not rows_only)
-        if not headed:
-            said = [part.strip() for part in comment]
-            if len(said) == width and sum(map(known, said)) > 1:
-                return (tuple(said), True), above - 1
+def _names(cut: Cut, comment: str, given: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool, bool]:
+    """Return the names of the columns, whether the file gave them, and whether its first line did."""
+    first = [cell.strip() for cell in cut.rows[0]]
+    names = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
+    usual = sum(map(is_usual, names))
+    if len(first) == cut.width:
+        typed = [np.mean([_typed(row[at]) for row in cut.body] or [False]) > 0.8 for at in range(cut.width)]
+        pairs = set(zip(typed, map(_typed, first), strict=True))
+        rows_only = (True, True) in pairs or (any(map(_typed, first)) and not usual)
+        said = any(name in names for name in given.values() if name and not name.isdecimal())
+        if not (usual >= 2 or said or not cut.body or (not rows_only and ((True, False) in pairs or usual == 1))):
+            names = [part.strip() for part in comment.split(cut.separator)]
+            if len(names) == cut.width and sum(map(is_usual, names)) > 1:
+                return names, True, False
             notes.append("the first line holds no names, so it was taken for data and the columns were numbered")
-            return (tuple(f"column {i}" for i in range(1, width + 1)), False), above - 1
-    elif all(not row[-1].strip() for row in body):
-        clean.append("")
+            return [f"column {i}" for i in range(1, cut.width + 1)], False, False
+    elif all(not row[-1].strip() for row in cut.body):
+        names.append("")
     else:
-        clean.insert(0, "")
-    names = list[str]()
-    for i, name in enumerate(clean, 1):
-        name = name or f"column {i}"
-        if name in names:
+        names.insert(0, "")
+    for at, name in enumerate(names):
+        names[at] = name or f"column {at + 1}"
+        if names[at] in names[:at]:
             notes.append(f"two columns are called {name!r}; the later one is now {name!r} with its number")
-            name = f"{name} ({i})"
-        names.append(name)
-    return (tuple(names), True), above
+            names[at] = f"{name} ({at + 1})"
+    return names, True, True
+
+
+def _typed(cell: str) -> bool:
+    return bool(TYPED.fullmatch(cell.strip("\"' ")))
 
 
 def _wide(data: bytes) -> str:

@@ -12,20 +12,17 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elastic_core.data.reading.cells import Spellings, plain
 from elastic_core.data.reading.units import DAY, LATEST, moment, scaled
 from elastic_core.errors import InputError
 
 Dates = Literal["", "day-first", "month-first"]
 ORDERS = [order for order in get_args(Dates) if order]
 Y2000 = 946_684_800.0
-MISSING = frozenset(
-    "|na|n/a|n.a.|#n/a|#na|#value!|#ref!|nan|-nan|null|(null)|<null>|[null]|#null!|none|nil|<na>|\\n|undefined|unknown|missing|nat|?|*|-|--|-1".split(
-        "|"
-    )
-)
 NONE, BEFORE, AFTER = "the time is missing", "the time is before 1970", "the time is after the year 2200"
 ODD_1970 = "the time is in 1970 where most rows are after 2000"
 MONTHS = {
@@ -82,43 +79,36 @@ class Times:
     """A column of times, taken a part at a time and understood at the end."""
 
     def __init__(self) -> None:
-        self.parts = list[tuple[str, np.ndarray]]()  # "number", "second" or "spelling" (a place in `spellings`; -1: missing)
-        self.spellings: dict[str, int] = {}
+        self.parts = list[tuple[str, np.ndarray]]()  # "number", "second" or "spelling" (a place in `spellings`)
+        self.spellings = Spellings()
 
     def add(self, column: Any) -> None:
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            self.parts.append(_typed(column))
-            return
-        for to in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        written = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        for to in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")) if written else (column.type,):
             with contextlib.suppress(pa.ArrowInvalid):
                 self.parts.append(_typed(pc.cast(column, to)))
                 return
-        coded = pc.dictionary_encode(column)
-        own = [
-            self.spellings.setdefault(clean, len(self.spellings)) if (clean := plain(t)) else -1
-            for t in coded.dictionary.to_pylist()
-        ]
-        self.parts.append(("spelling", np.array([*own, -1], dtype=np.int32)[coded.indices.fill_null(-1).to_numpy(False)]))
+        self.parts.append(("spelling", self.spellings.numbers(column)))
 
     def done(self, dates: Dates = "", notes: list[str] | None = None) -> Read:
         """Return the seconds. Raises Undecided where the dates have two readings and `dates` does not say which."""
         notes = [] if notes is None else notes
-        kinds, texts = {kind for kind, _ in self.parts}, list(self.spellings)
+        kinds = {kind for kind, _ in self.parts}
         if len(kinds) == 1 and "spelling" not in kinds:
             values = np.concatenate([part for _, part in self.parts])
             self.parts.clear()
             values, form = scaled(values, notes) if kinds == {"number"} else (values, "dates")
             return _weighed(values, form, lambda row: NONE)
-        known = np.append(_numbers(texts), np.nan)
+        clean, known = pd.factorize(np.array([plain(text) or None for text in self.spellings.texts], dtype=object))
+        texts, told = known.tolist(), list[str]()
         numbers, seconds, places = (
-            np.concatenate(parts) for parts in zip(*(_columns(kind, part, known) for kind, part in self.parts), strict=True)
+            np.concatenate([part if kind == wanted else np.full(len(part), none) for kind, part in self.parts])
+            for wanted, none in (("number", np.nan), ("second", np.nan), ("spelling", -1))
         )
-        told = list[str]()
+        places = np.append(clean, -1).astype(np.int32)[places]  # -1: missing, or no spelling
+        numbers = np.where(places >= 0, np.append(_numbers(texts), np.nan)[places], numbers)
         try:
-            read = np.append(written(texts, dates, told), np.nan)
-            seconds = np.where(places >= 0, read[places], seconds)
+            seconds = np.where(places >= 0, np.append(written(texts, dates, told), np.nan)[places], seconds)
         except Undecided:
             if 2 * np.isfinite(numbers).sum() < (places >= 0).sum():
                 raise
@@ -139,26 +129,6 @@ def read_times(texts: list[str], dates: Dates = "") -> Read:
     times = Times()
     times.add(pa.array(texts, pa.string()))
     return times.done(dates)
-
-
-def plain(text: str | None) -> str:
-    """Return a cell without the spaces and marks around it; nothing where it says that something is missing."""
-    clean = (text or "").strip()
-    if clean.isdecimal():
-        return clean
-    if clean[:2] == '="' and clean[-1] == '"':
-        clean = clean[2:-1]
-    elif len(clean) > 1 and clean[0] == clean[-1] and clean[0] in "\"'`":
-        clean = clean[1:-1].strip()
-    return "" if len(clean) < 10 and clean.lower() in MISSING else clean
-
-
-def _columns(kind: str, part: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a part as numbers, seconds and places of spellings, NaN or -1 where it is another."""
-    none, nowhere = np.full(len(part), np.nan), np.full(len(part), -1, dtype=np.int32)
-    return (
-        (known[part], none, part) if kind == "spelling" else (part, none, nowhere) if kind == "number" else (none, part, nowhere)
-    )
 
 
 def _weighed(values: np.ndarray, form: str, unread: Callable[[int], str]) -> Read:

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from elastic_core.data.reading.times import plain
+from elastic_core.data.reading.cells import Spellings, plain, spelt
 from elastic_core.text import calm
 
 # The order of the 19 flags at the end of each line of u.item, as its README and u.genre give it.
@@ -33,22 +31,15 @@ class Titles:
 
     def add(self, items: np.ndarray, columns: Mapping[str, Any]) -> None:
         for name, column in columns.items():
-            cells = (
-                pc.cast(column, pa.string())
-                if not pa.types.is_nested(column.type)
-                else pa.array(["|".join(map(str, c or ())) for c in column.to_pylist()])
-            )
-            coded = pc.dictionary_encode(cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells)
-            texts = [plain(text) for text in coded.dictionary.to_pylist()]
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            pairs = np.stack([items, codes], 1)[codes >= 0]
-            _, first = np.unique(pairs[:, 0].astype(np.int64) << 32 | pairs[:, 1], return_index=True)
-            for item, code in pairs[np.sort(first)].tolist():
-                if texts[code] and self.known[name].setdefault(item, texts[code]) != texts[code]:
+            spellings = Spellings()
+            pairs = pd.DataFrame({"item": items, "text": spellings.numbers(column)}).drop_duplicates()
+            texts = [plain(text) for text in spellings.texts]
+            for item, number in pairs.to_numpy().tolist():
+                if texts[number] and self.known[name].setdefault(item, texts[number]) != texts[number]:
                     self.against[name].add(item)
 
     def table(self, ids: list[str], notes: list[str]) -> pd.DataFrame | None:
-        """Return item, title, genres; what is said of an id in several spellings is what the first says."""
+        """Return item, title, genres of all `ids`, by their numbers; what is said of several spellings is what the first says."""
         kept = [name for name in self.names if len(self.against[name]) <= 0.2 * len(self.known[name])]
         for name in set(self.names) - set(kept):
             notes.append(f"the column for the {name} says many things of one item, so it was not taken for what items are called")
@@ -68,7 +59,7 @@ def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str
     named = named if headed else {"item": names[0], "title": names[1], **({"genres": names[2]} if len(names) == 3 else {})}
     if "item" not in named or not {"title", "genres"} & set(named) or len(names) < 2:
         return None
-    cells = {ours: [plain(text) for text in pc.cast(table[name], pa.string()).to_pylist()] for ours, name in named.items()}
+    cells = {ours: [plain(text) for text in spelt(table[name]).to_pylist()] for ours, name in named.items()}
     found = pd.DataFrame({"item": cells["item"]}, dtype=object)
     if "title" in cells:
         years = table["release_year"].to_pylist() if "release_year" in names else [""] * len(table)

@@ -82,7 +82,7 @@ def card(data: Dataset, k_core: int) -> Card:
         mean=float(lengths.mean()),
         longest=int(lengths.max()),
         licence=data.licence,
-        official=source.remote.url if source else "",
+        official=source.url if source else "",
         exact=_exact(data),
         hash=data.hash,
         notes=data.notes,
@@ -112,7 +112,7 @@ def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None =
 
 def elsewhere() -> pd.DataFrame:
     """Named sources that would have to be downloaded: label, address and terms."""
-    rows = [(s.label, s.remote.url, s.licence) for name, s in SOURCES.items() if not at_hand(name)]
+    rows = [(s.label, s.url, s.licence) for name, s in SOURCES.items() if not at_hand(name)]
     return pd.DataFrame(rows, columns=["data", "official address", "terms"])
 
 

@@ -91,7 +91,7 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     choice = Choice(kept, {**found.why, **why}, found.ordered)
     for ours in choice.missing:
         raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
-    table = read_rows(Sheet(sheet.files, sheet.limits, said, list(sheet.notes)), choice, dates)
+    table = read_rows(Sheet(sheet.files, said, list(sheet.notes)), choice, dates)
     if titles is None:
         return table
     notes = list[str]()

@@ -334,7 +334,7 @@ def equations() -> pd.DataFrame:
 
 def terms() -> pd.DataFrame:
     """Data sources with their official address and terms."""
-    rows = [(s.label, s.remote.url, s.licence) for s in SOURCES.values()]
+    rows = [(s.label, s.url, s.licence) for s in SOURCES.values()]
     return pd.DataFrame(rows, columns=["data", "official address", "terms and citation"])
 
 
