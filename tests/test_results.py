@@ -118,7 +118,9 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
         said = judging.summary(table, found.assign(who=[who, ""]), "a")
-        assert said == f"a is better than {told}. Of the other 1 nothing is known (1 trained once)."
+        assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
+    close = judging.summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
+    assert close.endswith("worse than none. 1 is too close to call: c.")
     both = judging.summary(table, found.assign(who=["A", "B"]), "a")
     assert both == "a is better than 1 of 2 other systems, and worse than c."
 
