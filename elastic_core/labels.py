@@ -166,6 +166,15 @@ def run_called(run: Run) -> str:
         return run.name
 
 
+def apart(a: Run, b: Run) -> tuple[str, str]:
+    """Return what two runs are called beside each other: the system, and of the rest no more than tells them apart."""
+    one, two = (run_called(run).split(" · ") for run in (a, b))
+    if one[0] != two[0]:
+        return one[0], two[0]
+    mine, theirs = ([part for part in parts if part not in others] for parts, others in ((one, two), (two, one)))
+    return " · ".join((one[0], *(mine or [a.name]))), " · ".join((two[0], *(theirs or [b.name])))
+
+
 def _shipped_label(run: Run) -> str:
     """The label of a run that came along; one with such a name and other settings is somebody's own."""
     row = next((row for row in rows() if row.name == run.name), None)
