@@ -30,8 +30,8 @@ LAYOUT = {
 def curves(
     table: pd.DataFrame, fits: dict[str, Fit], colours: Palette, column: str, title: str, crossings: Sequence[float] = ()
 ) -> go.Figure:
-    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dashed over their range."""
-    figure = go.Figure()
+    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dotted over their range."""
+    figure, unnamed = go.Figure(), True
     for system in _ordered(table["system"]):
         rows = table[table["system"] == system].sort_values("length")
         tone, symbol = style(system, table["system"], colours)
@@ -47,9 +47,10 @@ def curves(
             found = fits[system]
             x = np.geomspace(found.start, found.end, 8)
             figure.add_scatter(
-                x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=False,
+                x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=unnamed, name="fitted line",
                 line={"color": tone, "width": 5, "dash": "dot"}, opacity=0.35,
             )  # fmt: skip
+            unnamed = False
     for length in crossings:
         figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
         figure.add_annotation(

@@ -27,6 +27,7 @@ def headline(table: pd.DataFrame, column: str) -> None:
         st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
         st.markdown(f"- {shell.plain(memory)}")
+    st.caption(SAYS("forms"), help=notes.WORDS["causal"])
 
 
 def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGenerator") -> None:
@@ -43,7 +44,6 @@ def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGe
         key="spd_from",
         width=200,
     )
-    doubt.caption(SAYS("forms"), help=notes.WORDS["causal"])
     (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
     with left:
         st.subheader("Time", anchor=False)
