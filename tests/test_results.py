@@ -173,3 +173,11 @@ def test_a_run_of_ones_own_is_called_by_its_folder_too(tmp_path: Path) -> None:
     assert labels.run_called(mine) == f"{labels.run_called(shipped)} · mine"
     (mine.path / CONFIG).write_text("{")
     assert labels.run_called(Run(mine.path)) == "local-mine", "all that is left of it"
+
+
+def test_two_runs_beside_each_other_are_called_what_tells_them_apart() -> None:
+    runs = {name: Run(Path(__file__).parents[1] / "checkpoints" / name) for name in
+            ("ml-1m-cpu-elastic", "ml-1m-cpu-sasrec-local", "planted-elastic", "planted-elastic-seed1")}  # fmt: skip
+    asked = list(runs.values())
+    assert labels.apart(*asked[:2]) == ("ELASTIC", "SASRec with ELASTIC's local convolution")
+    assert labels.apart(*asked[2:]) == ("ELASTIC · seed 0", "ELASTIC · seed 1")

@@ -23,7 +23,7 @@ def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go
         ink = colours.text if key == "same" else colours.ground
         figure.add_bar(
             x=[counts[key]], y=[""], orientation="h", name=name, marker={"color": tone},
-            text=f"<b>{'<br>'.join(textwrap.wrap(name, 24))}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
+            text=f"<b>{'<br>'.join(textwrap.wrap(name, 28))}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
             textposition="inside", insidetextanchor="middle", textangle=0,
             textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
@@ -89,7 +89,8 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         errors = {"array": rows[f"{y} ±"], "thickness": 1, "width": 3} if f"{y} ±" in rows else None
         figure.add_scatter(
             x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
-            text=[marked.get(run, "") for run in rows["run"]], textposition="top center", textfont={"color": colours.text},
+            text=["<br>".join(textwrap.wrap(safe(marked.get(run, "")), 24)) for run in rows["run"]],
+            textposition="top center", textfont={"color": colours.text}, cliponaxis=False,
             marker={
                 "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
                 "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
@@ -100,7 +101,8 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         )  # fmt: skip
     wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
     figure.update_layout(
-        LAYOUT, height=600, showlegend=True, legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
+        LAYOUT, margin={"l": 8, "r": 8, "t": 44, "b": 8}, height=600, showlegend=True,
+        legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
     )
     figure.update_xaxes(title=names[x], type="log" if x in wide else "linear", fixedrange=True)
     figure.update_yaxes(title=names[y], type="log" if y in wide else "linear", fixedrange=True)

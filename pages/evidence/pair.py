@@ -12,7 +12,7 @@ from elastic_core.core.evaluate import NAMES, Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.labels import apart
+from elastic_core.labels import apart, data_called
 from elastic_core.runs import Run
 from elastic_core.services.evidence import slices, standings, versus
 from elastic_core.services.method import notes
@@ -111,13 +111,18 @@ def choose_b(now: shell.Context, runs: list[Run], others: dict[str, Run]) -> str
     best = standings.partner(runs, now.run)
     first = best.name if best else next(iter(others))
     st.session_state["cmp_first"] = first  # the tour asks whether another one was chosen
-    named = lambda name: cache.called(others[name]) if name in others else str(name)  # noqa: E731
+    named = lambda name: _short(others[name]) if name in others else str(name)  # noqa: E731
     help_ = "“Compare with” on the left, under “More”, goes before this box."
     chosen = one_of_list(
-        "Compare with", list(others), key=WITH, first=first, format_func=named, width=420, help=help_, listen=False
+        "Compare with", list(others), key=WITH, first=first, format_func=named, width=560, help=help_, listen=False
     )
     write_in_address(WITH, chosen if chosen != first else None)  # by its folder’s name, which is shorter than what people read
     return chosen
+
+
+def _short(run: Run) -> str:
+    """All runs of this list are on the same data."""
+    return cache.called(run).replace(f" · {data_called(run)}", "")
 
 
 def draw_verdict(two: Two) -> None:
@@ -183,7 +188,7 @@ def wins_and_losses(two: Two) -> None:
     with right:
         table = versus.extremes(*two.reports, two.now.dataset, two.protocol, two.metric)
         alt = f"The {len(table)} people with the largest differences between the two"
-        widths = {"better": 55, "person": 60, "came next": 150}
+        widths = {"better": 80, "person": 60, "came next": 120} | {f"{name}: place": 95 for name in two.names}
         narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
         view.table("cmp_extremes", standings.people(table, *two.names), None, alt, height=330, column_config=narrow)
         to_the_person(table, two)

@@ -152,7 +152,7 @@ def draw_forest(table: pd.DataFrame, ours: str) -> None:
     if table.empty:
         return
     st.markdown(f"**{shell.plain(ours)} minus each of the others**")
-    sides = (ours, "the other")
+    sides = (labels.BUDGET.sub("", ours), "the other")
     figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", sides, row="short", family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."

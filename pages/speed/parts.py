@@ -87,7 +87,7 @@ def event(table: pd.DataFrame) -> None:
     table, clock = curves.trusted(table)
     wide = table.pivot_table(index="length", columns="system", values="ms")
     st.markdown(shell.plain(f"{curves.event_words(wide)} Times are {clock}."))
-    figure = cache.drawn(charts.events, table, _palette())
+    figure = cache.drawn(charts.events, curves.with_refresh(table), _palette())
     view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {curves.event_words(wide)}")
     st.caption(shell.plain(curves.machine(table)))
 

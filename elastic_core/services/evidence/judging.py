@@ -11,7 +11,7 @@ import pandas as pd
 from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
-from elastic_core.labels import FLOORS, MET, OWN_TABLE, listed, named, plainly
+from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, listed, named, plainly
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.evidence.systems import OWN, Group
@@ -215,7 +215,8 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     peers = differences[differences["family"] == FAMILIES["peers"]]
     against, what = (peers, "other systems") if len(peers) else (differences, "others")
-    ahead, behind = (against.loc[against["who"] == side, "system"].tolist() for side in ("A", "B"))
+    names = against["system"].str.replace(BUDGET, "", regex=True)
+    ahead, behind = (names[against["who"] == side].tolist() for side in ("A", "B"))
     if against.empty:
         beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
@@ -225,7 +226,7 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     if not ahead and not behind:
         return f"As far as we know, {ours} is neither better nor worse than any of {len(against)} {what}{note}."
     first = f"{ours} is better than {len(ahead)} of {len(against)} {what}, and worse than {listed(behind) or 'none'}."
-    close = against.loc[counted & (against["who"] == ""), "system"].tolist()
+    close = names[counted & (against["who"] == "")].tolist()
     first += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {listed(close)}." if close else ""
     return first + (f" {once} trained only once, so nothing is claimed." if once else "")
 

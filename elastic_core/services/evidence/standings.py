@@ -120,7 +120,7 @@ def named(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
 
 def everyone(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """`versus.everyone` for reading and files: people counted from 1, as everywhere on screen."""
-    names = {"user": "person", "place_a": f"place with {a}", "place_b": f"place with {b}"}
+    names = {"user": "person", "place_a": f"{a}: place", "place_b": f"{b}: place"}
     return table.assign(user=table["user"] + 1).rename(columns=names)
 
 
@@ -129,7 +129,7 @@ def people(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     sides = table["side"].replace({"A": a, "B": b})
     shown = table.assign(user=table["user"] + 1, difference=table["difference"].round(3), side=sides)
     names = {
-        "side": "better", "user": "person", "title": "came next", "place_a": f"place with {a}", "place_b": f"place with {b}",
+        "side": "better", "user": "person", "title": "came next", "place_a": f"{a}: place", "place_b": f"{b}: place",
         "events": "history", "popularity": "its training events",
     }  # fmt: skip
     return shown.rename(columns=names)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from elastic_core.comparisons import needs_training, power_of
 from elastic_core.evaluation import power, verdict
-from elastic_core.labels import MET, listed, named, plainly, recipe_in_words, recipe_of
+from elastic_core.labels import BUDGET, MET, listed, named, plainly, recipe_in_words, recipe_of
 from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.evidence.systems import FILMS, MADE_UP, OWN, Group
@@ -28,7 +28,7 @@ Screen = Literal["systems", "speed", "experts"]
 Differences = Callable[[Group, str, str], pd.DataFrame]  # of a data set: one system (its label) minus the others, a protocol
 PROTOCOL, SEEN = "full", "full-seen"
 FLOOR = "cooccurrence"
-ASIDE = re.compile(r" \((reassembled|[\d.]+ minutes[^()]*)\)")  # of a place, where there is little room
+ASIDE = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, where there is little room
 SMALL, ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
 
 
@@ -120,13 +120,13 @@ class Pair:
 
 PAIRS = (
     Pair("baseline", "ELASTIC is better than mere counting (co-occurrence).", "elastic", FLOOR,
-         "More people, for a narrower interval; a baseline that counts better."),
+         "More people; a baseline that counts better."),
     Pair("slots-baseline", "ELASTIC with interest slots (ours) is better than counting.", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
     Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
          "SASRec with more tuning, with ELASTIC’s convolution (the next claim), or longer histories."),
     Pair("sasrec-local", "ELASTIC is better than SASRec with the same convolution.", "elastic", "sasrec (local)",
-         "More seeds, and the same convolution with longer histories."),
+         "More seeds, and longer histories."),
     Pair("hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", "hstu",
          "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
     Pair("memory", "A memory helps: experts of one’s own beat the same for everybody.", "elastic", "elastic (memory-none)",

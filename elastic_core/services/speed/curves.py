@@ -268,9 +268,17 @@ def event_words(wide: pd.DataFrame) -> str:
     said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. {_event_race(ours, alone)}"
     if len(peer):
         times = peer / ours
-        said += f" When its window is full, SASRec needs a refresh, too. Then it takes {times.min():.1f} to {times.max():.1f} times "
-        said += "as long as ELASTIC."
+        said += " When its window is full, SASRec needs a refresh, too. Then it takes "
+        said += f"{times.min():.1f} to {times.max():.1f} times as long as ELASTIC."
     return said
+
+
+def with_refresh(table: pd.DataFrame) -> pd.DataFrame:
+    """The events with rows `elastic-event` behind them: a step and its part of a refresh, as `event_words` counts ours."""
+    step, again = (table[table["system"] == f"elastic-{part}"].set_index("length") for part in ("stream", "refresh"))
+    ends = ["ms", "low", "high"]
+    found = step.assign(**(step[ends] + again[ends] / ROOM), system="elastic-event").dropna(subset="ms").reset_index()
+    return pd.concat([table, found[table.columns]], ignore_index=True) if len(found) else table
 
 
 def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
