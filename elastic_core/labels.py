@@ -57,6 +57,7 @@ VARIANTS = {
 MET = f"({REPEATS})"
 ABOUT_MET = "with a learned number for what was met before (ours)"
 OWN_TABLE = f"({OWN_OUTPUT})"
+BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that are compared have the same
 RECIPE = re.compile(rf"(?: \((?:{'|'.join(MARKS)})\))?(?: \([0-9.]+ minutes[^()]*\))?$")  # what is alike in a comparison
 
 
@@ -164,6 +165,17 @@ def run_called(run: Run) -> str:
         return " · ".join(filter(None, (system, data_called(run), seed, own)))
     except InputError:
         return run.name
+
+
+def apart(a: Run, b: Run) -> tuple[str, str]:
+    """Return what two runs are called beside each other: the system, and of the rest no more than tells them apart."""
+    one, two = (run_called(run).split(" · ") for run in (a, b))
+    if BUDGET.findall(one[0]) == BUDGET.findall(two[0]):
+        one[0], two[0] = (BUDGET.sub("", parts[0]) for parts in (one, two))
+    if one[0] != two[0]:
+        return one[0], two[0]
+    mine, theirs = ([part for part in parts if part not in others] for parts, others in ((one, two), (two, one)))
+    return " · ".join((one[0], *(mine or [a.name]))), " · ".join((two[0], *(theirs or [b.name])))
 
 
 def _shipped_label(run: Run) -> str:

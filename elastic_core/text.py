@@ -38,6 +38,11 @@ def number(text: object) -> int | None:
     return int(said) if said.isdecimal() and len(said) <= 18 else None
 
 
+def minus(text: str) -> str:
+    """Numbers with a true minus; hyphens of names and dates stay."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
+
+
 def markdown(text: object) -> str:
     """For a place that reads Markdown, labels of widgets and metrics included."""
     return _MARKS.sub(r"\\\1", _SPRINGS.sub(_JOINER, line(text)))

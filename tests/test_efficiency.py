@@ -75,6 +75,20 @@ def test_crossings_and_words_leave_no_length_out() -> None:
     assert len(curves.crossings(there_and_back)) == 3
 
 
+def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> None:
+    """With our refresh in it, and where the rival is faster is said; reading all again is no rival."""
+    kept = {"elastic-stream": 0.02, "elastic-refresh": [1.0, 2.0, 4.0], "sasrec-fused-stream": [0.02, 0.06, 0.4],
+            "sasrec-fused-refresh": [0.5, 5.0, 50.0], "sasrec-fused": [0.2, 4.0, 40.0]}  # fmt: skip
+    wide = pd.DataFrame(kept, index=pd.Index([64, 512, 4096], name="length"))
+    said = curves.event_words(wide)
+    assert said.startswith("One new event takes ELASTIC 0.04 to 0.10 ms, with a refresh every 50 events. SASRec, which keeps")
+    assert "SASRec (fused) is faster at N = 64 (up to 2.0 times)." in said
+    assert "ELASTIC (causal) is faster at N = 512, 4,096 (up to 4.0 times). They cross near N = 510." in said
+    assert "a refresh, too. Then it takes 0.8 to 14.0 times as long as ELASTIC." in said and "reading all again" not in said
+    assert "SASRec" not in curves.event_words(wide[["elastic-stream", "elastic-refresh"]])
+    assert curves.event_words(wide[["sasrec-fused"]]) == "The kept state was not measured."
+
+
 def test_sources_are_not_mixed_and_batches_become_histories() -> None:
     rows = measure(Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1)
     table = curves.tidy(rows, curves.MEASURED)

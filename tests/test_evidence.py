@@ -67,15 +67,58 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     (one,) = level.findings
     assert level.answer == "not known" and one.low < 0 < one.high and one.why == verdicts.SMALL
     could = power.of_interval(one.low, one.high)
-    assert f"{could:.4f} would have been found" in one.sentence
+    assert f"only {could:.4f} or more would usually be seen" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
     peers = world(
         tmp_path / "peers", planted_elastic=0.1, planted_elastic_seed1=0.1, planted_sasrec=0.1, planted_sasrec_seed1=0.1
     )
     (one,) = verdicts.compared(ASKED["sasrec"], peers, told).findings
     could = power_of(*([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec")))
-    assert f"{could.detectable():.4f} would have been found" in one.sentence
+    assert f"only {could.detectable():.4f} or more would usually be seen" in one.sentence
 
+
+def test_a_yes_of_made_up_worlds_alone_says_so() -> None:
+    """And real data without a yes are named where others have one: neither badge is a plain yes."""
+    made_up, films, shop = (verdicts.Finding("yes", "", kind=kind) for kind in (systems.MADE_UP, systems.FILMS, "Shop"))
+    unknown = dataclasses.replace(films, answer="not known")
+
+    def of(*findings: verdicts.Finding) -> tuple[str, list[str]]:
+        found = verdicts.Verdict("", "", findings, "", "systems")
+        return found.answer, found.lacking
+
+    assert of(made_up, unknown) == ("made-up", [systems.FILMS])
+    assert of(made_up, shop, unknown) == ("in part", [systems.FILMS])
+    assert of(films, unknown) == ("in part", []) and of(made_up, films) == ("yes", [])
+    lost = dataclasses.replace(made_up, answer="not known")
+    assert of(made_up, lost) == ("in part", []), "a claim about made-up worlds"
+    assert of(lost, unknown)[0] == "not known"
+
+
+def test_a_local_convolution_is_held_against_one_as_wide() -> None:
+    """SASRec with ELASTIC's convolution has a claim of its own, below that of SASRec without."""
+    keys = [pair.key for pair in verdicts.PAIRS]
+    assert keys[keys.index("sasrec") + 1] == "sasrec-local" and "convolution" in ASKED["sasrec"].change
+    runs = {label: [Run(BENCHMARKS / f"ml-100k-{name}{seed}") for seed in ("", "-seed1")]
+            for label, name in (("elastic", "elastic"), ("sasrec (local)", "sasrec-local"))}  # fmt: skip
+    assert {run.config.model.conv_width for both in runs.values() for run in both} == {16}
+    found = verdicts.compared(ASKED["sasrec-local"], [systems.Group("ml-100k", "Films", "", systems=runs)], told)
+    (one,) = found.findings
+    better = compare_runs(*runs.values())
+    assert one.difference == better.difference and set(one.runs) == {run.name for both in runs.values() for run in both}
+
+
+def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) -> None:
+    """Their people choose again what they know; the claim ranks new items alone."""
+    groups = world(tmp_path, planted_elastic=0.2, planted_sasrec=0.05)
+    row = {"label": "sasrec", "family": "other systems", "low": 0.1, "high": 0.2, "n": 70, "seeds_counted": True}
+
+    def asked(group: systems.Group, label: str, protocol: str) -> pd.DataFrame:
+        new = {"difference": 0.15, "who": "A", "adjusted": 0.01}
+        return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "who": "B", "adjusted": 0.01})])
+
+    (one,) = verdicts.compared(ASKED["sasrec"], groups, asked).findings
+    assert one.answer == "yes" and one.brief.endswith("+0.1500 (full-seen −0.0500, worse)")
+    assert one.sentence.endswith("Ranked with known items, too: full-seen −0.0500, worse.")
 
 def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
@@ -87,9 +130,9 @@ def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
         table = pd.DataFrame([row | {"label": "sasrec", "adjusted": adjusted, "who": who}, row | {"label": "hstu"}, rest])
         found = verdicts.compared(ASKED["sasrec"], [group], lambda *asked, table=table: table)
         (one,) = found.findings
-        assert (found.answer, one.why) == (answer, "" if who else "one of 2 comparisons")
+        assert (found.answer, one.why) == (answer, "" if who else "may be luck among 2 comparisons")
         assert ("asked alone this would be a claim" in one.sentence) == (not who) and f"{adjusted:.4f}" in one.sentence
-    assert "not known" not in found.lines and found.lines["yes"] == "Films +0.0100."
+    assert "not known" not in found.lines and found.lines["yes"] == "Films (real films) +0.0100."
 
 
 def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:

@@ -118,7 +118,9 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
         said = judging.summary(table, found.assign(who=[who, ""]), "a")
-        assert said == f"a is better than {told}. Of the other 1 nothing is known (1 trained once)."
+        assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
+    close = judging.summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
+    assert close.endswith("worse than none. 1 is too close to call: c.")
     both = judging.summary(table, found.assign(who=["A", "B"]), "a")
     assert both == "a is better than 1 of 2 other systems, and worse than c."
 
@@ -171,3 +173,11 @@ def test_a_run_of_ones_own_is_called_by_its_folder_too(tmp_path: Path) -> None:
     assert labels.run_called(mine) == f"{labels.run_called(shipped)} · mine"
     (mine.path / CONFIG).write_text("{")
     assert labels.run_called(Run(mine.path)) == "local-mine", "all that is left of it"
+
+
+def test_two_runs_beside_each_other_are_called_what_tells_them_apart() -> None:
+    runs = {name: Run(Path(__file__).parents[1] / "checkpoints" / name) for name in
+            ("ml-1m-cpu-elastic", "ml-1m-cpu-sasrec-local", "planted-elastic", "planted-elastic-seed1")}  # fmt: skip
+    asked = list(runs.values())
+    assert labels.apart(*asked[:2]) == ("ELASTIC", "SASRec with ELASTIC's local convolution")
+    assert labels.apart(*asked[2:]) == ("ELASTIC · seed 0", "ELASTIC · seed 1")

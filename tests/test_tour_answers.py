@@ -79,7 +79,10 @@ def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: A
         [Report({"full": Ranks(np.full(80, place, np.int32), np.zeros(80, np.int32))}, np.arange(80), "test", "abc", 0, 0.0)] * 2
         for place in (0, 5)
     )
-    assert answers.better(asked, compare_many(high, low), "peer").option == 0
-    assert answers.better(asked, compare_many(low, high), "peer").option == 2
-    once = answers.better(asked, compare_many(high[:1], low), "peer")
+    peer = Run(Path(__file__).parents[1] / "checkpoints" / "planted-sasrec")
+    won = answers.better(asked, compare_many(high, low), peer)
+    assert won.option == 0 and "SASRec is" not in won.reason and peer.name not in won.reason, "names that people know"
+    lost = answers.better(asked, compare_many(low, high), peer)
+    assert lost.option == 2 and "−" in lost.reason and "SASRec is better than ELASTIC" in lost.reason
+    once = answers.better(asked, compare_many(high[:1], low), peer)
     assert once.option == 1 and ONE_RUN in once.reason and "is better" not in once.reason

@@ -54,7 +54,7 @@ def sentence(found: Counted, a: str, b: str) -> str:
     """What may be claimed about systems called `a` and `b`, in one sentence."""
     who = better(found)
     if not who:
-        note = "" if found.seeds_counted else f": its p does not know the luck of a seed ({ONE_RUN})"
+        note = "" if found.seeds_counted else f" ({ONE_RUN})"
         return f"On these {found.users:,} people {NO_CLAIM}{note}."
     return f"{a if who == 'A' else b} is better than {b if who == 'A' else a} on these {found.users:,} people."
 

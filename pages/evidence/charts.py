@@ -1,5 +1,7 @@
 """Figures of two runs. Pure: tables in, plotly figures out. Marks of people carry their number in `customdata`."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,27 +14,28 @@ LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hoverm
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 
 
-def duel(counts: dict[str, int], colours: Palette) -> go.Figure:
-    """One bar: whose list has the true next item higher."""
+def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go.Figure:
+    """One bar: whose list has the true next item higher. `sides`: what A and B are called."""
     figure, total = go.Figure(), max(sum(counts.values()), 1)
-    parts = (("a", "A higher", colours.cool[1]), ("same", "same", colours.line), ("b", "B higher", colours.warm[1]))
-    for key, name, tone in parts:
+    parts = (("a", sides[0], colours.cool[1]), ("same", "same", colours.line), ("b", sides[1], colours.warm[1]))
+    for key, called, tone in parts:
+        name = safe(called) if key == "same" else f"{safe(called)} higher"
         ink = colours.text if key == "same" else colours.ground
         figure.add_bar(
             x=[counts[key]], y=[""], orientation="h", name=name, marker={"color": tone},
-            text=f"<b>{name}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
+            text=f"<b>{'<br>'.join(textwrap.wrap(name, 28))}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
             textposition="inside", insidetextanchor="middle", textangle=0,
             textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, barmode="stack", height=84, bargap=0)
+    figure.update_layout(LAYOUT, barmode="stack", height=100, bargap=0)
     figure.update_xaxes(visible=False, fixedrange=True, range=[0, total])
     figure.update_yaxes(visible=False, fixedrange=True)
     return figure
 
 
-def places(table: pd.DataFrame, colours: Palette, chosen: int | None) -> Sketch:
+def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tuple[str, str]) -> Sketch:
     """Everybody's place of the true next item with A and with B, both axes logarithmic; below the diagonal A is better."""
-    figure = Sketch()
+    figure, (a, b) = Sketch(), map(safe, sides)
     last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
     figure.add_scatter(
         x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line={"color": colours.muted, "width": 1, "dash": "dot"}
@@ -46,8 +49,8 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None) -> Sketch:
         customdata=np.column_stack([table["user"], table["title"].map(safe), table["user"] + 1]),
         marker={"size": 7, "color": tone, "opacity": 0.65, "symbol": np.where(better, "circle", "diamond")},
         unselected={"marker": {"opacity": 0.65}},
-        hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with A, %{x:,.0f} with B"
-        "<extra></extra>",
+        hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with " + a + "<br>"
+        "place %{x:,.0f} with " + b + "<extra></extra>",
     )  # fmt: skip
     mine = table[table["user"] == chosen]
     if len(mine):
@@ -67,8 +70,8 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None) -> Sketch:
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
-    figure.update_xaxes(axis, title={"text": "place with B"})
-    figure.update_yaxes(axis, title={"text": "place with A"})
+    figure.update_xaxes(axis, title={"text": f"place with {b}"})
+    figure.update_yaxes(axis, title={"text": f"place with {a}"})
     return figure
 
 
@@ -86,7 +89,8 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         errors = {"array": rows[f"{y} ±"], "thickness": 1, "width": 3} if f"{y} ±" in rows else None
         figure.add_scatter(
             x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
-            text=[marked.get(run, "") for run in rows["run"]], textposition="middle center", textfont={"color": colours.ground},
+            text=["<br>".join(textwrap.wrap(safe(marked.get(run, "")), 24)) for run in rows["run"]],
+            textposition="top center", textfont={"color": colours.text}, cliponaxis=False,
             marker={
                 "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
                 "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
@@ -97,7 +101,8 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         )  # fmt: skip
     wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
     figure.update_layout(
-        LAYOUT, height=600, showlegend=True, legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
+        LAYOUT, margin={"l": 8, "r": 8, "t": 44, "b": 8}, height=600, showlegend=True,
+        legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
     )
     figure.update_xaxes(title=names[x], type="log" if x in wide else "linear", fixedrange=True)
     figure.update_yaxes(title=names[y], type="log" if y in wide else "linear", fixedrange=True)

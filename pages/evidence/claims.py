@@ -14,6 +14,7 @@ WORDS = prose.of(__file__)
 # Of an answer: what the badge says, its icon and its colour.
 BADGES = {
     "yes": ("Yes", "check", "green"), "in part": ("Yes, in part", "rule", "green"), "no": ("No", "close", "red"),
+    "made-up": ("Yes in made-up worlds", "rule", "blue"),
     "it depends": ("It depends", "alt_route", "orange"), "not known": ("Not known", "help", "gray"),
 }  # fmt: skip
 GOES = {"systems": "See all systems", "speed": "See the curves", "experts": "See the experts"}
@@ -50,13 +51,15 @@ def show() -> None:
 
 def card(each: Verdict) -> None:
     said, icon, colour = BADGES[each.answer]
+    if each.answer in ("in part", "made-up") and each.lacking:
+        said, colour = f"{said}, not known on {labels.listed(each.lacking)}", "blue"
     with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{each.claim}**", width="stretch")
             st.badge(said, icon=f":material/{icon}:", color=colour)
             panel = st.popover("How sure?", key=f"lrn_more_{each.key}", type="tertiary")
         names = {answer: f"**{answer.capitalize()}:** " if answer else "" for answer in each.lines}
-        told = [names[answer] + shell.plain(text) for answer, text in each.lines.items()]
+        told = [names[answer] + shell.plain(text) for answer, text in each.lines.items()] + ([each.unit] if each.findings else [])
         st.markdown(f":small[{' '.join(told)}]")
     with panel:
         doubt(each)

@@ -12,10 +12,12 @@ from elastic_core.core.evaluate import NAMES, Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.labels import apart, data_called
 from elastic_core.runs import Run
 from elastic_core.services.evidence import slices, standings, versus
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
+from elastic_core.text import minus
 from pages.evidence import answers, charts
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, prose, view
@@ -42,6 +44,7 @@ class Two:
     reports: tuple[Report, Report]
     palette: plot.Palette
     noun: inspect.Words
+    names: tuple[str, str]  # of both, beside each other
 
     @property
     def runs(self) -> list[Run]:
@@ -67,7 +70,7 @@ def show() -> None:
         nobody()
         return
     palette, noun = plot.palette(shell.is_dark()), inspect.words(now.dataset)
-    two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun)
+    two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun, apart(now.run, other))
     draw_verdict(two)
     draw_duel(two)
     PARTS[one_of("Look closer", list(PARTS), key="cmp_part")](two)
@@ -109,78 +112,86 @@ def choose_b(now: shell.Context, runs: list[Run], others: dict[str, Run]) -> str
     best = standings.partner(runs, now.run)
     first = best.name if best else next(iter(others))
     st.session_state["cmp_first"] = first  # the tour asks whether another one was chosen
-    named = lambda name: cache.called(others[name]) if name in others else str(name)  # noqa: E731
+    named = lambda name: _short(others[name]) if name in others else str(name)  # noqa: E731
     help_ = "“Compare with” on the left, under “More”, goes before this box."
     chosen = one_of_list(
-        "B: compare with", list(others), key=WITH, first=first, format_func=named, width=420, help=help_, listen=False
+        "Compare with", list(others), key=WITH, first=first, format_func=named, width=560, help=help_, listen=False
     )
     write_in_address(WITH, chosen if chosen != first else None)  # by its folder’s name, which is shorter than what people read
     return chosen
 
 
+def _short(run: Run) -> str:
+    """All runs of this list are on the same data."""
+    return cache.called(run).replace(f" · {data_called(run)}", "")
+
+
 def draw_verdict(two: Two) -> None:
     main = two.main
-    st.markdown(f"### {said.sentence(main, 'A', 'B')}")
-    called = [f"{side}: {cache.called(run)}" for side, run in (("A", two.a), ("B", two.b))]
+    st.markdown(f"### {shell.plain(said.sentence(main, *two.names))}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(shell.plain(". ".join(called)), width="content")
+        counts = " and ".join(str(len(runs)) for runs in (two.ours, two.theirs))
+        st.caption(f"Means of {counts} trainings, ranked {notes.WORDS[two.protocol]}.", width="content")
         panel = st.popover("How sure?", key="cmp_sure", type="tertiary")
     with st.container(horizontal=True):
-        for side, runs_of, mean in (("A", two.ours, main.mean_a), ("B", two.theirs, main.mean_b)):
+        for side, runs_of, mean in zip(two.names, (two.ours, two.theirs), (main.mean_a, main.mean_b), strict=True):
             seeds = f" and {len(runs_of)} trainings" if len(runs_of) > 1 else ""
-            st.metric(side, f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}")
+            st.metric(shell.plain(side), f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}", width="content")
         interval = f"95% {main.low:+.4f} to {main.high:+.4f}"
-        st.metric("A − B", f"{main.difference:+.4f}", interval, delta_color="off", delta_arrow="off")
-        st.metric("p", said.chance(main.p), help="Two-sided")
+        st.metric("Difference", minus(f"{main.difference:+.4f}"), minus(interval), delta_color="off", delta_arrow="off")
+        st.metric("So much by luck", said.chance(main.p), help="p, two-sided: how often luck alone gives such a difference")
     with panel:
         over = "people" if not main.seeds_counted else "people and trainings"
-        st.markdown(f"{two.metric} of the {two.noun.one} kept back, ranked {notes.WORDS[two.protocol]}.")
+        st.markdown(f"{two.metric} of the {two.noun.one} kept back.")
         st.markdown(f"The interval says what other {over} would give (Student’s t; the same people on both sides).")
         if not main.seeds_counted:
             st.markdown(f"**{said.ONE_RUN.capitalize()}**.")
-        for side, run in (("A", two.a), ("B", two.b)):
-            st.markdown(shell.plain(f"{side}: {standings.seeds(two.scored, run, two.protocol, two.metric)}"))
+        for run in (two.a, two.b):
+            st.markdown(shell.plain(f"{cache.called(run)} {standings.seeds(two.scored, run, two.protocol, two.metric)}"))
         st.markdown("p is of this pair alone. *Systems* adjusts it for all the others.")
 
 
 def draw_duel(two: Two) -> None:
     st.subheader(f"Who has the next {two.noun.one} higher up?", anchor=False)
     counts = versus.duel(*two.reports)
-    figure = cache.drawn(charts.duel, counts, two.palette)
-    alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
-    view.chart("cmp_duel", figure, standings.counted(counts), WORDS.about("DUEL"), alt)
+    figure = cache.drawn(charts.duel, counts, two.palette, two.names)
+    a, b = two.names
+    alt = f"Higher with {a} for {counts['a']} people, with {b} for {counts['b']}, the same place for {counts['same']}."
+    view.chart("cmp_duel", figure, standings.counted(counts, *two.names), WORDS.about("DUEL"), alt)
 
 
 def for_whom(two: Two) -> None:
     table = answers.forest(two.ours, two.theirs, two.now.dataset, two.protocol, two.metric)
     st.markdown(shell.plain(slices.remaining(table)))
-    figure = cache.drawn(forest.forest, table, two.palette, two.metric, family="family")
-    alt = f"{two.metric} of A minus B in {len(table)} groups of people, with intervals. {slices.remaining(table)}"
-    view.chart("cmp_forest", figure, table, WORDS.about("GROUPS"), alt)
+    figure = cache.drawn(forest.forest, table, two.palette, two.metric, two.names, family="family")
+    what = f"{two.metric} of {' minus '.join(two.names)}"
+    alt = f"{what} in {len(table)} groups of people, with intervals. {slices.remaining(table)}"
+    view.chart("cmp_forest", figure, standings.named(table, *two.names), WORDS.about("GROUPS"), alt)
 
 
 def other_protocols(two: Two) -> None:
     a, b = two.reports
     found = [judged.compared(two.ours, two.theirs, p, two.metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
     table = standings.across(found)
-    figure = cache.drawn(forest.forest, table, two.palette, two.metric, row="protocol")
-    alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
-    view.chart("cmp_across", figure, table, WORDS.about("ACROSS"), alt)
+    figure = cache.drawn(forest.forest, table, two.palette, two.metric, two.names, row="protocol")
+    alt = " minus ".join(two.names) + ": " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
+    view.chart("cmp_across", figure, standings.named(table, *two.names), WORDS.about("ACROSS"), alt)
 
 
 def wins_and_losses(two: Two) -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         everyone = versus.everyone(*two.reports, two.now.dataset)
-        figure = cache.drawn(charts.places, everyone, two.palette, two.now.user)
-        alt = f"Place of the true next {two.noun.one} with A against B for {len(everyone):,} people; a click chooses the person."
-        view.chart("cmp_places", figure, standings.everyone(everyone), WORDS.about("PLACES"), alt, on_select=clicked)
+        figure = cache.drawn(charts.places, everyone, two.palette, two.now.user, two.names)
+        what = f"Place of the true next {two.noun.one} with {' against '.join(two.names)}"
+        alt = f"{what} for {len(everyone):,} people; a click chooses the person."
+        view.chart("cmp_places", figure, standings.everyone(everyone, *two.names), WORDS.about("PLACES"), alt, on_select=clicked)
     with right:
         table = versus.extremes(*two.reports, two.now.dataset, two.protocol, two.metric)
-        alt = f"The {len(table)} people with the largest differences between A and B"
-        widths = {"better": 55, "person": 60, "came next": 150, "place with A": 85, "place with B": 85}
+        alt = f"The {len(table)} people with the largest differences between the two"
+        widths = {"better": 80, "person": 60, "came next": 120} | {f"{name}: place": 95 for name in two.names}
         narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
-        view.table("cmp_extremes", standings.people(table), None, alt, height=330, column_config=narrow)
+        view.table("cmp_extremes", standings.people(table, *two.names), None, alt, height=330, column_config=narrow)
         to_the_person(table, two)
 
 
@@ -196,7 +207,7 @@ def to_the_person(table: pd.DataFrame, two: Two) -> None:
     """The keyboard's way: choose one of them, then look at the reason."""
     options = [int(user) for user in table["user"]]
     named = {
-        int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
+        int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} and {row.place_b:,.0f}"
         for row in table.itertuples()
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -228,18 +239,18 @@ def tradeoffs(two: Two) -> None:
     shown = table[table[x].notna() & table[y].notna()]
     if len(shown) < len(table):
         st.caption(f"{len(table) - len(shown)} of {len(table)} models lack one of the two.")
-    figure = cache.drawn(charts.tradeoff, table, two.palette, x, y, names, {two.a.name: "A", two.b.name: "B"})
+    figure = cache.drawn(charts.tradeoff, table, two.palette, x, y, names, {two.a.name: two.names[0], two.b.name: two.names[1]})
     alt = f"{names[y]} against {names[x]} of {len(shown)} models; the size of a mark is its parameters."
     view.chart("cmp_trade", figure, table, WORDS.about("TRADE"), alt)
 
 
 def lists(two: Two) -> None:
     mine, theirs = listed(two.a, two), listed(two.b, two)
-    table = standings.list_properties(mine, theirs, two.now.dataset)
-    alt = "Coverage and popularity of the lists of A and B, and of what people chose"
+    table = standings.list_properties(mine, theirs, two.now.dataset, two.names)
+    alt = "Coverage and popularity of the lists of both, and of what people chose"
     view.table("cmp_lists", table, WORDS.about("LISTS"), alt)
     same = versus.overlap(mine, theirs)
-    st.caption(f"A’s and B’s tens share {same.mean():.2f} {two.noun.many} on average ({len(same):,} people).")
+    st.caption(f"Both lists of ten share {same.mean():.2f} {two.noun.many} on average ({len(same):,} people).")
 
 
 def listed(run: Run, two: Two) -> versus.Lists:

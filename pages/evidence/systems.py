@@ -6,7 +6,7 @@ import streamlit as st
 from elastic_core import labels
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.runs import unreadable_runs
-from elastic_core.services.evidence import judging
+from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import Group, of_run
 from elastic_core.services.method import notes
 from pages.evidence import silence
@@ -19,7 +19,7 @@ DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_our
 ALL, FITTED = "res_all", "res_fitted"  # all rows and columns; for which data the protocol was last set
 Number, Text = st.column_config.NumberColumn, st.column_config.TextColumn
 COLUMNS = {
-    "system": Text("System", pinned=True, width=220),
+    "system": Text("System", pinned=True, width=400),
     "NDCG@10": Number("NDCG@10", format="%.4f", width=75, help=notes.WORDS["NDCG@10"]),
     "± 95%": Number("± 95%", format="%.4f", width=65, help="Over people"),
     "beside the baseline": Text("Beside the best baseline", width=330),
@@ -57,7 +57,7 @@ def show() -> None:
         st.info(f"Nothing on this data was ranked under `{protocol}`.")
         return
     with row:
-        ours = one_of_list("System A", judging.rivals(group, table), key=OURS, width=330)
+        ours = one_of_list("System", judging.rivals(group, table), key=OURS, width=470)
     label = label_of(table, ours)
     differences = judged.differences(group, label, protocol)
     known = now is not None and now.dataset.hash == group.hash
@@ -66,7 +66,7 @@ def show() -> None:
     home = of_run(groups, now.run.path) if now is not None else None
     few = judging.matters(table, label, *([home[1]] if home else []))
     with st.container(horizontal=True, vertical_alignment="center"):
-        said = f"{group.people:,} people, test split, ranked {notes.WORDS[protocol]}."
+        said = f"{group.people:,} people, means of all trainings, ranked {notes.WORDS[protocol]}."
         st.caption(said, width="stretch", help=f"Data {group.hash}")
         every = len(few) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
     shown = judging.with_chance(table if every else few, chance)
@@ -119,7 +119,7 @@ def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | N
     """From a row to its run."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kept = table.loc[table["label"] != "", "system"].tolist()
-        name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=380)
+        name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=470)
         runs = group.systems[label_of(table, name)]
         run, mine, held = runs[0], group.systems[label_of(table, ours)][0], shell.locked("run")
         here = now is not None and now.run in runs
@@ -151,8 +151,9 @@ def label_of(table: pd.DataFrame, name: str) -> str:
 def draw_forest(table: pd.DataFrame, ours: str) -> None:
     if table.empty:
         return
-    st.markdown("**A minus each of the others**")
-    figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", row="short", family="family")
+    st.markdown(f"**{shell.plain(ours)} minus each of the others**")
+    sides = (labels.BUDGET.sub("", ours), "the other")
+    figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", sides, row="short", family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
-    view.chart("res_forest", figure, table.drop(columns=["label", "short"]), WORDS.about("AGAINST"), alt)
+    view.chart("res_forest", figure, standings.named(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)

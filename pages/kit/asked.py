@@ -25,7 +25,7 @@ def row(run: Run, key: str) -> Row | None:
         queue = Questions(shell.RUNS)
         waiting.offer(
             queue, queue.latest(**queue.about(run)), (run,), key,
-            f"The memory of {shell.plain(cache.called(run))} has not been asked yet.", "Measure it now",
+            f"Not measured yet: do the experts of {shell.plain(cache.called(run))} follow interests?", "Measure it now",
             "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
         )  # fmt: skip
     return found

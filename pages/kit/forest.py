@@ -12,8 +12,11 @@ from pages.kit.plot import Palette
 LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
 
 
-def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group", family: str | None = None) -> go.Figure:
-    """A minus B with its interval, one line a row, zero marked. Filled where a difference may be claimed (`who`), else hollow.
+def forest(
+    table: pd.DataFrame, colours: Palette, name: str, sides: tuple[str, str], row: str = "group", family: str | None = None
+) -> go.Figure:
+    """A minus B, which people know as `sides`, with its interval, one line a row, zero marked. Filled where a difference may be
+    claimed (`who`), else hollow.
 
     `table`: the columns `row` names, n, A, B, difference, low, high, who. With `family`, a column, rows of one family stand
     under its name.
@@ -21,7 +24,7 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
     shown, heads = _placed(table.assign(**{row: table[row].map(safe), "short": table[row].map(_short)}), family)
     clear = (shown["who"] != "").to_numpy()
     tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
-    figure = go.Figure()
+    figure, (a, b) = go.Figure(), map(safe, sides)
     figure.add_vline(x=0, line={"color": colours.text, "width": 1})
     for i, (low, high, y) in enumerate(shown[["low", "high", "y"]].itertuples(index=False)):
         line = {"color": tone[i], "width": 3 if clear[i] else 1.5}
@@ -29,8 +32,8 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
     figure.add_scatter(
         x=shown["difference"], y=shown["y"], mode="markers", customdata=shown[[row, "n", "low", "high", "A", "B"]],
         marker={"size": 10, "color": np.where(clear, tone, colours.ground), "line": {"color": tone, "width": 2}},
-        hovertemplate="<b>%{customdata[0]}</b><br>A %{customdata[4]:.4f}, B %{customdata[5]:.4f}<br>A − B %{x:+.4f} "
-        "(%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
+        hovertemplate="<b>%{customdata[0]}</b><br>" + a + " %{customdata[4]:.4f}<br>" + b + " %{customdata[5]:.4f}<br>"
+        "Difference %{x:+.4f} (%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
     )  # fmt: skip
     quiet = {"showarrow": False, "font": {"size": 11, "color": colours.muted}}
     alike = len(shown) > 1 and shown["n"].nunique() == 1  # then it is said once
@@ -40,12 +43,12 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
         if not alike
     ]
     span, top = float(max(shown["high"].max(), -shown["low"].min(), 1e-4)), float(shown["y"].max()) + (1.6 if heads else 0.7)
-    for text, anchor, shift in (("◀ B ahead", "right", -6), ("A ahead ▶", "left", 6)):
+    for text, anchor, shift in ((f"◀ {_brief(b)} ahead", "right", -6), (f"{_brief(a)} ahead ▶", "left", 6)):
         notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
     pixels = 36 if shown["short"].str.contains("<br>").any() else 25  # a row
     figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
     figure.update_xaxes(
-        title=f"{name}, A − B" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
+        title=f"{name}, difference" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
         range=[-1.1 * span, (1.1 if alike else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
         tickangle=0, zeroline=False, fixedrange=True,
     )  # fmt: skip
@@ -70,3 +73,8 @@ def _placed(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, dict
 def _short(name: str) -> str:
     """Two lines at most, that leave room for the interval; the whole name is in the hover."""
     return "<br>".join(safe(line) for line in textwrap.wrap(str(name), 36, max_lines=2, placeholder=" …"))
+
+
+def _brief(side: str) -> str:
+    """As much of a name as there is room for above one half of the chart."""
+    return textwrap.shorten(side, 34, placeholder=" …")

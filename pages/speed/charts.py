@@ -11,12 +11,14 @@ from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
-DOTTED = ("elastic-refresh", "sasrec-fused-stream")
+KEPT = ("elastic-event", "elastic-stream", "elastic-refresh")
+DASHES = {"elastic-stream": "dot", "elastic-refresh": "dot", "elastic": "dash", "sasrec-fused": "dash", "sasrec-eager": "dash"}
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star", "cross", "hexagon")
 NAMES = {
-    "elastic-stream": "ELASTIC, kept state: one step",
-    "elastic-refresh": "ELASTIC, kept state: a refresh",
-    "sasrec-fused-stream": "SASRec, kept keys and values: one step",
+    "elastic-event": "ELASTIC, kept state, refresh included",
+    "sasrec-fused-stream": "SASRec, kept keys and values",
+    "elastic-stream": "ELASTIC, one step alone",
+    "elastic-refresh": "ELASTIC, one refresh alone",
     "elastic": "ELASTIC, reading again",
     "sasrec-fused": "SASRec (fused), reading again",
     "sasrec-eager": "SASRec (eager), reading again",
@@ -30,8 +32,8 @@ LAYOUT = {
 def curves(
     table: pd.DataFrame, fits: dict[str, Fit], colours: Palette, column: str, title: str, crossings: Sequence[float] = ()
 ) -> go.Figure:
-    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dashed over their range."""
-    figure = go.Figure()
+    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dotted over their range."""
+    figure, unnamed = go.Figure(), True
     for system in _ordered(table["system"]):
         rows = table[table["system"] == system].sort_values("length")
         tone, symbol = style(system, table["system"], colours)
@@ -47,9 +49,10 @@ def curves(
             found = fits[system]
             x = np.geomspace(found.start, found.end, 8)
             figure.add_scatter(
-                x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=False,
+                x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=unnamed, name="fitted line",
                 line={"color": tone, "width": 5, "dash": "dot"}, opacity=0.35,
             )  # fmt: skip
+            unnamed = False
     for length in crossings:
         figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
         figure.add_annotation(
@@ -65,11 +68,11 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure()
     for system in [name for name in NAMES if name in set(table["system"])]:
         rows = table[table["system"] == system].sort_values("length")
-        kept = system in ("elastic-stream", "elastic-refresh")
+        kept = system in KEPT
         tone, symbol = (colours.text, "star") if kept else style(system.removesuffix("-stream"), table["system"], colours)
         figure.add_scatter(
             x=rows["length"], y=rows["ms"], mode="markers+lines", name=NAMES[system],
-            line={"color": tone, "width": 2, "dash": "dot" if system in DOTTED else "solid"},
+            line={"color": tone, "width": 2, "dash": DASHES.get(system, "solid")},
             marker={"color": tone, "size": 10 if kept else 8, "symbol": symbol},
             error_y={"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1},
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3g} ms per person<extra></extra>",

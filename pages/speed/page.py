@@ -1,4 +1,4 @@
-"""Speed: when is ELASTIC faster, on this machine? Measured now, shipped, and reported: never mixed."""
+"""Speed: when is ELASTIC faster? Measured now, shipped, and reported: never mixed."""
 
 import streamlit as st
 
@@ -28,12 +28,19 @@ def lines() -> None:
         else:
             if source == curves.MEASURED and measurement and measurement.cut:
                 st.warning(measurement.cut)
-            _drawn(curves.of_shape(table, shape) if shape else table, column, doubt)
+            mine = curves.of_shape(table, shape) if shape else table
+            on(mine, source)
+            _drawn(mine, column, doubt)
     with doubt:
         if not table.empty:
-            mine = curves.of_shape(table, shape) if shape else table
             st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
         parts.reported()
+
+
+def on(table, source: str) -> None:  # type: ignore[no-untyped-def]
+    """Says below the title where the numbers are from."""
+    if len(table):
+        where.caption(f"{source.capitalize()}: {shell.plain(curves.place(table))}")
 
 
 def _of(source: str):  # type: ignore[no-untyped-def]
@@ -71,9 +78,10 @@ def _drawn(mine, column: str, doubt) -> None:  # type: ignore[no-untyped-def]
 def measured(kind: str):  # type: ignore[no-untyped-def]
     """Stages or events of the chosen source."""
     source = one_of("Numbers", SOURCES, key="spd_source")
-    if source == curves.MEASURED:
-        return getattr(measurement, kind)() if measurement else curves.table_of(shell.RUNS / "none")
-    return curves.table_of(shell.RUNS / "benchmarks" / f"{kind}.csv")
+    folder = shell.RUNS / ("none" if source == curves.MEASURED else "benchmarks")
+    found = getattr(measurement, kind)() if measurement and source == curves.MEASURED else curves.table_of(folder / f"{kind}.csv")
+    on(found, source)
+    return found
 
 
 def deeper() -> str:
@@ -94,7 +102,8 @@ for asked in (st.session_state.get("spd_part"), st.query_params.get("spd_part"))
         break
 
 now = shell.context()
-st.title("When is ELASTIC faster, on this machine?", anchor=False)
+st.title("When is ELASTIC faster?", anchor=False)
+where = st.container()  # the line of the machine
 st.write(SAYS("idea"))
 part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
 measurement = live.panel()

@@ -27,6 +27,7 @@ def headline(table: pd.DataFrame, column: str) -> None:
         st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
         st.markdown(f"- {shell.plain(memory)}")
+    st.caption(SAYS("forms"), help=notes.WORDS["causal"])
 
 
 def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGenerator") -> None:
@@ -43,7 +44,6 @@ def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGe
         key="spd_from",
         width=200,
     )
-    doubt.caption(SAYS("forms"), help=notes.WORDS["causal"])
     (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
     with left:
         st.subheader("Time", anchor=False)
@@ -87,7 +87,7 @@ def event(table: pd.DataFrame) -> None:
     table, clock = curves.trusted(table)
     wide = table.pivot_table(index="length", columns="system", values="ms")
     st.markdown(shell.plain(f"{curves.event_words(wide)} Times are {clock}."))
-    figure = cache.drawn(charts.events, table, _palette())
+    figure = cache.drawn(charts.events, curves.with_refresh(table), _palette())
     view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {curves.event_words(wide)}")
     st.caption(shell.plain(curves.machine(table)))
 

@@ -76,7 +76,7 @@ def _twin(asked: Asked) -> Answer:
         return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:
         a, b = comparisons.systems(asked.run, other, cache.scored(asked.checkpoints))
-        return tour_answers.better(asked, judged.compared(a, b, "full"), other.name)
+        return tour_answers.better(asked, judged.compared(a, b, "full"), other)
     except InputError as problem:
         return Answer(None, f"Nothing was compared: {problem}.")
 
@@ -221,10 +221,10 @@ STEPS = (
         "Better, or lucky?",
         "evidence/page.py",
         "Two averages always differ. Could it be chance?",
-        "**A − B** and its **95% interval**.",
-        "Choose another **Protocol**, **Metric** or **B**.",
+        "the **difference** and its **95% interval**.",
+        "Choose another **Protocol**, **Metric** or **run**.",
         _second,
-        "Is this run better than B, beyond chance?",
+        "Is this run better than the other, beyond chance?",
         ("Yes, better", "Cannot be told", "No, worse"),
         _twin,
         ("cmp_with", "cmp_metric"),

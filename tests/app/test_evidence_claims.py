@@ -21,11 +21,12 @@ Opened = Callable[..., AppTest]
 def test_nothing_is_known_where_no_run_answers(opened: Opened, app_runs: Path) -> None:
     app = opened(PAGE, run="tiny")
     words = said(app)
-    assert "Of 10 claims: 10 not known." in words and words.count("What would change our mind:") == 10
+    assert "Of 11 claims: 11 not known." in words and words.count("What would change our mind:") == 11
+    assert "(`full`)" in words, "the way of ranking is said"
     assert "No benchmark rows came along" in words
     for name in ("tiny", "tiny-peer"):
         shutil.rmtree(app_runs / name)
-    assert "Of 10 claims: 10 not known." in said(opened(PAGE))
+    assert "Of 11 claims: 11 not known." in said(opened(PAGE))
 
 
 def test_a_verdict_leads_to_what_it_stands_on(opened: Opened) -> None:

@@ -15,6 +15,7 @@ from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory import recall
 from elastic_core.runs import Run, ranks
 from elastic_core.services.train import beside
+from elastic_core.text import minus
 
 PAGE, SYSTEMS = "evidence/page.py", "Systems"
 Opened = Callable[..., AppTest]
@@ -88,7 +89,7 @@ def test_a_row_leads_to_its_run_and_to_both(opened: Opened, app_runs: Path) -> N
     assert app.segmented_control(key="ev_depth").value == "Two runs"
     assert (app.selectbox(key="run").value, app.selectbox(key="vs").value) == ("tiny", "tiny-peer")
     pairs = [[Run(app_runs / each) for each in (name, f"{name}-again")] for name in ("tiny", "tiny-peer")]
-    assert app.metric[2].value == f"{compare_runs(*pairs).difference:+.4f}"
+    assert app.metric[2].value == minus(f"{compare_runs(*pairs).difference:+.4f}")
 
 
 def test_it_stands_with_nothing_and_with_what_cannot_be_read(opened: Opened, app_runs: Path) -> None:

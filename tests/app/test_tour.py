@@ -45,7 +45,7 @@ def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: 
     app = healthy(app.radio(key="tour_bet_11").set_value(STEPS[10].options[0]).run())
     assert app.selectbox(key="cmp_with").value == "tiny-peer"
     (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Not here")))
-    assert r", tiny\-peer " in told
+    assert ", SASRec " in told and f"{Run(app_runs / 'tiny-peer').report().metrics['full']['NDCG@10']:.4f}" in told
 
 
 ACTS = {

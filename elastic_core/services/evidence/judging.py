@@ -11,7 +11,7 @@ import pandas as pd
 from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
-from elastic_core.labels import FLOORS, MET, OWN_TABLE, listed, named, plainly
+from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, listed, named, plainly
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.evidence.systems import OWN, Group
@@ -111,8 +111,10 @@ def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFram
 
 
 def fitting(group: Group) -> str:
-    """The protocol in which these data are judged, as result cards are: do people choose again what they have met? Planted
-    worlds are drawn to know it; of other data a card says it, and where there is none the primary protocol stays."""
+    """The protocol to open these data with. That of the claims, where baselines were run. Else as result cards are judged: do
+    people choose again what they have met? Planted worlds know it; of other data a card says it, if there is one."""
+    if any(map(_floor, group.systems)):
+        return beside.PROTOCOL
     runs = [run for of in group.systems.values() for run in of]
     if runs and runs[0].config.data.source == "planted":
         return beside.fitting(load(runs[0].config.data))
@@ -213,17 +215,20 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     peers = differences[differences["family"] == FAMILIES["peers"]]
     against, what = (peers, "other systems") if len(peers) else (differences, "others")
-    ahead, behind = (against.loc[against["who"] == side, "system"].tolist() for side in ("A", "B"))
+    names = against["system"].str.replace(BUDGET, "", regex=True)
+    ahead, behind = (names[against["who"] == side].tolist() for side in ("A", "B"))
     if against.empty:
         beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
-    once = int((~against["seeds_counted"].astype(bool)).sum())
+    counted = against["seeds_counted"].astype(bool)
+    once = int((~counted & (against["who"] == "")).sum())
     note = f" ({once} trained once)" if once else ""
     if not ahead and not behind:
         return f"As far as we know, {ours} is neither better nor worse than any of {len(against)} {what}{note}."
     first = f"{ours} is better than {len(ahead)} of {len(against)} {what}, and worse than {listed(behind) or 'none'}."
-    rest = len(against) - len(ahead) - len(behind)
-    return first + (f" Of the other {rest} nothing is known{note}." if rest else "")
+    close = names[counted & (against["who"] == "")].tolist()
+    first += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {listed(close)}." if close else ""
+    return first + (f" {once} trained only once, so nothing is claimed." if once else "")
 
 
 def _trainings(runs: Sequence[Run]) -> int | None:

@@ -37,6 +37,7 @@ from elastic_core.services import public
 from elastic_core.services.background.everybody import fingerprint
 from elastic_core.services.evidence.systems import Group
 from elastic_core.services.evidence.verdicts import ONCE, SMALL, Answer, Finding, Verdict
+from elastic_core.text import minus
 
 NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
@@ -174,13 +175,14 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
         Verdict(
             "meaning", "Experts stand for interests, in worlds where we know the interests.",
             tuple(_recovered(*each) for each in planted), "A broken model that does as well, or other seeds.", "experts",
-            absent="" if planted else nobody,
+            absent="" if planted else nobody, unit="From 0 (luck) to 1, above the best broken model.",
         ),
         Verdict(
             "interest", "A person’s experts follow what they watched, not only how much.",
             tuple(_gauged(*each) for each in measured),
             "Another part of the history that finds other experts, or the other way round.",
             "experts", absent="" if measured else nobody,
+            unit=f"Part of the experts found again, above a stranger’s. Surely below {NONE:g}: no.",
         ),
     ]  # fmt: skip
 
@@ -216,14 +218,16 @@ def _finding(
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
     mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
     if len(ahead) < 2:
-        once = f"{where}: {start}: {mean:+.3f} {beyond}; {ONCE}."
-        return Finding("not known", once, ONCE, group.key, where, "", runs, mean, n=n)
+        once = minus(f"{where}: {start}: {mean:+.3f} {beyond}; {ONCE}.")
+        return Finding("not known", once, ONCE, group.key, where, group.kind, "", runs, mean, n=n)
     half = T[min(len(ahead), 5)] * statistics.stdev(ahead) / math.sqrt(len(ahead)) + wide
     low, high = mean - half, mean + half
     answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
     why = SMALL if answer == "not known" else ""
-    return Finding(answer, f"{where}: {start}: {numbers}.", why, group.key, where, "", runs, mean, low, high, n)
+    return Finding(
+        answer, minus(f"{where}: {start}: {numbers}."), why, group.key, where, group.kind, "", runs, mean, low, high, n
+    )  # fmt: skip
 
 
 def main() -> None:

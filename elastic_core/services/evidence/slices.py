@@ -15,6 +15,7 @@ from elastic_core.core.evaluate import Report
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import contrast, holm
+from elastic_core.text import minus
 
 COLD = 10  # a target with fewer training events than this is cold
 FEWEST = 10  # people a genre needs to be shown
@@ -98,5 +99,5 @@ def remaining(table: pd.DataFrame) -> str:
     left = table[table["who"] != ""]
     if left.empty:
         return f"{start}. Adjusted for so many questions (Holm), no group differs."
-    names = "; ".join(f"{row.group} ({row.difference:+.3f})" for row in left.itertuples())
+    names = minus("; ".join(f"{row.group} ({row.difference:+.3f})" for row in left.itertuples()))
     return f"{start}. Adjusted for so many questions (Holm), these differ: {names}."

@@ -74,14 +74,14 @@ def across(found: Sequence[Comparison]) -> pd.DataFrame:
 
 
 def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
-    """What other training seeds of the same configuration reached, in one sentence."""
+    """What other training seeds of the same configuration reached, in one sentence that goes on after its name."""
     if not needs_training(run):
-        return f"{run.name} needs no training, so no seed moves it."
+        return "needs no training, so no seed moves it."
     values = [twin.report().interval(protocol, metric).mean for twin in system(run, runs)]
     if len(values) < 2:
-        return f"{run.name} was trained once; another seed may land elsewhere."
+        return "was trained once; another seed may land elsewhere."
     numbers = ", ".join(f"{value:.4f}" for value in values)
-    return f"{run.name} with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
+    return f"with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
 
 
 def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset) -> pd.DataFrame:
@@ -107,34 +107,41 @@ def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset)
     }
 
 
-def counted(counts: dict[str, int]) -> pd.DataFrame:
+def counted(counts: dict[str, int], a: str, b: str) -> pd.DataFrame:
     """who is higher, people."""
-    names = {"a": "A", "same": "the same place", "b": "B"}
+    names = {"a": a, "same": "the same place", "b": b}
     return pd.DataFrame({"higher with": list(names.values()), "people": [counts[key] for key in names]})
 
 
-def everyone(table: pd.DataFrame) -> pd.DataFrame:
+def named(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """A table of differences for reading, with the names of the two."""
+    return table.assign(who=table["who"].replace({"A": a, "B": b})).rename(columns={"A": a, "B": b, "who": "better"})
+
+
+def everyone(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """`versus.everyone` for reading and files: people counted from 1, as everywhere on screen."""
-    return table.assign(user=table["user"] + 1).rename(columns={"user": "person"})
+    names = {"user": "person", "place_a": f"{a}: place", "place_b": f"{b}: place"}
+    return table.assign(user=table["user"] + 1).rename(columns=names)
 
 
-def people(table: pd.DataFrame) -> pd.DataFrame:
+def people(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """`versus.extremes` for reading: people counted from 1, plain column names."""
-    shown = table.assign(user=table["user"] + 1, difference=table["difference"].round(3))
+    sides = table["side"].replace({"A": a, "B": b})
+    shown = table.assign(user=table["user"] + 1, difference=table["difference"].round(3), side=sides)
     names = {
-        "side": "better", "user": "person", "title": "came next", "place_a": "place with A", "place_b": "place with B",
-        "difference": "A − B", "events": "history", "popularity": "its training events",
+        "side": "better", "user": "person", "title": "came next", "place_a": f"{a}: place", "place_b": f"{b}: place",
+        "events": "history", "popularity": "its training events",
     }  # fmt: skip
     return shown.rename(columns=names)
 
 
-def list_properties(a: Lists, b: Lists, dataset: Dataset) -> pd.DataFrame:
-    """One row a property; A, B, and what people really chose next: a yardstick for popularity (coverage: one item a person)."""
+def list_properties(a: Lists, b: Lists, dataset: Dataset, names: tuple[str, str]) -> pd.DataFrame:
+    """One row a property; both by their names, and what people really chose next."""
     found = [properties(a.items, dataset), properties(b.items, dataset), properties(dataset.targets("test")[:, None], dataset)]
-    names = {
+    texts = {
         "coverage": "share of the catalogue in anybody’s list", "popularity": "training events of a listed item",
         "top_share": "share from the most popular tenth",
     }  # fmt: skip
     cells = {"popularity": "{:.0f}"}
-    rows = [[text, *(cells.get(key, "{:.1%}").format(getattr(each, key)) for each in found)] for key, text in names.items()]
-    return pd.DataFrame(rows, columns=["property", "A", "B", "really chosen"])
+    rows = [[text, *(cells.get(key, "{:.1%}").format(getattr(each, key)) for each in found)] for key, text in texts.items()]
+    return pd.DataFrame(rows, columns=["property", *names, "really chosen"])

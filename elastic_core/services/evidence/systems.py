@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from elastic_core.comparisons import essence, footing, needs_training
+from elastic_core.data.sources import PLANTED
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.labels import data_called, standing
@@ -16,6 +17,7 @@ from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
 from elastic_core.tables import Systems
 
+MADE_UP, FILMS = "made-up worlds", "real films"
 OWN = "own"  # in the label of what is no named run: `elastic (own: local-3)`
 
 
@@ -28,6 +30,12 @@ class Group:
     hash: str
     systems: Systems = field(default_factory=dict)
     people: int = 0
+
+    @property
+    def kind(self) -> str:
+        """What sort of data it is, where people are told: made up, real films, or by its name."""
+        source = next(iter(self.systems.values()))[0].config.data.source
+        return MADE_UP if source == PLANTED else FILMS if source.startswith("ml-") else self.title
 
 
 def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:

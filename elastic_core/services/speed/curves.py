@@ -107,9 +107,14 @@ def shapes(table: pd.DataFrame) -> list[Shape]:
 
 
 def shape_name(shape: Shape) -> str:
-    """`cpu (x86_64, 2 cores), 1 thread, d = 64, k = 8, √K = 16`."""
+    """`cpu (x86_64, 2 cores), 1 thread, 64 numbers an item, 8 of 256 experts`."""
     device, threads, width, k, side = shape
-    return f"{device}, {threads} thread{'s' if threads > 1 else ''}, d = {width}, k = {k}, √K = {side}"
+    return f"{device}, {threads} thread{'s' if threads > 1 else ''}, {width} numbers an item, {k} of {side**2:,} experts"
+
+
+def place(table: pd.DataFrame) -> str:
+    """The machine and the sizes of rows that have them in common."""
+    return shape_name(tuple(table.iloc[0][KEYS])) if len(table) else ""
 
 
 def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
@@ -253,21 +258,45 @@ def memory_words(table: pd.DataFrame) -> str:
 
 
 def event_words(wide: pd.DataFrame) -> str:
-    """One new event, kept state against reading again, in words; `wide` has a row a length and a column a system (ms)."""
-    if "elastic-stream" not in wide:
+    """One new event, kept state against kept keys and values, in words; `wide` has a row a length and a column a system (ms).
+
+    Ours always with its refresh. The peer's first without one, the harder rival: it needs none while its window has room."""
+    ours, peer = (_event(wide, system, refreshed=True) for system in ("elastic", "sasrec-fused"))
+    alone = _event(wide, "sasrec-fused", refreshed=False)
+    if ours.empty:
         return "The kept state was not measured."
-    step = wide["elastic-stream"]
-    start, end = step.index[[0, -1]]
-    said = f"With a kept state, one step takes {step.min():.2f} to {step.max():.2f} ms, from N = {start:,} to {end:,}."
-    if "elastic-refresh" in wide:
-        mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
-        said += f" A refresh every {ROOM} events makes it {mean:.2f} ms on average at the longest."
-    for peer, name in (("elastic", "ELASTIC"), ("sasrec-fused", "SASRec (fused)")):
-        ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
-        if len(ratio):
-            first, last = ratio.iloc[[0, -1]]
-            said += f" {name}, reading all again, takes {first:,.1f} times as long at the shortest, {last:,.1f} at the longest."
+    said = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
+    if alone.empty:
+        return said
+    said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. {_event_race(ours, alone)}"
+    if len(peer):
+        times = peer / ours
+        said += " When its window is full, SASRec needs a refresh, too. Then it takes "
+        said += f"{times.min():.1f} to {times.max():.1f} times as long as ELASTIC."
     return said
+
+
+def with_refresh(table: pd.DataFrame) -> pd.DataFrame:
+    """The events with rows `elastic-event` behind them: a step and its part of a refresh, as `event_words` counts ours."""
+    step, again = (table[table["system"] == f"elastic-{part}"].set_index("length") for part in ("stream", "refresh"))
+    ends = ["ms", "low", "high"]
+    found = step.assign(**(step[ends] + again[ends] / ROOM), system="elastic-event").dropna(subset="ms").reset_index()
+    return pd.concat([table, found[table.columns]], ignore_index=True) if len(found) else table
+
+
+def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
+    """Milliseconds of one event by length, with its part of a refresh; empty where it was not measured."""
+    step, again = f"{system}-stream", f"{system}-refresh"
+    if step not in wide or (refreshed and again not in wide):
+        return pd.Series(dtype=float)
+    return (wide[step] + wide[again] / ROOM if refreshed else wide[step]).dropna()
+
+
+def _event_race(ours: pd.Series, peer: pd.Series) -> str:
+    """`words` of the two."""
+    sides = (("elastic", ours), ("sasrec-fused", peer))
+    return words(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
+                 "elastic", "sasrec-fused")  # fmt: skip
 
 
 def machine(table: pd.DataFrame) -> str:
@@ -277,9 +306,8 @@ def machine(table: pd.DataFrame) -> str:
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
     busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
-    name = shape_name(tuple(first[KEYS]))
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
-    return f"{name}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
+    return f"{place(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
 
 
 def busy_machine(table: pd.DataFrame) -> bool:

@@ -12,6 +12,7 @@ from elastic_core.comparisons import system
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.labels import apart, run_called
 from elastic_core.memory import whole
 from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band
 from elastic_core.models import Recommender, memory_of
@@ -24,6 +25,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import of_person
 from elastic_core.services.person.recommend import moved
 from elastic_core.services.speed import curves
+from elastic_core.text import minus
 
 
 class Asked(NamedTuple):
@@ -146,19 +148,21 @@ def swapped(asked: Asked) -> Answer:
 def seeds(asked: Asked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
     runs = system(asked.run, readable_runs(asked.checkpoints))
-    scores = {run.name: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
+    scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
-        return Answer(None, f"There is only one seed of {asked.run.name} here. Train a second one and see.")
+        return Answer(None, f"There is only one seed of {run_called(asked.run)} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
-    text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
-    return Answer(0 if spread < 1e-6 else 1, f"Test NDCG@10 (full): {text}. The seed alone changes it by up to {spread:.4f}.")
+    text = ", ".join(f"seed {seed} {score:.4f}" for seed, score in sorted(scores.items()))
+    told = f"Each training alone, NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
+    return Answer(0 if spread < 1e-6 else 1, told)
 
 
-def better(asked: Asked, found: Comparison, other: str) -> Answer:
+def better(asked: Asked, found: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
-    text = (
-        f"{asked.run.name} {found.mean_a:.4f}, {other} {found.mean_b:.4f} (NDCG@10 in the test, full). Difference "
-        f"{verdict.numbers(found)}. {verdict.sentence(found, asked.run.name, other)}"
+    mine, theirs = apart(asked.run, other)
+    text = minus(
+        f"{mine} {found.mean_a:.4f}, {theirs} {found.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. Difference "
+        f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}). {verdict.sentence(found, mine, theirs)}"
     )
     return Answer({"A": 0, "": 1, "B": 2}[verdict.better(found)], text)
 
