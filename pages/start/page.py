@@ -24,8 +24,9 @@ def undo(keep: int) -> None:
 
 def pointed(what: str, number: int) -> None:
     """Something in the strip was clicked: it goes, or comes back."""
-    if what == strip.PICKED:
-        shell.look_at(number)
+    if what in (strip.PICKED, strip.OPENED):
+        if not shell.locked("expert"):
+            shell.look_at(number)
         return
     edit = -number if what == strip.REMOVED else number
     after = edits.toggled(broken, edit, start.events)
@@ -108,8 +109,7 @@ def drawn() -> None:
     )  # fmt: skip
     among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
     st.caption(SAYS("all" if stay else "new ones", **among))
-    if opened is not None:
-        shell.look_at(opened)
+    if opened:
         shell.go("experts/page.py")
 
 

@@ -150,11 +150,21 @@ export default function({ data, setTriggerValue, parentElement }) {
   let still = false
   const square = e => svg && svg.querySelector(`rect[data-e="${e}"]`)
   let zero
+  // By layout, not by what is seen: a row on its way to a new rank is drawn elsewhere.
+  function corner(of) {
+    if (of.ownerSVGElement || of === svg) {
+      const box = of.getBoundingClientRect()
+      return [box.left - zero.left, box.top - zero.top, box.width, box.height]
+    }
+    let [x, y] = [0, 0]
+    for (let up = of; up && up !== flow; up = up.offsetParent) { x += up.offsetLeft; y += up.offsetTop }
+    return [x, y, of.offsetWidth, of.offsetHeight]
+  }
   function end(of, side) {
-    const box = of.getBoundingClientRect(), down = flow.clientWidth <= 600, x = box.left - zero.left, y = box.top - zero.top
-    if (of.tagName === 'rect') return [x + box.width / 2, y + box.height / 2]
-    if (side === 'in') return down && of.dataset.kind !== 'item' ? [x + box.width / 2, y] : [x, y + box.height / 2]
-    return down ? [x + box.width / 2, y + box.height] : [x + box.width, y + box.height / 2]
+    const [x, y, wide, high] = corner(of), down = flow.clientWidth <= 600
+    if (of.tagName === 'rect') return [x + wide / 2, y + high / 2]
+    if (side === 'in') return down && of.dataset.kind !== 'item' ? [x + wide / 2, y] : [x, y + high / 2]
+    return down ? [x + wide / 2, y + high] : [x + wide, y + high / 2]
   }
   function curve(a, b, share) {
     const [x1, y1] = end(a, 'out'), [x2, y2] = end(b, 'in'), down = flow.clientWidth <= 600

@@ -34,10 +34,10 @@ _mount = st.components.v2.component(
 def draw(
     now: Context, start: Situation, here: Situation, path: Path, change: Moved, places: Sequence[int | None], *,
     names: Mapping[int, str], traffic: Routing | None, changed: bool, on_act: Callable[[str, int], None],
-) -> int | None:  # fmt: skip
+) -> bool:  # fmt: skip
     """`places`: where each of the last events of `start` stands among the shown ones of `path`, None for one taken away; `names`:
-    what experts stand for; `on_act`: called with what was done, `REMOVED`, `SILENCED` or `PICKED`, and to which event, from 1, or
-    expert. Returns the expert whose page was asked for."""
+    what experts stand for; `on_act`: called with what was done, and to which event, from 1, or expert. Returns whether an
+    expert's page was asked for."""
     palette, words = plot.palette(shell.is_dark()), inspect.words(now.dataset)
     titles = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
     shades, earlier = person.colours(now), start.events - len(places)
@@ -67,11 +67,10 @@ def draw(
     if truth is not None and rank and rank > len(data["list"]):
         data["list"].append(_truth(now, truth, change, shades, len(path.experts), len(places), changed))
     result = _mount(
-        data=data, key=KEY, on_opened_change=lambda: None,
-        **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED)},
+        data=data, key=KEY,
+        **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED, OPENED)},
     )  # fmt: skip
-    opened = result.get(OPENED)
-    return int(opened) if isinstance(opened, int | float) else None
+    return isinstance(result.get(OPENED), int | float)
 
 
 def _acted(what: str, on_act: Callable[[str, int], None]) -> None:

@@ -75,6 +75,36 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     expect(strip.locator(".gone")).to_have_count(0)
 
 
+# Where lines to suggestions end, as they were drawn (by suggestion, best first), and where the middles of the rows are.
+ENDS = """node => {
+    const flow = node.getRootNode().querySelector(".flow"), zero = flow.getBoundingClientRect()
+    const rows = [...flow.querySelectorAll('.node[data-kind="item"]')].map(row => row.getBoundingClientRect())
+    const lines = [...flow.querySelectorAll(".lines .rest path")], left = rows[0].left - zero.left
+    const ends = lines.map(line => line.getAttribute("d").split(" ").slice(-2).map(Number))
+    return [ends.filter(([x]) => Math.abs(x - left) < 2).map(([, y]) => y), rows.map(row => row.top + row.height / 2 - zero.top)]
+}"""
+
+
+@pytest.mark.opens(f"/?{PLANTED}-slots&user=5")
+def test_lines_follow_the_rows_to_their_new_ranks_and_an_arrow_opens_the_expert(visit: Any) -> None:
+    visit.page.emulate_media(reduced_motion="no-preference")
+    strip = visit.page.locator(".st-key-start_strip")
+    for act in (lambda: strip.locator('.node[data-kind="expert"]').first.click(), lambda: visit.press("Reset")):
+        act()
+        visit.settled()
+        visit.page.wait_for_timeout(1_200)  # the rows have moved
+        ends, rows = strip.locator(".node").first.evaluate(ENDS)
+        where = [min(range(len(rows)), key=lambda row: abs(rows[row] - end)) for end in ends]
+        assert all(abs(rows[row] - end) < 2 for row, end in zip(where, ends, strict=True)), (ends, rows)
+        assert where == sorted(where) and len(set(where)) > 5, "a line ends at another suggestion's row"
+    card = strip.locator(".experts .node").nth(2)
+    number = str(card.get_attribute("aria-label")).split(",")[0].split()[-1]
+    strip.locator(".open").nth(2).click()
+    expect(visit.main.get_by_role("heading", level=1)).not_to_contain_text("What does ELASTIC do")
+    visit.settled()
+    assert "/experts" in visit.page.url and f"expert={number}" in visit.page.url
+
+
 @pytest.mark.opens(f"/?{PLANTED}&user=5")
 def test_another_person_and_both_buttons(visit: Any) -> None:
     before = visit.text()
