@@ -47,6 +47,8 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     for at in left:
         less = inspect.after(slots, small_world, 7, "test", [*edits, found.experts[at]])
         np.testing.assert_allclose(found.without[:, at], less.answer.chances[items] / here.answer.chances[items], rtol=2e-3)
+    kinds = found.kinds([("all", str(at)) for at in range(len(items))])
+    assert found.experts[away] not in kinds and set(kinds.values()) == {"all"}, "named by what it gives, if anything"
     owner = found.owner(0)
     assert owner == int(found.gives[0].argmax()) and found.agrees(0) == (int(np.nanargmin(found.without[0])) == owner)
     known = inspect.situation(slots, small_world, 7).events

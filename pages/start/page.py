@@ -12,6 +12,11 @@ from pages.kit import cache, person, prose, view
 from pages.start import answers, edits, strip
 
 SAYS = prose.of(__file__)
+# On a low window the answer stands where the introduction stood, so that the picture stays in view.
+LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
+  .st-key-start_lead_read { display: none }
+  .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
+}</style>"""
 
 
 def do(edit: Change) -> None:
@@ -37,7 +42,6 @@ def pointed(what: str, number: int) -> None:
 
 
 def opening() -> None:
-    st.title("What does ELASTIC do with one person’s history?", anchor=False)
     size, found = f"{now.dataset.catalog.n_items:,}", start.found
     lead = SAYS("lead", person=now.user + 1, did=words.did, events=start.events + 1, many=words.many)
     if found is None:
@@ -62,9 +66,9 @@ def breaking() -> None:
         )  # fmt: skip
         if here.found is not None:
             st.button(
-                "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(strongest,),
+                f"Silence expert {strongest}", icon=":material/volume_off:", on_click=do, args=(strongest,),
                 key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
-                help=f"Take expert {strongest} away and ask again. It gives most of this list.",
+                help=f"Takes away expert {strongest}, which gives most of this list, and asks again.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)
@@ -76,11 +80,14 @@ def verdict() -> None:
     acts = [f"without {_named(gone)}"] if gone else []
     acts += [f"without expert {' and '.join(map(str, here.silenced))}"] if here.silenced else []
     if acts:
-        truth = f"What they {words.did} next {change.truth_moved}."
+        read = here.answer.truth
+        named = "" if read is None else shell.plain(inspect.split_year(now.dataset.catalog.title(read))[0])
+        truth = f"★ {named}, which they really {words.did} next, {change.truth_moved}." if named else ""
         moved_list = shell.plain(change.summary(words.many))
         others = inspect.others_retrieved(start, here) if gone else ""
         said = " and ".join(acts)
-        st.info(f"**{said[:1].upper()}{said[1:]}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
+        with st.container(key="start_said"):
+            st.info(f"**{said[:1].upper()}{said[1:]}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
 
 
 def _named(gone: list[int]) -> str:
@@ -102,10 +109,11 @@ def drawn() -> None:
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split) if here.found is not None else None
     found = cache.evidence(now.run, now.model, now.dataset, now.split) if here.found is not None else None
     labels = {expert: found.label(expert) for expert in links.experts} if found is not None else {}
+    liked = {expert: f"for {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
+    given = {expert: f"gives {genre}" for expert, genre in links.kinds(change.table["genres"].tolist()).items()}
     opened = strip.draw(
         now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
-        names={expert: label.genres[0] for expert, label in labels.items() if not label.weak}, traffic=traffic,
-        changed=bool(broken), on_act=pointed,
+        names=liked | given, traffic=traffic, changed=bool(broken), on_act=pointed,
     )  # fmt: skip
     among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
     st.caption(SAYS("all" if stay else "new ones", **among))
@@ -157,7 +165,7 @@ def onwards() -> None:
 
 
 shell.lockable({
-    "start_remove": "Remove the last film", "start_silence": "Silence the strongest expert",
+    "start_remove": "Remove the last film", "start_silence": "Silence an expert",
 })  # fmt: skip
 now = shell.context()
 broken = edits.current(now)
@@ -171,8 +179,11 @@ start, here = (cache.after(now.run, now.model, now.dataset, now.user, now.split,
 change: Moved = moved(start.answer, here.answer)
 left = places_left(start.events, broken)
 
+st.html(LOW)
 with heading:
-    opening()
+    st.title("What does ELASTIC do with one person’s history?", anchor=False)
+    with st.container(key="start_lead_read" if broken else "start_lead"):
+        opening()
 with acting:
     breaking()
     verdict()
