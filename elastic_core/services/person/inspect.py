@@ -146,10 +146,6 @@ class Situation:
         """How many of them the model reads."""
         return min(self.events, self.length)
 
-    def removed_from(self, start: "Situation") -> int:
-        """How many of the last events are missing, compared with another situation of the same person."""
-        return start.events - self.events
-
     @property
     def heard(self) -> list[int]:
         """The experts that were retrieved and not silenced, best first."""
@@ -280,13 +276,6 @@ def too_many(model: Recommender) -> str:
     """Why a screen does not show every expert of this model, a sentence; nothing if it does."""
     reason = whole.too_many(model)
     return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
-
-
-def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
-    """Who retrieves an expert, the strongest gate first: user, gate."""
-    users, ranks = np.nonzero(traffic.experts == expert)
-    table = pd.DataFrame({"user": users, "gate": traffic.gates[users, ranks].astype(float)})
-    return table.sort_values(["gate", "user"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
 def others_retrieved(before: Situation, here: Situation) -> str:

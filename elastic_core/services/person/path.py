@@ -62,17 +62,6 @@ class Path:
                 found[expert] = max(total, key=total.__getitem__)
         return found
 
-    def owner(self, suggestion: int) -> int | None:
-        """The place, among the k, of the expert with the largest share of a suggestion; None where there are no shares."""
-        if self.gives is None or not self.gives.size:
-            return None
-        return int(self.gives[suggestion].argmax())
-
-    def agrees(self, suggestion: int) -> bool | None:
-        """Is the owner also the expert whose removal lowers the suggestion most? None where there is no owner."""
-        owner, without = self.owner(suggestion), self.without[suggestion]
-        return None if owner is None or np.isnan(without).all() else int(np.nanargmin(without)) == owner
-
 
 @torch.inference_mode()
 def path(model: Recommender, here: Situation, shown: Collection[int] | None = None) -> Path:
