@@ -47,6 +47,8 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     for at in left:
         less = inspect.after(slots, small_world, 7, [*edits, found.experts[at]])
         np.testing.assert_allclose(found.without[:, at], less.answer.chances[items] / here.answer.chances[items], rtol=2e-3)
+    kinds = found.kinds([("all", str(at)) for at in range(len(items))])
+    assert found.experts[away] not in kinds and set(kinds.values()) == {"all"}, "named by what it gives, if anything"
     known = inspect.after(slots, small_world, 7).events
     whole = places_left(known, edits)
     for at, place in enumerate(shown):  # an item that is taken away comes back into the running, unless all are

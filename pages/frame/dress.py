@@ -15,7 +15,9 @@ LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stHeader"] :is(button, a, button *, a *) { pointer-events: auto !important }
   [data-testid="stSidebarNavItems"] li, [data-testid="stSidebarNavLink"] { margin-block: 0 }
   [data-testid="stSidebarNavLinkContainer"] { height: 28px }
-}</style>"""
+}
+@media (min-width: 768px) and (max-height: 720px) { [data-testid="stMain"] h1 { font-size: 1.5rem; padding: 0 0 .25rem } }
+</style>"""
 # On what the dark theme fills with light blue Streamlit writes in white: 2.2 : 1, hardly to be read. Code in a caption, green and
 # pale, is 4.3 : 1.
 DARK = """<style>

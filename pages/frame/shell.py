@@ -11,6 +11,7 @@ from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect, people
 from elastic_core.text import code as quoted
 from elastic_core.text import markdown as plain
@@ -112,16 +113,16 @@ def link(**more: str | int) -> str:
     return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
 
 
-def describe(run: Run, data: Dataset) -> str:
-    """How good the run is, with the protocol of the number: the one in which its data is shown."""
-    test = cache.tested(run)
-    stay = cache.repeats(data).stay
-    protocol = "full-seen" if stay else "full"
-    if not test or protocol not in test.get("protocols", {}):
-        return "Not tested yet"
-    score = test["protocols"][protocol]["NDCG@10"]
-    among = f"all {inspect.words(data).many}" + ("" if stay else " that are new to a person")
-    return f"NDCG@10 on the test {score:.3f}, among {among}"
+def describe(run: Run, data: Dataset) -> tuple[str, str]:
+    """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
+    test, stay, words = cache.tested(run) or {}, cache.repeats(data).stay, inspect.words(data)
+    found = test.get("protocols", {}).get("full-seen" if stay else "full")
+    meaning = f"NDCG@10: {notes.WORDS['NDCG@10']}."
+    if not found:
+        return "Not tested yet", meaning
+    among = f"all {words.many}" + ("" if stay else " that are new to a person")
+    said = f"{100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
+    return said, f"Among {among}, NDCG@10 is {found['NDCG@10']:.3f}. {meaning}"
 
 
 def off(act: public.Act) -> bool:

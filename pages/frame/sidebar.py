@@ -13,7 +13,6 @@ from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
-from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id
 from elastic_core.text import number as whole
@@ -179,7 +178,8 @@ def _run_box(runs: dict[str, Run], run: Run, data: Dataset) -> None:
         disabled=locked("run"),
     )  # fmt: skip
     _write("run", run.name)
-    st.caption(shell.describe(run, data), help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
+    said, graded = shell.describe(run, data)
+    st.caption(said, help=graded)
 
 
 def _called(runs: dict[str, Run]) -> Callable[[str], str]:

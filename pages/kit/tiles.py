@@ -37,11 +37,12 @@ class Colours:
 
 
 def initials(name: str) -> str:
-    """Two letters (or a number) that stand for a title."""
+    """Two letters that stand for a title, and the number that it ends with."""
     words = [word for word in re.findall(r"\w+", name) if word.lower() not in STOP] or re.findall(r"\w+", name)
     if len(words) == 1:
         return words[0][:2].upper()
-    return "".join(word if word.isdecimal() and len(word) < 4 else word[0].upper() for word in words[:2]) or "?"
+    short = words[:2] + [word for word in words[2:][-1:] if word.isdecimal()]
+    return "".join(word if word.isdecimal() and len(word) < 4 else word[0].upper() for word in short) or "?"
 
 
 def ink(colour: str) -> str:

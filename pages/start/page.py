@@ -12,6 +12,11 @@ from pages.kit import cache, person, prose, view
 from pages.start import answers, edits, strip
 
 SAYS = prose.of(__file__)
+# On a low window the answer stands where the introduction stood, so that the picture stays in view.
+LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
+  .st-key-start_lead_read { display: none }
+  .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
+}</style>"""
 
 
 def do(edit: Change) -> None:
@@ -24,8 +29,9 @@ def undo(keep: int) -> None:
 
 def pointed(what: str, number: int) -> None:
     """Something in the strip was clicked: it goes, or comes back."""
-    if what == strip.PICKED:
-        shell.look_at(number)
+    if what in (strip.PICKED, strip.OPENED):
+        if not shell.locked("expert"):
+            shell.look_at(number)
         return
     edit = -number if what == strip.REMOVED else number
     after = edits.toggled(broken, edit, start.events)
@@ -36,7 +42,6 @@ def pointed(what: str, number: int) -> None:
 
 
 def opening() -> None:
-    st.title("What does ELASTIC do with one person’s history?", anchor=False)
     size, found = f"{now.dataset.catalog.n_items:,}", start.found
     lead = SAYS("lead", person=now.user + 1, did=words.did, events=start.events + 1, many=words.many)
     if found is None:
@@ -53,17 +58,16 @@ def breaking() -> None:
     """Two causal acts, and the way back."""
     strongest = here.strongest
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
         st.button(
             f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
             disabled=here.events < 2 or shell.locked("start_remove"),
-            help=f"Forget “{last}” and ask again.",
+            help=f"Forget “{_title(here.read.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.found is not None:
             st.button(
-                "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(strongest,),
+                f"Silence expert {strongest}", icon=":material/volume_off:", on_click=do, args=(strongest,),
                 key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
-                help=f"Take expert {strongest} away and ask again. It gives most of this list.",
+                help=f"Takes away expert {strongest}, which gives most of this list, and asks again.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)
@@ -75,11 +79,13 @@ def verdict() -> None:
     acts = [f"without {_named(gone)}"] if gone else []
     acts += [f"without expert {' and '.join(map(str, here.silenced))}"] if here.silenced else []
     if acts:
-        truth = f"What they {words.did} next {change.truth_moved}."
+        item = here.answer.truth
+        truth = f"★ {_title(item)}, which they really {words.did} next, {change.truth_moved}." if item else ""
         moved_list = shell.plain(change.summary(words.many))
         others = inspect.others_retrieved(start, here) if gone else ""
         said = " and ".join(acts)
-        st.info(f"**{said[:1].upper()}{said[1:]}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
+        with st.container(key="start_said"):
+            st.info(f"**{said[:1].upper()}{said[1:]}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
 
 
 def _named(gone: list[int]) -> str:
@@ -88,7 +94,11 @@ def _named(gone: list[int]) -> str:
         return f"the last {words.one if len(gone) == 1 else f'{len(gone)} {words.many}'}"
     if len(gone) > 1:
         return f"{len(gone)} {words.many}"
-    return shell.plain(inspect.split_year(now.dataset.catalog.title(int(start.read.items[gone[0]])))[0])
+    return _title(start.read.items[gone[0]])
+
+
+def _title(item: int) -> str:
+    return shell.plain(inspect.split_year(now.dataset.catalog.title(int(item)))[0])
 
 
 def drawn() -> None:
@@ -101,15 +111,15 @@ def drawn() -> None:
     traffic = cache.traffic(now.run, now.model, now.dataset) if here.found is not None else None
     found = cache.evidence(now.run, now.model, now.dataset) if here.found is not None else None
     labels = {expert: found.label(expert) for expert in links.experts} if found is not None else {}
+    liked = {expert: f"for {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
+    given = {expert: f"gives {genre}" for expert, genre in links.kinds(change.table["genres"].tolist()).items()}
     opened = strip.draw(
         now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
-        names={expert: label.genres[0] for expert, label in labels.items() if not label.weak}, traffic=traffic,
-        changed=bool(broken), on_act=pointed,
+        names=liked | given, traffic=traffic, changed=bool(broken), on_act=pointed,
     )  # fmt: skip
     among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
     st.caption(SAYS("all" if stay else "new ones", **among))
-    if opened is not None:
-        shell.look_at(opened)
+    if opened:
         shell.go("experts/page.py")
 
 
@@ -157,7 +167,7 @@ def onwards() -> None:
 
 
 shell.lockable({
-    "start_remove": "Remove the last film", "start_silence": "Silence the strongest expert",
+    "start_remove": "Remove the last film", "start_silence": "Silence an expert",
 })  # fmt: skip
 now = shell.context()
 broken = edits.current(now)
@@ -171,8 +181,11 @@ start, here = (cache.after(now.run, now.model, now.dataset, now.user, edited, st
 change: Moved = moved(start.answer, here.answer)
 left = places_left(start.events, broken)
 
+st.html(LOW)
 with heading:
-    opening()
+    st.title("What does ELASTIC do with one person’s history?", anchor=False)
+    with st.container(key="start_lead_read" if broken else "start_lead"):
+        opening()
 with acting:
     breaking()
     verdict()

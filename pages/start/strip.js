@@ -3,8 +3,8 @@
 const SVG = 'http://www.w3.org/2000/svg'
 const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not drawn; below CLEAR an expert has not kept an event
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
-const chance = times => times >= 1.005 ? `rises to ×${times >= 10 ? Math.round(times) : times.toFixed(1)}`
-  : times > 0.995 ? 'stays' : `falls to ${part(times)}`
+const chance = times => times >= 1.005 ? `rises to ${times >= 10 ? Math.round(times) : times.toFixed(1)} times as much`
+  : times > 0.995 ? 'stays' : `falls to ${part(times)} of before`
 const change = times => times > 0.995 && times < 1.005 ? '±0%' : times < 1 ? `−${part(1 - times)}` : times < 10
   ? `+${Math.round(100 * (times - 1))}%` : `×${Math.round(times)}`
 
@@ -18,7 +18,7 @@ function element(tag, name, text) {
 function column(name, heading, below) {
   const made = element('section', name)
   made.append(element('h3', '', heading))
-  if (below) made.append(element('p', '', below))
+  made.append(element('p', 'of', below))
   return made
 }
 
@@ -65,7 +65,7 @@ export default function({ data, setTriggerValue, parentElement }) {
   for (const [name, colour] of Object.entries(colours)) root.style.setProperty(`--${name}`, colour)
 
   // --- what stands there ---
-  const flow = element('div', 'flow' + (experts.length ? grid ? '' : ' unlit' : ' plain'))
+  const flow = element('div', 'flow' + (experts.length ? grid ? '' : ' unlit' : ' plain') + (experts.length > 5 ? ' many' : ''))
   const nodes = { event: [], expert: [], item: [] }
   function node(kind, at, of, name) {
     const made = element('button', `node ${name}`)
@@ -113,7 +113,7 @@ export default function({ data, setTriggerValue, parentElement }) {
       open.tabIndex = at ? -1 : 0
       open.title = open.ariaLabel = `${says.open} ${of.id}`
       open.onclick = () => setTriggerValue('opened', of.id)
-      line.append(open)
+      if (!locked.look) line.append(open)
       chosen.append(line)
     })
     most.append(chosen)
@@ -150,11 +150,21 @@ export default function({ data, setTriggerValue, parentElement }) {
   let still = false
   const square = e => svg && svg.querySelector(`rect[data-e="${e}"]`)
   let zero
+  // By layout, not by what is seen: a row on its way to a new rank is drawn elsewhere.
+  function corner(of) {
+    if (of.ownerSVGElement || of === svg) {
+      const box = of.getBoundingClientRect()
+      return [box.left - zero.left, box.top - zero.top, box.width, box.height]
+    }
+    let [x, y] = [0, 0]
+    for (let up = of; up && up !== flow; up = up.offsetParent) { x += up.offsetLeft; y += up.offsetTop }
+    return [x, y, of.offsetWidth, of.offsetHeight]
+  }
   function end(of, side) {
-    const box = of.getBoundingClientRect(), down = flow.clientWidth <= 600, x = box.left - zero.left, y = box.top - zero.top
-    if (of.tagName === 'rect') return [x + box.width / 2, y + box.height / 2]
-    if (side === 'in') return down && of.dataset.kind !== 'item' ? [x + box.width / 2, y] : [x, y + box.height / 2]
-    return down ? [x + box.width / 2, y + box.height] : [x + box.width, y + box.height / 2]
+    const [x, y, wide, high] = corner(of), down = flow.clientWidth <= 600
+    if (of.tagName === 'rect') return [x + wide / 2, y + high / 2]
+    if (side === 'in') return down && of.dataset.kind !== 'item' ? [x + wide / 2, y] : [x, y + high / 2]
+    return down ? [x + wide / 2, y + high] : [x + wide, y + high / 2]
   }
   function curve(a, b, share) {
     const [x1, y1] = end(a, 'out'), [x2, y2] = end(b, 'in'), down = flow.clientWidth <= 600
@@ -194,6 +204,14 @@ export default function({ data, setTriggerValue, parentElement }) {
     lines.querySelector('.lit').innerHTML = ''
     told.textContent = says.rest
     root.lit = ''
+    heads({})
+  }
+  // Of what the numbers of a column are parts, as long as a path is lit.
+  function heads(said, id) {
+    for (const [kind, rests] of [['events', says.history], ['experts', says.experts], ['list', says.list]]) {
+      const head = flow.querySelector(`.${kind} .of`)
+      if (head) head.textContent = said[kind] ? said[kind].replace('{}', () => id) : rests[1]
+    }
   }
   function on(kind, at, number) {
     const of = nodes[kind][at]
@@ -208,12 +226,13 @@ export default function({ data, setTriggerValue, parentElement }) {
   const deepest = (of, look) => of.reduce((best, _, at) => best < 0 || (look(at) ?? 1) < (look(best) ?? 1) ? at : best, -1)
 
   function lightEvent(at) {
-    const of = events[at], links = [...asks(at, true)], keepers = every(experts).filter(e => kept(e, at) >= CLEAR || (!votes && kept(e, at)))
+    const it = events[at], links = [...asks(at, true)], keepers = every(experts).filter(e => kept(e, at) >= CLEAR || (!votes && kept(e, at)))
     on('event', at, '')
-    if (of.gone) return says.goneLong.replace('{}', () => of.name)
-    for (const [e, share] of of.asks ?? []) if (grid && square(e)) asked(e, share)
+    if (it.gone) return says.goneLong.replace('{}', () => it.name)
+    heads(says.of.event)
+    for (const [e, share] of it.asks ?? []) if (grid && square(e)) asked(e, share)
     for (const e of every(experts)) {
-      const vote = (of.asks ?? []).find(([id]) => id === experts[e].id)
+      const vote = (it.asks ?? []).find(([id]) => id === experts[e].id)
       if (!vote && !keepers.includes(e)) continue
       on('expert', e, keepers.includes(e) ? part(kept(e, at)) : '')
       links.push(...wanted(e))
@@ -227,23 +246,23 @@ export default function({ data, setTriggerValue, parentElement }) {
       else links.push([nodes.event[at], nodes.item[item], 1 - list[item].missing[at]])
     }
     draw('.lit', links)
-    const whom = (of.asks ?? []).map(([e, share]) => `${e} (${part(share)})`).join(', ')
-    const keeps = keepers.map(e => `${says.expert} ${experts[e].id} ${says.keeps} ${part(kept(e, at))} ${says.ofIt}`)
-      .join(', ')
+    const whom = (it.asks ?? []).map(([e, share]) => `${e} (${part(share)})`).join(', ')
+    const held = keepers.map(e => `${part(kept(e, at))} ${says.ofWhat} ${experts[e].id} ${says.holds}`).join(', ')
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
-      ? ` ${says.without} ${of.name}, ${list[most].name} ${chance(list[most].missing[at])}${says.ofChance}` : ''
-    const said = [whom && `${says.asksFor} ${whom}`, keeps].filter(Boolean).join('; ')
-    return said ? `${of.name} ${said}.${without}` : without.trim() || of.name
+      ? ` ${says.without} ${it.name}, ${says.probability} ${list[most].name} ${chance(list[most].missing[at])}.` : ''
+    const said = [whom && `${says.asksFor} ${whom}`, held && `${says.makes} ${held}`].filter(Boolean).join(` ${says.and} `)
+    return said ? `${it.name} ${said}.${without}` : without.trim() || it.name
   }
   function lightExpert(at) {
-    const of = experts[at], links = [...wanted(at)]
-    if (grid && square(of.id)) asked(of.id, 1)
+    const it = experts[at], links = [...wanted(at)]
+    heads(says.of.expert, it.id)
+    if (grid && square(it.id)) asked(it.id, 1)
     every(events).forEach(event => {
-      const vote = (events[event].asks ?? []).find(([id]) => id === of.id)
+      const vote = (events[event].asks ?? []).find(([id]) => id === it.id)
       if (!vote && !read(at).includes(event)) return
       on('event', event, vote ? part(vote[1]) : votes ? '' : part(kept(at, event)))
-      links.push(...asks(event, false).filter(link => link[1] === square(of.id)))
+      links.push(...asks(event, false).filter(link => link[1] === square(it.id)))
       if (!votes) links.push(reads(at, event))
     })
     on('expert', at, '')
@@ -252,48 +271,50 @@ export default function({ data, setTriggerValue, parentElement }) {
       links.push(...gives(item, at, SEEN))
     }
     draw('.lit', links)
-    if (of.quiet) return says.quietLong.replace('{}', () => of.id)
+    if (it.quiet) return says.quietLong.replace('{}', () => it.id)
     const most = list[0] && list[0].gives ? every(list).reduce((a, b) => gift(b, at) > gift(a, at) ? b : a, 0)
       : deepest(list, item => list[item].without[at])
-    const gift_ = list[most].gives ? ` ${says.gives} ${part(list[most].gives[at])} ${says.of} ${list[most].name}.` : ''
     const times = list[most].without[at]
-    return `${says.Expert} ${of.id}, ${of.name}: ${of.votes}${of.sub ? ` ${says.It} ${of.sub}.` : ''}${gift_}` +
-      (times === null ? '' : ` ${says.without} ${of.id}, ${list[most].name} ${chance(times)}${says.ofChance}`)
+    return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}${it.sub ? ` ${says.It} ${it.sub}.` : ''}` +
+      (times === null ? '' : ` ${says.without} ${it.id}, ${says.probability} ${list[most].name} ${chance(times)}.`)
   }
   function lightItem(item) {
-    const of = list[item], sources = every(experts).filter(at => gift(item, at) >= SEEN), links = []
+    const it = list[item], sources = every(experts).filter(at => gift(item, at) >= SEEN), links = []
     on('item', item, '')
-    const owner = of.gives ? every(experts).reduce((a, b) => gift(item, b) > gift(item, a) ? b : a, 0) : -1
+    const owner = it.gives ? every(experts).reduce((a, b) => gift(item, b) > gift(item, a) ? b : a, 0) : -1
     for (const at of sources) {
-      on('expert', at, of.gives ? part(of.gives[at]) : change(of.without[at]))
+      on('expert', at, it.gives ? part(it.gives[at]) : change(it.without[at]))
       links.push(...gives(item, at, SEEN), ...wanted(at))
       if (grid && square(experts[at].id)) asked(experts[at].id, gift(item, at))
     }
     const behind = owner >= 0 ? [owner] : sources
     every(events).forEach(event => {
       const asked_ = asks(event, false).filter(link => behind.some(at => link[1] === square(experts[at].id)))
-      const keeps = owner >= 0 ? kept(owner, event) : 0, missing = of.missing[event]
-      const seen = owner >= 0 ? asked_.length || keeps >= CLEAR : missing !== null && missing < 1 - CLEAR
+      const held = owner >= 0 ? kept(owner, event) : 0, missing = it.missing[event]
+      const seen = owner >= 0 ? asked_.length || held >= CLEAR : missing !== null && missing < 1 - CLEAR
       if (!seen || events[event].gone) return
-      on('event', event, owner < 0 ? change(missing) : keeps >= 0.01 ? part(keeps) : '')
+      on('event', event, owner < 0 ? change(missing) : held >= 0.01 ? part(held) : '')
       links.push(...asked_)
       if (!votes) for (const at of behind) if (kept(at, event)) links.push(reads(at, event))
       if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
     })
     draw('.lit', links)
-    const least = deepest(experts, at => of.without[at]), known = least >= 0 && of.without[least] !== null
+    heads(says.of.item, owner >= 0 ? experts[owner].id : '')
+    const least = deepest(experts, at => it.without[at]), known = least >= 0 && it.without[least] !== null
     if (owner >= 0) {
       const shares = sources.sort((a, b) => gift(item, b) - gift(item, a))
-        .map(at => `${part(of.gives[at])} ${says.from} ${says.expert} ${experts[at].id}`).join(', ')
-      const removal = !known || of.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.it} ` +
-        `${chance(of.without[owner])}${says.ofChance} ${least === owner ? says.agrees
-          : says.differs.replace('{}', () => experts[least].id).replace('{}', () => chance(of.without[least]))}`
-      return `${of.name}: ${shares || says.nobody}.${removal}`
+        .map(at => `${part(it.gives[at])} ${says.from} ${says.expert} ${experts[at].id}`)
+      const rest = 1 - sources.reduce((sum, at) => sum + it.gives[at], 0)
+      if (shares.length && rest >= 0.015) shares.push(`${part(rest)} ${says.elsewhere}`)
+      const removal = !known || it.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.its} ` +
+        `${chance(it.without[owner])}. ${least === owner ? says.agrees
+          : says.differs.replace('{}', () => experts[least].id).replace('{}', () => chance(it.without[least]))}`
+      return `${it.name}: ${shares.join(', ') || says.nobody}.${removal}`
     }
-    if (known) return `${of.name}: ${says.mixed.replace('{}', () => experts[least].id).replace('{}', () => chance(of.without[least]))}`
-    const event = deepest(events, at => of.missing[at])
-    return event >= 0 && of.missing[event] !== null
-      ? `${of.name}: ${says.without} ${events[event].name} ${says.it} ${chance(of.missing[event])}${says.ofChance}` : of.name
+    if (known) return `${it.name}: ${says.mixed.replace('{}', () => experts[least].id).replace('{}', () => chance(it.without[least]))}`
+    const event = deepest(events, at => it.missing[at])
+    return event >= 0 && it.missing[event] !== null
+      ? `${it.name}: ${says.without} ${events[event].name} ${says.its} ${chance(it.missing[event])}.` : it.name
   }
   function lightSquare(e) {
     if (place.has(e)) return light('expert', place.get(e))
@@ -301,6 +322,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     root.lit = `square ${e}`
     root.classList.add('some')
     asked(e, 0)
+    heads({ events: says.of.expert.events }, e)
     const links = []
     every(events).forEach(at => {
       const vote = (events[at].asks ?? []).find(([id]) => id === e)

@@ -33,12 +33,13 @@ _mount = st.components.v2.component(
 def draw(
     now: Context, start: Situation, here: Situation, path: Path, change: Moved, places: Sequence[int | None], *,
     names: Mapping[int, str], traffic: Routing | None, changed: bool, on_act: Callable[[str, int], None],
-) -> int | None:  # fmt: skip
+) -> bool:  # fmt: skip
     """`places`: where each of the last events of `start` stands among the shown ones of `path`, None for one taken away; `names`:
-    what experts stand for; `on_act`: called with what was done, `REMOVED`, `SILENCED` or `PICKED`, and to which event, from 1, or
-    expert. Returns the expert whose page was asked for."""
+    what experts stand for; `on_act`: called with what was done, and to which event, from 1, or expert. Returns whether an
+    expert's page was asked for."""
     palette, words = plot.palette(shell.is_dark()), inspect.words(now.dataset)
-    titles = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
+    catalog = now.dataset.catalog
+    titles = inspect.told_apart(change.table["title"].tolist(), catalog.ids[change.table["item"]].tolist())
     shades, earlier = person.colours(now), start.events - len(places)
     gives, can_read = path.gives is not None, path.keeps is not None
     data: dict[str, Any] = {
@@ -47,7 +48,12 @@ def draw(
         "grid": _grid(now, here, traffic, path, palette),
         "experts": [_expert(now, here, path, place, names, traffic, places) for place in range(len(path.experts))],
         "list": [
-            _item(row, at, titles[at], path, shades, places, changed) for at, row in enumerate(change.table.to_dict("records"))
+            _item(
+                row, titles[at], shades, person.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
+                None if path.gives is None else path.gives[at].tolist(), _numbers(path.without[at]),
+                [None if shown is None else _numbers(path.missing[at])[shown] for shown in places],
+            )
+            for at, row in enumerate(change.table.to_dict("records"))
         ],
         "left": [
             {"name": inspect.split_year(row["title"])[0], "mark": f"now {row['now'] or words.done}"}
@@ -63,14 +69,16 @@ def draw(
         "says": text.says(words, len(path.experts), path.asks is not None, gives, len(places), earlier, can_read),
     }  # fmt: skip
     truth, rank = here.answer.truth, change.truth_after
-    if truth is not None and rank and rank > len(data["list"]):
-        data["list"].append(_truth(now, truth, change, shades, len(path.experts), len(places), changed))
+    if truth is not None and rank and rank > len(data["list"]):  # what really came next, below the ten
+        title, genres = catalog.title(truth), catalog.genres[truth] if catalog.genres else ()
+        row = {"item": truth, "rank": rank, "title": title, "genres": genres, "is_truth": True}
+        was, none = f"was {change.truth_before}" if changed else "", [None] * len(path.experts)
+        data["list"].append(_item(row, inspect.split_year(title)[0], shades, was, None, none, [None] * len(places)))
     result = _mount(
-        data=data, key=KEY, on_opened_change=lambda: None,
-        **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED)},
+        data=data, key=KEY,
+        **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED, OPENED)},
     )  # fmt: skip
-    opened = result.get(OPENED)
-    return int(opened) if isinstance(opened, int | float) else None
+    return isinstance(result.get(OPENED), int | float)
 
 
 def _acted(what: str, on_act: Callable[[str, int], None]) -> None:
@@ -104,11 +112,11 @@ def _expert(
 ) -> dict[str, Any]:  # fmt: skip
     expert, catalog = path.experts[place], now.dataset.catalog
     kept = None if path.keeps is None else path.keeps[place]
-    sub, most = "", ""
+    sub, most, holds = "", "", "reads" if path.gives is None else "holds"
     if kept is not None and kept.any():
         top = int(kept.argmax())
         most = inspect.split_year(catalog.title(int(here.read.items[top])))[0]
-        sub = f"keeps {kept[top]:.0%} of {most}" if path.gives is not None else f"reads {most} most ({kept[top]:.0%})"
+        sub = f"holds {kept[top]:.0%} {most}" if path.gives is not None else f"reads {most} most ({kept[top]:.0%})"
     votes = ""
     if path.wanted is not None and path.usual is not None:
         votes = f"{path.wanted[place]:.0%} of the votes here; the average person gives it {path.usual[place]:.1%}."
@@ -116,33 +124,20 @@ def _expert(
         votes += f" {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it"
         votes += f"; equal use would be {inspect.even_load(traffic):.0f}."
     return {
-        "id": expert, "rank": place + 1, "name": names.get(expert) or f"like {most}" * bool(most),
+        "id": expert, "rank": place + 1, "name": names.get(expert) or f"{holds} {most}" * bool(most),
         "quiet": expert in here.silenced, "sub": sub, "votes": votes.strip(),
         "keeps": None if kept is None else [0 if at is None else float(kept[path.places[at]]) for at in places],
     }  # fmt: skip
 
 
 def _item(
-    row: Mapping[str, Any], at: int, name: str, path: Path, shades: tiles.Colours, places: Sequence[int | None], changed: bool
-) -> dict[str, Any]:
+    row: Mapping[str, Any], name: str, shades: tiles.Colours, mark: str, gives: list[float] | None, without: list[float | None],
+    missing: list[float | None],
+) -> dict[str, Any]:  # fmt: skip
     return {
         "item": str(row["item"]), "rank": row["rank"], "name": name, "about": _about(row["title"], row["genres"]),
-        "cover": _cover(shades, name, row["genres"]), "gold": bool(row["is_truth"]),
-        "mark": person.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
-        "gives": None if path.gives is None else path.gives[at].tolist(),
-        "without": _numbers(path.without[at]),
-        "missing": [None if shown is None else _numbers(path.missing[at])[shown] for shown in places],
-    }  # fmt: skip
-
-
-def _truth(now: Context, item: int, change: Moved, shades: tiles.Colours, k: int, shown: int, changed: bool) -> dict[str, Any]:
-    """What really came next, below the ten."""
-    catalog = now.dataset.catalog
-    name, genres = inspect.split_year(catalog.title(item))[0], catalog.genres[item] if catalog.genres else ()
-    return {
-        "item": str(item), "rank": change.truth_after, "name": name, "about": _about(catalog.title(item), genres),
-        "cover": _cover(shades, name, genres), "gold": True, "mark": f"was {change.truth_before}" if changed else "",
-        "gives": None, "without": [None] * k, "missing": [None] * shown,
+        "cover": _cover(shades, name, row["genres"]), "gold": bool(row["is_truth"]), "mark": mark, "gives": gives,
+        "without": without, "missing": missing,
     }  # fmt: skip
 
 

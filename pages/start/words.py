@@ -1,5 +1,7 @@
 """What the strip on the start page says. `{}` is filled in by strip.js, once each time a path is lit."""
 
+from typing import Any
+
 from elastic_core.services.person.inspect import Words
 
 REST = "Point at anything: its path lights up with its numbers. Click {a} or an expert to take it away."
@@ -10,32 +12,44 @@ NO_VOTES = (
 )
 
 
-def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: int, can_read: bool) -> dict[str, str | list[str]]:
+def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: int, can_read: bool) -> dict[str, Any]:
     """`k` experts were chosen; do events have `votes`, and suggestions experts that `give` them?"""
     one, many = words.one, words.many
     rest = (REST if k else REST_PLAIN).format(a=words.a)
-    order = ("what each keeps" if gives else "what each reads") if can_read else "in order"
+    order = ("what each holds" if gives else "what each reads") if can_read else "in order"
+    edges = "this person’s votes by row and column" if votes else "how well each row and column fits the query"
     last = f"The last {shown} {many}"
     return {
         "rest": rest if gives or not k else f"{rest} {NO_VOTES.format(one=one)}",
         "history": [f"1 · {last}", f"after {earlier:,} earlier" if earlier else "oldest first", last],
         "search": [
             "2 · The search", f"each {one} asks for experts" if votes else "one query asks for experts",
-            "A square is an expert. Stronger colour: more people use it. Bars at the sides: the average search.",
+            f"A square is an expert. Stronger colour: more people use it. Edges: {edges}.",
         ],
         "experts": [f"3 · The {k} most wanted", order, "Chosen experts, best first"],
         "list": [
             f"{'4' if k else '2'} · What comes next", "who suggests it" if gives else "best first", "Suggestions, best first",
         ],
         "grid": "All experts, one square each. Arrow keys move; Enter silences a chosen one.",
-        "gone": ", taken away", "quiet": ", silenced", "gold": f"really {words.did} next", "left": "Left the ten:",
-        "open": "Open expert", "expert": "expert", "Expert": "Expert", "keeps": "keeps" if gives else "reads",
-        "asksFor": "asks for experts", "without": "Without", "ofChance": " of its chance.", "gives": "It gives", "of": "of",
-        "ofIt": "of it", "from": "from", "it": "it", "It": "It",
-        "agrees": "No other removal lowers it more: line and removal agree.",
-        "differs": "But without expert {} it {}: here line and removal disagree.",
+        "gone": ", taken away", "quiet": ", silenced", "gold": f"really {words.did} next", "left": "Left the list:",
+        "open": "Open expert", "expert": "expert", "Expert": "Expert", "holds": "holds" if gives else "reads",
+        "asksFor": "asks for experts", "makes": "makes up", "ofWhat": "of what expert", "and": "and", "without": "Without",
+        "probability": "the probability of", "its": "its probability", "from": "from", "elsewhere": "from all others", "It": "It",
+        "of": {
+            "event": {"experts": f"how much of it is this {one}", "list": f"change without this {one}"},
+            "expert": {
+                "events": "part of its vote for {}" if votes else "part of what {} reads",
+                "list": "part that {} gives" if gives else "change without expert {}",
+            },
+            "item": {
+                "events": "part of what {} holds" if gives else f"change without the {one}",
+                "experts": "part in this suggestion" if gives else "change without the expert",
+            },
+        },
+        "agrees": "No other expert’s removal lowers it more: lines and removals agree.",
+        "differs": "But without expert {} it {}: here lines and removals disagree.",
         "nobody": "no single expert suggests it",
-        "mixed": "it belongs to no single expert. Without expert {} it falls most: it {} of its chance.",
+        "mixed": "it belongs to no single expert. Without expert {} its probability falls most: it {}.",
         "goneLong": "{} is taken away. Click to bring it back.", "quietLong": "Expert {} is silenced. Click to bring it back.",
         "square": "Expert {}: row {}, column {}. {} people use it; not chosen here.",
         "fewer": f"The lit {many} ask for it, but other experts are wanted more.",

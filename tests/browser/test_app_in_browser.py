@@ -75,6 +75,46 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     expect(strip.locator(".gone")).to_have_count(0)
 
 
+# Where lines to suggestions end, as they were drawn (by suggestion, best first), and where the middles of the rows are.
+ENDS = """node => {
+    const flow = node.getRootNode().querySelector(".flow"), zero = flow.getBoundingClientRect()
+    const rows = [...flow.querySelectorAll('.node[data-kind="item"]')].map(row => row.getBoundingClientRect())
+    const lines = [...flow.querySelectorAll(".lines .rest path")], left = rows[0].left - zero.left
+    const ends = lines.map(line => line.getAttribute("d").split(" ").slice(-2).map(Number))
+    return [ends.filter(([x]) => Math.abs(x - left) < 2).map(([, y]) => y), rows.map(row => row.top + row.height / 2 - zero.top)]
+}"""
+
+
+# What of the picture lies under the sentence at its foot, or below the window.
+COVERED = """told => [...told.getRootNode().querySelectorAll(".node")].filter(node => {
+    const foot = node.getBoundingClientRect().bottom
+    return foot > told.getBoundingClientRect().top || told.getBoundingClientRect().bottom > innerHeight
+}).map(node => node.getAttribute("aria-label"))"""
+
+
+@pytest.mark.opens(f"/?{PLANTED}-slots&user=5")
+def test_lines_follow_the_rows_to_their_new_ranks_and_an_arrow_opens_the_expert(visit: Any) -> None:
+    visit.page.emulate_media(reduced_motion="no-preference")
+    strip = visit.page.locator(".st-key-start_strip")
+    visit.page.set_viewport_size({"width": 1366, "height": 625})
+    for act in (lambda: strip.locator('.node[data-kind="expert"]').first.click(), lambda: visit.press("Reset")):
+        act()
+        visit.settled()
+        visit.page.wait_for_timeout(1_200)  # the rows have moved
+        ends, rows = strip.locator(".node").first.evaluate(ENDS)
+        where = [min(range(len(rows)), key=lambda row: abs(rows[row] - end)) for end in ends]
+        assert all(abs(rows[row] - end) < 2 for row, end in zip(where, ends, strict=True)), (ends, rows)
+        assert where == sorted(where) and len(set(where)) > 5, "a line ends at another suggestion's row"
+        hidden = strip.locator(".told").evaluate(COVERED)
+        assert not hidden, hidden
+    card = strip.locator(".experts .node").nth(2)
+    number = str(card.get_attribute("aria-label")).split(",")[0].split()[-1]
+    strip.locator(".open").nth(2).click()
+    expect(visit.main.get_by_role("heading", level=1)).not_to_contain_text("What does ELASTIC do")
+    visit.settled()
+    assert "/experts" in visit.page.url and f"expert={number}" in visit.page.url
+
+
 @pytest.mark.opens(f"/?{PLANTED}&user=5")
 def test_another_person_and_both_buttons(visit: Any) -> None:
     before = visit.text()
@@ -83,7 +123,7 @@ def test_another_person_and_both_buttons(visit: Any) -> None:
     expect(visit.main).not_to_contain_text("Person 5 ")
     assert "user=" in visit.page.url  # the view is its address
     visit.page.set_viewport_size({"width": 1280, "height": 800})
-    for act in ("Remove the last", "Silence the strongest expert"):
+    for act in ("Remove the last", "Silence expert"):
         visit.press(act)
         assert "Without the last" in visit.text()
         visit.on_screen(SAID)

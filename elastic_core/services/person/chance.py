@@ -56,13 +56,13 @@ class Chance:
         return int((values.iloc[1:] >= values.iloc[0]).sum())
 
     def others(self, column: str) -> str:
-        """`1 (95% 0–9)`: the median of what the others did, either way, and its range; that of all where they are few."""
+        """`1 (95%: 0 to 9)`: the median of what the others did, either way, and its range; that of all where they are few."""
         values = self.table[column].iloc[1:].abs()
         if not values.any():
             return "none changed it"
         tails = (0.025, 0.975) if self.n >= ENOUGH else (0.0, 1.0)
         low, high = (np.quantile(values, tail, method="inverted_cdf") for tail in tails)
-        return f"{values.median():g} ({'95%' if self.n >= ENOUGH else 'all'} {low:.0f}–{high:.0f})"
+        return f"{values.median():g} ({'95%' if self.n >= ENOUGH else 'all'}: {low:.0f} to {high:.0f})"
 
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
         """What is compared, the act's number, the others', and how many of them reach it; `did` is what people do with items."""

@@ -6,6 +6,7 @@ All links are read off the model: `asks` are the ballots that it counted, `keeps
 again. Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from elastic_core.services.person.chance import Version
 from elastic_core.services.person.inspect import Situation, silence
 
 SHOWN = 12
+SEEN = 0.08  # of a suggestion: below that an expert has no line to it
 
 
 class Vote(NamedTuple):
@@ -41,10 +43,22 @@ class Path(NamedTuple):
     asks: list[list[Vote]] | None  # [S] every shown event's votes, best first
     wanted: np.ndarray | None  # [k] every expert's part of all votes
     usual: np.ndarray | None  # [k] and of everybody's votes
-    keeps: np.ndarray | None  # [k, N] how much of every event of the history an expert keeps, or how it reads it
+    keeps: np.ndarray | None  # [k, N] which part of what an expert holds, or reads, an event of the history is
     gives: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
     without: np.ndarray  # [M, k] a suggestion's chance without an expert, over its chance
     missing: np.ndarray  # [M, S] a suggestion's chance without an event, over its chance
+
+    def kinds(self, genres: Sequence[Sequence[str]]) -> dict[int, str]:
+        """What experts give: of the suggestions that have some of them, in total, the most frequent of their `genres`."""
+        found = {}
+        for expert, shares in zip(self.experts, [] if self.gives is None else self.gives.T.tolist(), strict=False):
+            total: dict[str, float] = defaultdict(float)
+            for share, names in zip(shares, genres, strict=True):
+                for name in names if share >= SEEN else ():
+                    total[name] += share
+            if total:
+                found[expert] = max(total, key=total.__getitem__)
+        return found
 
 
 @torch.inference_mode()

@@ -230,7 +230,7 @@ class Moved:
         if not len(self.gone):
             return self.sentence(many)
         came = self.table[self.table["change"] == "new"]
-        return f"{_some(self.gone, most)} left the {len(self.table)}; {_some(came, most)} came in."
+        return f"{_some(self.gone, most)} left the list; {_some(came, most)} came in."
 
     def sentence(self, many: str) -> str:
         """What moved, in words; `many` is what several items are called."""
