@@ -289,7 +289,8 @@ AGAINST = "`full`: all new items; `full-seen`: all; `pop100`, `uniform100`: 100 
 LIMITS = (
     "What has no run here is not measured. Of the paper’s Table 2, XLong is missing.",
     "Each person is judged by one last event. With a thousand people, a standard error is as large as many published gains.",
-    "Four parts are ours: the causal form, the whitening of queries, the balance term and the local convolution.",
+    "Four parts are not in the paper but ours. These are the causal form, the whitening of queries, the balance term and the "
+    "local convolution.",
     "Causal PKM-ACT asks all memories with the same events. Only the two-way form asks with the input of each layer, as printed.",
     "In the causal form, late events use experts that were found a little earlier.",
     "A low rating counts as having met the film.",
