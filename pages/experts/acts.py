@@ -34,13 +34,15 @@ def remove(of: Subject, expert: int, _: int) -> None:
     chart, ask = st.columns([5, 3], gap="medium")
     with ask:
         other = control.number(
-            "Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random"
+            "Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number"
         )
         st.button(
             "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
             disabled=shell.locked(SWAP),
         )  # fmt: skip
         replacement = some if other is None else int(other)
+        if other is None:
+            st.caption(f"Now: expert {some}, drawn at random.")
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
     table = answers.effects(of, expert, replacement)

@@ -10,8 +10,12 @@ from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import busy
 from pages.kit.control import bound
+
+OFTEN = {
+    "hot": ":orange-badge[more than luck]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[less than luck]",
+    "dead": ":red-badge[nobody]",
+}  # fmt: skip
 
 
 def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
@@ -34,7 +38,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
         )  # fmt: skip
         (row, column), side = of.survey.place(expert), of.survey.side
         st.caption(
-            f"Of {size:,} experts: row {row}, column {column} of {side} × {side}.{why}",
+            f"Of {size:,} experts: row {row}, column {column} of {side} × {side}. {why}",
             help=f"Interest expert: {notes.WORDS['interest expert']}.",
         )
 
@@ -55,15 +59,14 @@ def cards(of: Subject, expert: int, user: int) -> list[str]:
         sure = (words.LUCK if label.weak else words.MORE) if label is not None and label.genres else ""
         st.markdown(f"**What does it stand for?** {sure}\n\n#### {words.named(label, alone)}")
         truth = _planted(of, expert)
-        st.caption(" ".join(filter(None, [words.meaning(label, alone), _true(truth)])))
+        st.caption(words.meaning(label, alone, shell.plain(truth["interest"]) if truth and truth["events"] else ""))
         doubts += words.meaning_doubts(label, alone)
-        if truth and truth["events"]:
-            doubts.append(words.SAYS("SURE_PLANTED", events=truth["events"], chance=truth["purity_chance"]))
+        if truth:
+            doubts.append(_true(truth))
     with crowd:
-        colour = {"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray")
-        st.markdown(f"**Who uses it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
+        st.markdown(f"**Who uses it?** {OFTEN[str(status)]}\n\n#### {load} of {found.people:,} people")
         even = found.traffic.experts.size / found.size
-        st.caption(f"Equal use would be {even:.0f}. {standing(of, expert, user)}", help=busy.MEANING)
+        st.caption(f"Equal use would be {even:.0f}. {standing(of, expert, user)}")
         doubts.append(words.SAYS("SURE_BAND", low=low, high=high))
     with matter:
         doubts += _matter(of, expert, load)
@@ -89,9 +92,7 @@ def _matter(of: Subject, expert: int, load: int) -> list[str]:
 def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
     here = people.standing(of.survey, expert, user)
-    if here["gate"]:
-        return f"Person {user + 1} has it (weight {here['gate']:.2f})."
-    return f"Person {user + 1} does not have it."
+    return f"Person {user + 1} {'has' if here['gate'] else 'does not have'} it."
 
 
 def _planted(of: Subject, expert: int) -> dict[Hashable, Any] | None:
@@ -99,12 +100,11 @@ def _planted(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     return None if of.survey.met is None else answers.table(of).iloc[expert].to_dict()
 
 
-def _true(row: dict[Hashable, Any] | None) -> str:
-    if row is None:
-        return ""
+def _true(row: dict[Hashable, Any]) -> str:
     if not row["events"]:
-        return "True interest: none."
-    return f"True interest: **{shell.plain(row['interest'])}** ({row['purity']:.0%})."
+        return "**True interest.** None: it reads nothing."
+    said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
+    return words.SAYS("SURE_PLANTED", interest=shell.plain(row["interest"]), **said)
 
 
 def dead(of: Subject, expert: int) -> bool:

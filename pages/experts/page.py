@@ -38,7 +38,7 @@ if turned:  # is about a person: sliders and list stand in one view, without the
 else:
     st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
     st.write(words.SAYS("IDEA"))
-    head.walk(of, number, strongest, f" It gives most of person {now.user + 1}’s list." if now.expert is None else "")
+    head.walk(of, number, strongest, words.SAYS("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
 chosen = one_of("Part", list(PARTS), key=PART, label_visibility="collapsed")

@@ -9,7 +9,7 @@ from pages.experts import answers
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import view, waiting
+from pages.kit import busy, view, waiting
 from pages.kit.control import bound, one_of
 
 KEY, ROWS, SHOW, MORE = "exp_table", "exp_rows", "exp_show", "exp_more"
@@ -47,7 +47,7 @@ def show(of: Subject, *_: int) -> list[str]:
     frame, effects = answers.table(of), answers.all_effects(of)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
-        chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content")
+        chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content", help=busy.MEANING)
         more = bound(st.toggle, "More columns", key=MORE)
     if effects is not None:
         named = {"low": "d_low", "high": "d_high"}

@@ -31,9 +31,9 @@ def short(change: str) -> str:
 
 
 def named(label: Label | None, alone: Alone | None) -> str:
-    """The name of an expert: what its people have more of, or else what it recommends first by itself."""
+    """What an expert stands for: what its people have more of, or else what it recommends first by itself."""
     if label is not None and label.genres:
-        return markdown(label.text)
+        return f"Its people like {markdown(label.text)}"
     return " · ".join(_titles(alone)[:2]) or "no name"
 
 
@@ -41,13 +41,15 @@ def _titles(alone: Alone | None) -> list[str]:
     return [markdown(split_year(title)[0]) for title in alone.titles] if alone is not None else []
 
 
-def meaning(label: Label | None, alone: Alone | None) -> str:
-    """What its people like, and what it recommends first by itself."""
+def meaning(label: Label | None, alone: Alone | None, truth: str = "") -> str:
+    """What its people like, and whether other signs (what it prefers by itself, the `truth` of a made-up world) say the same."""
     if label is not None and label.genres:
-        said = [f"**{markdown(label.genres[0])}** is {label.lift:.1f} times as common for its people as for all."]
-        if titles := _titles(alone)[:2]:
-            said.append(f"Alone, it recommends {' and '.join(titles)} first.")
-        return " ".join(said)
+        said = f"{markdown(label.genres[0])} is {label.lift:.1f} times as common for them as for all."
+        others = [sign for sign in (alone.genre if alone else "", truth) if sign]
+        if not others:
+            return said
+        same = sum(sign in label.genres for sign in others)
+        return f"{said} {SAYS('SIGNS_AGREE' if same == len(others) else 'SIGNS_DIFFER')}"
     why = f"Too few people ({label.n}) to say what they like. " if label is not None else ""
     return f"{why}Named by what it recommends first." if _titles(alone) else why.strip()
 
@@ -58,6 +60,8 @@ def meaning_doubts(label: Label | None, alone: Alone | None) -> list[str]:
     if label is not None and label.genres:
         genre = markdown(label.genres[0])
         doubts.append(SAYS("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
+    if titles := _titles(alone)[:2]:
+        doubts.append(SAYS("SURE_FIRST", titles=" and ".join(titles)))
     if alone is not None and alone.genre:
         doubts.append(SAYS("SURE_ALONE", genre=markdown(alone.genre), times=alone.times, chance=alone.chance))
     return doubts

@@ -72,16 +72,16 @@ export default function({ data, parentElement }) {
     const { event, expert, side } = of.dataset
     const mine = event === undefined ? `[data-expert="${expert}"]` : `.${side}[data-event="${event}"]`
     for (const each of lines.querySelectorAll(mine)) each.classList.add('on')
-    const list = shares => shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, 5)
-    if (event !== undefined) {
-      const shares = side === 'take' ? takes.map(row => row[event]) : back[event], from = list(shares)
-      told.textContent = `${says[side].replace('{}', () => events[event])} ` +
-        (from.map(([share, e]) => `${experts[e]} ${part(share)}`).join(', ') || says.nothing) + '.'
-    } else {
-      const from = list(takes[expert])
-      told.textContent = `${says.expert.replace('{}', () => experts[expert])} ` +
-        (from.map(([share, i]) => `${events[i]} ${part(share)}`).join(', ') || says.nothing) + '.'
+    const tell = ([of, each, rest], name, shares, names, most) => {
+      const said = shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, most)
+        .map(([share, i]) => each.replace('{}', part(share)).replace('{}', () => names[i]))
+      const none = 1 - shares.reduce((sum, share) => sum + share, 0)
+      if (rest && none >= 0.01) said.push(rest.replace('{}', part(none)))
+      const words = `${of.replace('{}', () => name)} ${said.join(', ') || says.nothing}.`
+      told.textContent = words[0].toUpperCase() + words.slice(1)
     }
+    if (event === undefined) tell(says.expert, experts[expert], takes[expert], events, 5)
+    else tell(says[side], events[event], side === 'take' ? takes.map(row => row[event]) : back[event], experts, k)
   }
   let here = 0
   things.forEach((of, i) => {

@@ -13,7 +13,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, state
 from pages.journey.words import DISPATCHER, SAYS
-from pages.kit import cache, plot, view
+from pages.kit import plot, view
 from pages.kit.control import bound
 
 EVENTS, SHOWN = "jrn_dispatched", 12
@@ -65,20 +65,15 @@ def draw(now: Context, here: Situation) -> None:
         return
     n, k = len(found.titles), len(found.experts)
     st.markdown(SAYS("LINES", many=words.many, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs))
-    _mount(data=_data(now, found, words), key="jrn_dispatcher")
+    _mount(data=_data(found, words), key="jrn_dispatcher")
+    st.markdown(SAYS("LIST_EACH" if found.written else "LIST_ONE", one=words.one, many=words.many))
     st.caption(SAYS("SAVES", events=found.cheaper_from, many=words.many, few=2_000 * k))
     view.explain(DISPATCHER)
     view.remember("dispatcher", answers.dispatch_table(found))
 
 
-def _data(now: Context, found: Dispatch, words: inspect.Words) -> dict[str, Any]:
-    palette = plot.palette(shell.is_dark())
-    evidence = cache.evidence(now.run, now.model, now.dataset)
-    labels = [evidence.label(expert) if evidence else None for expert in found.experts]
-    names = [
-        f"{expert} {label.genres[0]}" if label and not label.weak else f"expert {expert}"
-        for expert, label in zip(found.experts, labels, strict=True)
-    ]
+def _data(found: Dispatch, words: inspect.Words) -> dict[str, Any]:
+    palette, names = plot.palette(shell.is_dark()), [f"expert {expert}" for expert in found.experts]
     titles, n = [inspect.split_year(title)[0] for title in found.titles], len(found.titles)
     return {
         "events": titles, "experts": names, "takes": found.takes.round(4).tolist(), "back": found.back.round(4).tolist(),
@@ -88,7 +83,9 @@ def _data(now: Context, found: Dispatch, words: inspect.Words) -> dict[str, Any]
             "pairs": f"{n}² = {found.pairs:,} lines",
             "alt": f"{n} {words.many}, {len(names)} experts and the lines between them. Arrow keys walk.",
             "rest": f"Point at an expert: what does it take? Point at {words.a} on the right: what does it get back?",
-            "take": "{} goes to" if found.written else "{} is read by",
-            "back": "{} gets back from", "expert": "{} takes" if found.written else "{} reads", "nothing": "nobody, more than 1%",
+            "take": ["Of {} (100%):", "{} to {}", "{} to no expert"] if found.written else ["{} is", "{} of what {} reads", ""],
+            "back": ["Of what {} gets back (100%):", "{} from {}", "{} from no expert"],
+            "expert": ["{} takes", "{} of {}", ""] if found.written else ["Of all that {} reads (100%):", "{} {}", ""],
+            "nothing": "nothing, more than 1%",
         },
     }  # fmt: skip

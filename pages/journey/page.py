@@ -1,4 +1,4 @@
-"""Journey: which experts does this history retrieve, and what if it were different? Read up to any moment, edit, compare."""
+"""Journey: which experts does this history find, and what if it were different? Read up to any moment, edit, compare."""
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 
 
 def opening() -> None:
-    asked = "Which experts does this history retrieve?" if now.model.retrieves else "What does this run make of this history?"
+    asked = "Which experts does this history find?" if now.model.retrieves else "What does this run make of this history?"
     st.title(asked, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(SAYS("IDEA", person=now.user + 1, did=words.did, events=last + 1, many=words.many), width="content")
@@ -33,7 +33,7 @@ def scrubber() -> int:
     return int(
         bound(
             st.slider,
-            "Read up to event",
+            f"Read up to {words.one}",
             1,
             last,
             last,
@@ -70,7 +70,7 @@ def answered(before: Situation | None, name: str, peer: str) -> list[str]:
         st.subheader("What comes next", anchor=False)
         views.lists(now, here, before, peer)
     if now.model.retrieves:
-        st.subheader("The experts it retrieves", anchor=False)
+        st.subheader("The experts it finds", anchor=False)
         return views.experts(now, here, None if peer else before)
     return []
 
@@ -112,8 +112,9 @@ with reasoned:
         with choosing:
             comparison = compared()
         doubts = answered(*comparison)
-        parts = [MATTERS, DISPATCHER, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
-        part = one_of("More", parts, key=PART)
+        parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
+        part = one_of("Inside", parts, key=PART, label_visibility="collapsed")
+        st.subheader(part, anchor=False)
         if part == MATTERS:
             doubts += reasons.influence(now, here, words)
         elif part == DISPATCHER:

@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core.core.contract import Retrieved
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
 from elastic_core.services.journey.trace import cards
@@ -14,8 +15,8 @@ from elastic_core.text import html as escape
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
-from pages.journey.words import EXPERTS, LISTS
-from pages.kit import busy, cache, open_expert, person, plot, view
+from pages.journey.words import EXPERTS, LISTS, SAYS
+from pages.kit import cache, open_expert, person, plot, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
 
@@ -78,18 +79,33 @@ def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: 
 def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     """Would the same edit elsewhere have done the same?"""
     found = answers.chance(now.run, now.model, now.dataset, tree, stay)
-    if found is not None:
-        person.by_chance(found, now, "such edits elsewhere")
-        view.remember("chance", found.table)
+    if found is None:
+        return
+    (_, own, other, _), *more = found.rows(words := inspect.words(now.dataset).did)
+    st.markdown(
+        SAYS(
+            "BY_CHANCE", done=shell.plain(_first_upper(str(found.table["done"].iloc[0]))), own=own, n=found.n,
+            what=f"what they {words} next" if found.known else "the item that moved most",
+            other=f"median {other}" if other[0].isdigit() else other,
+        ),
+        help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None,
+    )  # fmt: skip
+    view.remember("chance", found.table)
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def experts(now: Context, here: Situation, before: Situation | None) -> list[str]:
-    """The retrieved experts as rows: taste, number, weight, and whether they are new here. Returns how sure the taste is."""
+    """The retrieved experts as rows: number, taste, votes, what they hold, what is new. Returns how sure the taste is."""
     assert here.found is not None
     traffic = cache.traffic(now.run, now.model, now.dataset)
     table = cards(here.found, traffic)
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
+    table["even"] = traffic.experts.shape[1] / len(traffic.load)
+    table["part"] = _parts(here.found)
     table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
     labels = {e: answers.label(now.run, now.model, now.dataset, e) for e in table["expert"]}
     table["label"] = [_label(found) for found in labels.values()]
@@ -104,9 +120,17 @@ def experts(now: Context, here: Situation, before: Situation | None) -> list[str
 
 def _label(found: Label | None) -> str:
     """What its people have more of than others."""
-    if found is None:
+    if found is None or not found.genres:
         return ""
-    return "no clear taste" if found.weak else found.text
+    return "its people have no clear taste" if found.weak else f"its people like {found.text}"
+
+
+def _parts(found: Retrieved) -> list[str]:
+    """What an expert has of all votes, and usually; of all weights where nothing votes."""
+    experts, gates = found.experts[0].tolist(), found.gates[0].tolist()
+    if found.votes is None or found.usual is None:
+        return [f"{gate / max(sum(gates), 1e-9):.0%} of the weight" for gate in gates]
+    return [f"{found.votes[0, expert]:.0%} of the votes (average person: {found.usual[expert]:.1%})" for expert in experts]
 
 
 def _doubt(expert: int, found: Label) -> str:
@@ -122,7 +146,7 @@ def _one(now: Context, here: Situation, table: pd.DataFrame) -> None:
         "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
-    open_expert.card("Who uses it, and what changes without it?")
+    open_expert.card("Who uses it?")
 
 
 def _looked() -> None:
@@ -136,11 +160,10 @@ def _place(earlier: list[int] | None, expert: int) -> int:
 
 
 def _rows(table: pd.DataFrame, compared: bool, colours: plot.Palette) -> str:
-    """Cards as one list; every number stands beside its bar, every colour beside its word."""
+    """Cards as one list."""
     largest = max(float(table["gate"].max()), 1e-9)
     cells = []
     for row in table.to_dict("records"):
-        colour = busy.colour(row["kind"], colours)
         change = (
             ""
             if not compared
@@ -153,17 +176,13 @@ def _rows(table: pd.DataFrame, compared: bool, colours: plot.Palette) -> str:
         cells.append(
             f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
             f'<span style="width:1.2rem;text-align:right;flex:none">{row["place"]}</span>'
-            f'<span style="flex:1;min-width:0;line-height:1.25"><b>{escape(row["label"]) or "Expert"}</b> '
-            f'<span style="font-size:.75rem">expert {row["expert"]}</span> '
-            f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
-            f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
-            f'<span style="font-size:.75rem;opacity:.85">'
-            f"{'reads ' * bool(row['reads'])}{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
-            f"used by {row['share']:.1%} of people</span></span>"
-            f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
-            f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
-            f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'
-            'border-radius:.2rem"></span></span></span></li>'
+            f'<span style="flex:1;min-width:0;line-height:1.3"><b>Expert {row["expert"]}</b> '
+            f'<span style="font-size:.8rem">{escape(row["label"])}</span> <b style="font-size:.8rem">{change}</b>'
+            f'<span style="display:block;height:.4rem;margin:.15rem 0;background:{colours.line};border-radius:.2rem">'
+            f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colours.load[-1]};'
+            f'border-radius:.2rem"></span></span><span style="font-size:.8rem">{row["part"]}<br>'
+            f"{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
+            f"used by {row['share']:.1%} of people (equal use: {row['even']:.1%})</span></span></li>"
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     return f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(cells)}</ol>'

@@ -14,12 +14,12 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes and, as a line, how many are usual. The event that is looked at has a line, too."""
     k, colours = len(sums) - 1, [p.load[-1]] * (len(sums) - 1) + [p.muted]
-    names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["others"]
-    figure = Sketch(
-        1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22],
-        subplot_titles=(f"votes of the last {words.many}", "all votes"),
-    )  # fmt: skip
+    names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["not used"]
     single = marks["event"] > 0
+    drawn = f"votes of {'all' if single.all() else 'the last'} {words.many}"
+    figure = Sketch(
+        1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22], subplot_titles=(drawn, "all votes")
+    )
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     if event >= first:
         figure.add_vline(event, line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)

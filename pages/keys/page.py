@@ -66,6 +66,12 @@ def scene(source: str) -> Scene:
     return Scene(lesson, colours, name, f"{now.run.name}/{name}/{k}", voting)
 
 
+def restart() -> None:
+    """Another search was chosen: a person's is told from its beginning."""
+    if st.session_state[SOURCE] == OWN:
+        steps.restart()
+
+
 def sources() -> Sequence[str]:
     return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
 
@@ -76,7 +82,9 @@ if not now.model.retrieves:
 elif reason := inspect.too_many(now.model):
     st.info(reason)
 intro = st.container()
-source = one_of("Whose search?", sources(), key=SOURCE, width="content", label_visibility="collapsed")
+source = one_of(
+    "Whose search?", sources(), key=SOURCE, width="content", label_visibility="collapsed", on_change=restart
+)  # fmt: skip
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}

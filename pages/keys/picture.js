@@ -44,7 +44,9 @@ const agrees = (found, toy) => bruteForce(found, toy).every((s, at) => Math.abs(
 
 // --- words ------------------------------------------------------------------------------------------------------------
 
-const figure = x => (x < 0 ? '−' : '') + Math.abs(x).toFixed(2)
+const figure = (x, digits = 2) => (x < 0 ? '−' : '') + Math.abs(x).toFixed(digits)
+const score = x => figure(x, 3)
+const total = ({ scores }, { row, column }) => score(+scores[0][row].toFixed(3) + +scores[1][column].toFixed(3))  // adds up as shown
 const many = x => x.toLocaleString('en')
 const fill = (words, given) => words.replace(/\{(\w+)\}/g, (_, name) => given[name] ?? '')
 function write(place, words) {
@@ -144,7 +146,7 @@ function places(me) {
   const G = narrow ? Math.min(W - rowW - 2, 300) : Math.min(264, W - rowW - 240)
   const px = narrow ? 0 : rowW + G + 28, py = narrow ? colH + G + 16 : 0, pw = narrow ? W - 2 : Math.min(W - px - 2, 300)
   const own = found.winners.length
-  const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * 19) : 150) : colH + G
+  const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * 19) : 190) : colH + G
   const H = narrow ? py + ph : colH + G + 4
   me.svg.setAttribute('viewBox', `0 0 ${W} ${H}`)
   me.svg.style.height = `${H}px`
@@ -165,13 +167,13 @@ function places(me) {
     if (won && p?.place) {
       one.to.o = 1
       if (cs < 22 && !me.large) { one.to.x -= 2; one.to.y -= 2; one.to.w += 4; one.to.h += 4; one.g.parentElement.appendChild(one.g) }
-      look(one, c.load[3], c.ground, inked, me.large ? '' : `${p.place}`, cs > 40 ? 20 : Math.min(12, cs * 0.72), cs > 40 ? figure(p.sum) : '')
+      look(one, c.load[3], c.ground, inked, me.large ? '' : `${p.place}`, cs > 40 ? 20 : Math.min(12, cs * 0.72), cs > 40 ? total(found, p) : '')
     } else if (won) {
-      look(one, p?.can ? c.load[1] : c.load[0], c.line, c.text, '', 11, cs > 40 && p?.can ? figure(p.sum) : '')
+      look(one, p?.can ? c.load[1] : c.load[0], c.line, c.text, '', 11, cs > 40 && p?.can ? total(found, p) : '')
       one.to.o = me.large ? (p.can ? 0.8 : 0) : p?.can ? 1 : 0.55
     } else if (sorted && p) {
-      const words = big > 44 ? `${p.i} × ${p.j} = ${p.i * p.j}` : big > 20 ? `${p.i * p.j}` : ''
-      look(one, p.can ? c.load[1] : 'transparent', p.can ? c.muted : c.line, p.can ? c.text : c.muted, words, 11, '', p.can ? '' : '3 2')
+      look(one, p.can ? c.load[1] : 'transparent', p.can ? c.muted : c.line, p.can ? c.text : c.muted, big > 20 ? `${p.i * p.j}` : '',
+        big > 44 ? 18 : 11, big > 44 ? `${p.i}. × ${p.j}.` : '', p.can ? '' : '3 2')
     } else {
       look(one, kept && p ? c.load[1] : c.load[0], c.line, c.text)
       one.to.o = me.large || sorted ? 0 : kept && !p ? 0.35 : 1
@@ -188,7 +190,7 @@ function places(me) {
       if (me.large && !sorted) one.to.o = kept ? 1 : 0
       const colour = scored ? shade(found.scores[half], one.at, ramp) : c.ground
       one.turned = half === 1 && size < 34
-      const shown = scored && size >= 12 ? figure(found.scores[half][one.at]) : '', called = data.toy ? `${half ? data.words.column : data.words.row} ${one.at + 1}` : ''
+      const shown = scored && size >= 12 ? score(found.scores[half][one.at]) : '', called = data.toy ? `${half ? data.words.column : data.words.row} ${one.at}` : ''
       look(one, colour, scored ? 'none' : ramp[1], inkOn(scored ? colour : c.ground), shown || called, Math.min(12, size * 0.8), shown ? called : '')
       one.mark ??= svg('text', one.g, { class: 'rank' })
       one.mark.textContent = kept && place && size >= 9 ? `${place}.` : ''
@@ -235,17 +237,16 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
     const colour = me.joined ? mix(c.load[0], c.muted, Math.abs(value) / most) : mix(c.load[0], ramp[1], Math.abs(value) / most)
     look(one, colour, c.line, inkOn(colour), each > 30 ? figure(value) : '', 12)
   }))
-  const centre = [px + half * each / 2, px + half * each * 1.5 + split]
+  const radius = Math.min(pw / 4 - 16, narrow ? 44 : 62), centre = [px + half * each / 2, px + half * each * 1.5 + split]
   me.labels.forEach((label, at) => {
-    const dials = at > 1
-    label.textContent = dials ? '' : me.joined ? (at ? '' : w.query) : fill(w.half[at], {})
-    label.setAttribute('x', me.joined ? px + pw / 2 : centre[at % 2])
-    label.setAttribute('y', py + 11)
-    label.setAttribute('fill', me.joined ? c.text : at ? c.cool[1] : c.warm[1])
+    label.textContent = at > 1 ? (me.dials && !me.joined ? w.dials[at - 2] : '') : me.joined ? (at ? '' : w.query) : fill(w.half[at], {})
+    label.setAttribute('x', me.joined || at > 1 ? px + pw / 2 : centre[at])
+    label.setAttribute('y', at > 1 ? py + 52 + tall + 2 * radius + 16 * (at - 1) : py + 11)
+    label.setAttribute('fill', me.joined || at > 1 ? c.text : at ? c.cool[1] : c.warm[1])
     label.setAttribute('opacity', asks ? 1 : 0)
   })
   if (me.dials) me.dials.forEach((dial, side) => {
-    const R = Math.min(pw / 4 - 16, narrow ? 44 : 62), y = py + 20 + tall + 16 + R, ramp = side ? c.cool : c.warm
+    const R = radius, y = py + 20 + tall + 16 + R, ramp = side ? c.cool : c.warm
     dial.replaceChildren()
     dial.setAttribute('opacity', asks && !me.joined ? 1 : 0)
     svg('circle', dial, { cx: centre[side], cy: y, r: R, fill: 'none', stroke: c.line })
@@ -254,16 +255,16 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
       const stays = !kept || found.order[side].includes(at)
       hand(one, R, { stroke: ramp[1], 'stroke-width': 1.5, opacity: stays ? 0.9 : 0.25 })
       const name = svg('text', dial, { x: centre[side] + one[0] * (R + 9), y: y - one[1] * (R + 9), fill: ramp[1], 'font-size': 11, opacity: stays ? 1 : 0.35 })
-      name.textContent = at + 1
+      name.textContent = at
     })
     hand(found.query[side], R * 0.82, { stroke: c.text, 'stroke-width': 4, 'stroke-linecap': 'round' })
   })
   // Lists of words: what stays (without dials), then the sums.
   const rows = []
   if (kept && asks && !data.toy) found.order[0].forEach((row, at) => rows.push([
-    `${at + 1}. ${w.row} ${name(me, row)}: ${figure(found.scores[0][row])}`, `${at + 1}. ${w.column} ${name(me, found.order[1][at])}: ${figure(found.scores[1][found.order[1][at]])}`]))
+    `${at + 1}. ${w.row} ${many(row)}: ${score(found.scores[0][row])}`, `${at + 1}. ${w.column} ${many(found.order[1][at])}: ${score(found.scores[1][found.order[1][at]])}`]))
   if (step === 'Win') found.winners.forEach((one, at) => rows.push([
-    `${at + 1}. ${fill(w.square, { row: name(me, one.row), column: name(me, one.column) })}: ${added(found, one)}`]))
+    `${at + 1}. ${fill(w.square, { row: many(one.row), column: many(one.column) })}: ${added(found, one)}`]))
   const top = py + (asks ? 20 + tall + 20 : 10), room = Math.min(20, (ph - (top - py)) / Math.max(rows.length, 1))
   me.list.replaceChildren(...rows.flatMap((row, line) => row.map((words, column) => {
     const text = svg('text', me.list, { x: px + column * pw / 2, y: top + line * room, 'font-size': Math.min(12.5, room * 0.8), fill: asks ? (column ? c.cool[1] : c.warm[1]) : c.text })
@@ -271,7 +272,7 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
     return text
   })))
   // The winners' vectors fly out of their squares.
-  const deep = Math.min(30, (ph - 26) / Math.max(found.winners.length, 1)), names = 74, bar = 88
+  const deep = Math.min(30, (ph - 26) / Math.max(found.winners.length, 1)), names = data.toy ? 164 : 74, bar = 88
   const wide = pw - names - bar, largest = Math.max(...found.vectors.flat().map(Math.abs), 1e-9)
   const full = Math.max(...found.winners.map(x => x.share), 1e-9)
   found.winners.forEach((one, at) => {
@@ -290,10 +291,11 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
     share.to = { x: px + names + wide + 8, y, w: weighs ? (bar - 48) * one.share / full + 1 : 1, h: deep - 4, o: weighs ? 1 : 0 }
     look(share, c.load[3], 'none', c.text)
     share.text ??= svg('text', share.g, { class: 'end' })
-    share.text.textContent = `${Math.round(one.share * 100)}%`
+    share.text.textContent = `× ${Math.round(one.share * 100)}%`
     share.text.setAttribute('fill', c.text)
     vector.name ??= svg('text', vector.g, { class: 'before' })
-    vector.name.textContent = `${at + 1}. ${w.expert} ${name(me, one.expert)}`
+    const spot = fill(w.square, { row: one.row, column: one.column })
+    vector.name.textContent = data.toy ? `${w.expert} ${one.expert} (${spot})` : `${at + 1}. ${w.expert} ${many(one.expert)}`
     vector.name.setAttribute('fill', c.text)
   })
   me.labels[0].setAttribute('class', gathered ? 'label first' : 'label')
@@ -311,16 +313,13 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
     }
   }
 }
-// People count from 1 in the 4 × 4, where every row is drawn; experts of a run have the numbers that the app calls them by.
-const name = (me, at) => me.data.toy ? at + 1 : many(at)
 
-const added = ({ scores }, { row, column }) => (
-  `${figure(scores[0][row])} + ${figure(scores[1][column])} = ${figure(scores[0][row] + scores[1][column])}`)
+const added = (found, one) => `${score(found.scores[0][one.row])} + ${score(found.scores[1][one.column])} = ${total(found, one)}`
 
 function told(me, { row, column, expert }) {
   const { found, data } = me, p = found.pairs.find(each => each.row === row && each.column === column), late = me.order(me.step)
-  const where = fill(data.words.square, { row: name(me, row), column: name(me, column) })
-  if (late < me.order('Win')) return me.step === 'Pair' && p ? `${where}: ${p.i} × ${p.j} = ${p.i * p.j}` : where
+  const where = fill(data.words.square, { row: many(row), column: many(column) })
+  if (late < me.order('Win')) return me.step === 'Pair' && p ? `${where}: ${fill(data.words.at_least, { i: p.i, j: p.j, all: p.i * p.j })}` : where
   return p?.can ? `${where}: ${added(found, p)}` : where
 }
 
@@ -517,9 +516,9 @@ function talk(me) {
   me.next.disabled = late === last || data.locked.step
   me.play.disabled = data.locked.step
   me.play.textContent = me.timer ? `❚❚ ${w.pause}` : `▶ ${w.play}`
-  const out = found.pairs.filter(p => !p.can).sort((a, b) => a.i * a.j - b.i * b.j || a.i - b.i)[0]
+  const out = found.pairs.some(p => !p.can), first = found.winners[0]
   const given = { d: found.width, half: found.width / 2, side: many(side), short: many(n.short), m: found.order[0].length, k, all: many(side * side),
-    pairs: n.pairs, i: out?.i, j: out?.j, better: out ? out.i * out.j - 1 : '' }
+    pairs: n.pairs, row: many(first.row), column: many(first.column), expert: many(first.expert) }
   const which = step === 'Keep' && found.order[0].length === side ? 'Keep all' : step === 'Pair' && !out ? 'Pair one' : step
   write(me.say, `**${late + 1}. ${step}.** ${fill(data.says[which], given)}`)
   me.stage.hidden = step === 'Vote'
@@ -532,7 +531,7 @@ function talk(me) {
   write(me.agree, won ? `${all ? '✓' : '✗'} ${fill(all ? w.agree : w.wrong, { long: many(n.long), k, agreed: many(me.agreed), tried: many(me.tried) })}` : '')
   me.note.textContent = won ? data.note : ''
   write(me.calc, calculation(me, won))
-  me.svg.setAttribute('aria-label', fill(w.alt, { side: many(side), step, ...given }) + (won ? ` ${found.winners.map((one, at) => `${at + 1}. ${fill(w.square, { row: name(me, one.row), column: name(me, one.column) })}`).join(', ')}.` : ''))
+  me.svg.setAttribute('aria-label', fill(w.alt, { side: many(side), step, ...given }) + (won ? ` ${found.winners.map((one, at) => `${at + 1}. ${fill(w.square, { row: many(one.row), column: many(one.column) })}`).join(', ')}.` : ''))
 }
 
 function calculation(me, won) {
@@ -540,10 +539,10 @@ function calculation(me, won) {
   if (step === 'Score' && data.toy) {
     const row = found.scores[0].indexOf(Math.max(...found.scores[0])), [a, c] = found.query[0], [b, d] = data.toy.keys[0][row]
     const times = (x, y) => `${figure(x)} × ${y < 0 ? `(${figure(y)})` : figure(y)}`
-    return fill(w.dot, { row: row + 1, sum: `${times(a, b)} + ${times(c, d)} = **${figure(found.scores[0][row])}**` })
+    return fill(w.dot, { row, sum: `${times(a, b)} + ${times(c, d)} = **${score(found.scores[0][row])}**` })
   }
   if (me.large) return ''
-  const square = me.bet === null ? null : fill(w.square, { row: name(me, Math.floor(me.bet / found.side)), column: name(me, me.bet % found.side) })
+  const square = me.bet === null ? null : fill(w.square, { row: many(Math.floor(me.bet / found.side)), column: many(me.bet % found.side) })
   if (!won) return square === null ? w.bet : fill(w.betted, { square })
   if (square === null) return w.rule
   const place = found.winners.findIndex(one => one.expert === me.bet) + 1

@@ -87,6 +87,13 @@ def _write(key: str, value: str | int, usual: str | int) -> None:
         st.query_params[key] = str(value)
 
 
+def restart() -> None:
+    """For callbacks: the first step."""
+    if not shell.locked(STEP):
+        st.session_state.pop(STEP, None)
+        st.query_params.pop(STEP, None)
+
+
 def follow(offered: Sequence[str]) -> None:
     """The browser went on to another step, or turned the query."""
     shown = picture.moved()
@@ -106,8 +113,8 @@ def says(scene: Scene) -> dict[str, str]:
     """What every step says, for the picture to fill with its numbers."""
     kind = scene.lesson.kind
     one = scene.election.words.one if scene.election else "event"
-    weigh = words.WEIGH.get(kind, words.WEIGH["other"]).replace("{one}", one)
-    return words.SAYS | {"Weigh": weigh, "Vote": _vote(scene) if scene.election else ""}
+    weigh = words.WEIGH.get(kind, words.WEIGH["other"]).replace("{one}", one) + ("" if scene.election else words.CLOSING)
+    return words.SAYS | {"Weigh": weigh, "Vote": _vote(scene) + words.CLOSING if scene.election else ""}
 
 
 def remember(scene: Scene) -> None:
@@ -152,8 +159,8 @@ def tally(scene: Scene) -> None:
     shown(
         charts.tally(drawn, sums, election.event, named, scene.palette),
         cast.assign(elected=cast["row"] < k).drop(columns="row"),
-        f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. All "
-        f"others: {sums['votes'].iloc[k]:.0%}.",
+        f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
+        f"Experts that are not used: {sums['votes'].iloc[k]:.0%}.",
         view.About(
             f"Which {named.one} asked for which expert?",
             f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "

@@ -6,8 +6,8 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score. So 4 + 4 "
-    "**short** dot products replace 16 long ones.",
+    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few, without asking all 16. Expert score = row score + column "
+    "score.",
     OWN: "{whose} searches in the same way, among the **{all} experts** of this run ({side} × {side}). {short} short dot "
     "products replace {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
@@ -24,20 +24,23 @@ SAYS = {
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "
     "it in every column.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
-    "Pair": "Rows and columns are sorted now, the best first. Square ({i}, {j}) has {better} squares above and to the left "
-    "that are at least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",
+    "Pair": "Rows and columns are sorted now, the best first. Row place × column place = squares at least as good, itself "
+    "too. With more than {k}, a square cannot win: it is dropped. **Squares that remain: {pairs}.**",
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
     "to their real places.",
-    "Gather": "The place of a winner is the address of one **expert**: a list of {d} numbers. Only {k} of {all} experts are "
-    "read.",
+    "Gather": "The place of a winner is the address of one **expert**, a list of {d} numbers: row {row}, column {column} is "
+    "expert {row} × {side} + {column} = **{expert}**. Only {k} of {all} experts are read.",
 }  # fmt: skip
 WEIGH = {
-    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%.",
+    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%, and each list is multiplied by "
+    "its share.",
     "vote": "Each {one} has one vote. A softmax of the scores splits it among the experts that it found ({k}).",
     "none": "This run has no gate: every winner counts the same, as the paper’s Algorithm 1 prints it.",
-    "other": "A better score counts more: the run’s gate turns the {k} scores into weights.",
+    "other": "A better score counts more. The run’s gate turns the {k} scores into weights, and each list is multiplied by its "
+    "weight.",
 }
+CLOSING = " **Next:** through the experts’ lists, the history is read and all items are ranked. Journey shows how."
 VOTE = (
     "Every {one} searches like this and gives its vote to {each}. A line on each bar shows how many votes the expert gets from "
     "everybody. The **{k} experts with most votes beyond their line** are this person’s, on every page. {title} gave {split}."
@@ -52,7 +55,9 @@ PICTURE: dict[str, Any] = {
     "agree": "Brute force, all {long} one by one, finds the same {k}. So far: **{agreed} of {tried}** searches.",
     "wrong": "Brute force finds others: only **{agreed} of {tried}** searches agree.",
     "query": "query", "half": ["q₁: rows", "q₂: columns"], "row": "row", "column": "column", "expert": "expert",
-    "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
+    "square": "row {row}, column {column}", "at_least": "row place {i} × column place {j} = {all} squares at least as good",
+    "dials": ["Black: the query. Thin: the keys.", "Small angle, high score. All arrows have length 1."],
+    "vectors": "what the experts hold", "shares": "share",
     "sliders": ["Turn q₁", "Turn q₂", "How many, k"],
     "dot": "Row {row}: {sum}",
     "bet": "Your bet: click the best square.", "betted": "Your bet: {square}.",

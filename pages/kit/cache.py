@@ -224,7 +224,7 @@ def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> Dat
 
 
 def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
-    """For every retrieved expert, what it reads most."""
+    """For every retrieved expert, what it holds or reads most, in words."""
     return _reads(run, model, data, items)[1]
 
 
@@ -232,7 +232,8 @@ def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dic
 def _reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
     if (inside := traced(run, model, items)) is not None:
         found = trace.reads(model, data, items, inside)
-        return found, trace.by_name(found)
+        verb = "reads" if inside.strength is None else "holds"
+        return found, {expert: f"{verb} {said}" for expert, said in trace.by_name(found).items()}
     return None, {}
 
 

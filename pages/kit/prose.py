@@ -58,6 +58,12 @@ def about_of(section: str) -> About:
     return About(question, "\n\n".join(computed), *(marked[mark] for mark in MARKS))
 
 
+def every_about() -> list[About]:
+    """Return what all pages say about charts."""
+    files = sorted(Path(__file__).parents[1].glob("*/words.md"))
+    return [about_of(section) for file in files for section in _read(file).sections.values() if "\n\nCareful:" in section]
+
+
 @functools.cache
 def _read(path: Path) -> Words:
     sections: dict[str, str] = {}

@@ -112,8 +112,6 @@ def explain(about: About) -> None:
         if about.formula:
             st.latex(about.formula)
         st.markdown(f"**Careful:** {about.misread}")
-        if about.test:
-            st.caption(f"Test: `{about.test}`")
 
 
 def remember(key: str, table: pd.DataFrame) -> None:

@@ -88,6 +88,9 @@ def equations() -> None:
     widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
     alt = "Equations with their modules and tests"
     view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, column_config=widths)
+    with st.expander("The test behind every chart", icon=":material/rule:", key="mth_charts"):
+        rows = [{"chart": about.question, "test": about.test} for about in prose.every_about() if about.test]
+        st.dataframe(rows, hide_index=True, alt="Questions of charts with their tests", key="mth_chart_tests")
 
 
 def words() -> None:

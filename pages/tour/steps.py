@@ -133,6 +133,7 @@ STEPS = (
         ("N × N", "2 × N × k", "k × k"),
         tour_answers.dispatched,
         ("jrn_dispatcher",),
+        {"jrn_part": "The dispatcher"},
     ),
     Step(
         "Why the scores must stay",
@@ -165,14 +166,16 @@ STEPS = (
         "Read most, or most decisive?",
         "journey/page.py",
         "The model reads some {many} more than others (*attention*). Removing one shows what really changes the list.",
-        "**Which {many} are behind it?**",
+        "**What matters?**",
         "Press **Remove the last {one}**, or **Add {a}**.",
         lambda state: bool(state.get("jrn_edits")) or bool(st.query_params.get("jrn_edits")),
         "Is the {one} read most also the one whose removal changes most?",
         ("Yes", "No, another"),
         tour_answers.looked_at_or_decisive,
         ("jrn_last",),
-        {"jrn_for": "what came next", "jrn_show": "all, latest first"},  # the answer names two of them, by their numbers
+        {  # the answer names two of them, by their numbers
+            "jrn_part": "What matters?", "jrn_for": "what came next", "jrn_show": "all, latest first",
+        },
         memory=False,
     ),
     Step(

@@ -58,14 +58,14 @@ def grid(lesson: Lesson, solved: bool = False) -> str:
     found = {(pair.row, pair.column): pair for pair in candidates(lesson).fillna({"place": 0}).itertuples()}
 
     def head(half: int, at: int) -> str:
-        score = f"<b>{_figure((rows, columns)[half][at])}</b>" if solved else "score: ____"
-        return f"<th>{('row', 'column')[half]} {at + 1}<br>{_arrow(keys[half][at])}<br>{score}</th>"
+        score = f"<b>{_score((rows, columns)[half][at])}</b>" if solved else "score: ____"
+        return f"<th>{('row', 'column')[half]} {at}<br>{_arrow(keys[half][at])}<br>{score}</th>"
 
     def cell(row: int, column: int) -> str:
         pair = found.get((row, column))
         won, needed = pair is not None and pair.place > 0, pair is not None and pair.can_win
         look = "won" if won else "" if needed else "idle"
-        return f"<td class='{look}'>{_figure(rows[row] + columns[column])}</td>" if solved else "<td></td>"
+        return f"<td class='{look}'>{_score(round(rows[row], 3) + round(columns[column], 3))}</td>" if solved else "<td></td>"
 
     top = "".join(head(1, column) for column in range(lesson.side))
     lines = "".join(
@@ -80,7 +80,7 @@ def _on_paper(lesson: Lesson) -> str:
     sums = " + ".join(f"({_figure(a)}) × ({_figure(b)})" for a, b in zip(first, key, strict=True))
     return (
         f"<p><b>On paper.</b> The query has a row part {_arrow(first)} and a column part {_arrow(second)}. A score is a dot "
-        f"product. For row 1 it is {sums} = {_figure(score)}.</p>{grid(lesson)}"
+        f"product. For row 0 it is {sums} = {_score(score)}.</p>{grid(lesson)}"
         f"<p>1. Write down the eight scores. 2. Mark the best {lesson.k} rows and the best {lesson.k} columns. 3. Add row and "
         f"column scores, but only where a square can still be one of the best {lesson.k}. 4. Circle the best {lesson.k} squares."
         "</p><p>How many sums did you need? ______ How many would it be for all squares? ______</p>"
@@ -105,6 +105,10 @@ def _arrow(numbers: list[float]) -> str:
 
 def _figure(number: float) -> str:
     return f"{number:.2f}".replace("-", "−")
+
+
+def _score(number: float) -> str:
+    return f"{number:.3f}".replace("-", "−")
 
 
 def _plain(words: str) -> str:

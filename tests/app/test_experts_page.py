@@ -12,7 +12,10 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.background.process import Hand
+from elastic_core.services.experts.evidence import Label
+from elastic_core.services.experts.items import Alone
 from elastic_core.services.experts.jobs import Passes
+from pages.experts import words as said_of
 from pages.frame import shell
 
 PAGE = "experts/page.py"
@@ -34,7 +37,7 @@ def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.n
     words = said(app)
     assert app.title[0].value == "What does expert 3 stand for, and does it matter?"
     assert f"{load[3]} of 80 people" in words and "What does it stand for?" in words and "Does it matter?" in words
-    assert "row 0, column 3 of 8 × 8" in words and "True interest" in words and "With people exchanged at random" in words
+    assert "row 0, column 3 of 8 × 8" in words and "**True interest" in words and "With people exchanged at random" in words
     table = frame(app, "people_genre")
     assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]
 
@@ -140,3 +143,11 @@ def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
         and "Weights in random order" in said(peer)
     )
     assert peer.get("plotly_chart") and "Codewords" not in said(peer)
+
+
+def test_one_sign_of_a_meaning_comes_first_and_the_others_agree_or_not() -> None:
+    label, alone = Label(("Sushi",), 2.0, 1.5, 3.0, 14), Alone(("Sushi 3", "Tea 2"), "Sushi", 2.0, 1.5)
+    assert said_of.named(label, alone) == "Its people like Sushi"
+    assert "Other signs agree" in said_of.meaning(label, alone, "Sushi") and "Tea" not in said_of.meaning(label, alone, "Sushi")
+    assert "Other signs differ" in said_of.meaning(label, alone, "Yoga")
+    assert any("Tea 2 first" in doubt for doubt in said_of.meaning_doubts(label, alone))

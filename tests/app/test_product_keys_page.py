@@ -157,6 +157,12 @@ def test_equation_7_as_printed(page: Page, query: str) -> None:
     assert "the mistake keeps" in said(app) and "As printed, everybody does" in said(app)
 
 
+def test_a_person_s_search_begins_at_its_first_step(page: Page) -> None:
+    app = page(keys_step="Weigh")
+    app = healthy(app.segmented_control(key="keys_query").set_value(OWN).run())
+    assert drawn(app)["step"] == "Split" and "keys_step" not in app.query_params
+
+
 def test_a_run_without_a_memory_says_so_and_shows_the_4_by_4(page: Page) -> None:
     app = page(run="tiny-peer", keys_part="Gate", keys_query=OWN)
     assert "no interest memory" in said(app) and drawn(app)["found"]["side"] == 4
@@ -176,7 +182,7 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     (tally,) = charts_on(app)
     context = app.session_state["shell_context"]
     experts = votes.elected(context.model, context.dataset, 4).experts[0].tolist()
-    assert list(tally.layout.yaxis.ticktext) == [*(f"{place}. #{e}" for place, e in enumerate(experts, start=1)), "others"]
+    assert list(tally.layout.yaxis.ticktext) == [*(f"{place}. #{e}" for place, e in enumerate(experts, start=1)), "not used"]
     given = drawn(app)
     assert given["steps"] == list(steps.VOTING) and f"**{len(experts)} experts with most votes" in given["says"]["Vote"]
 

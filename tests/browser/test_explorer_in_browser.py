@@ -13,7 +13,7 @@ PLANTED = "run=planted-elastic"
 
 @pytest.mark.opens(f"/journey?{PLANTED}&user=12")
 def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -> None:
-    whole = visit.page.get_by_role("slider", name="Read up to event")
+    whole = visit.page.get_by_role("slider", name="Read up to item")
     last = int(whole.get_attribute("aria-valuemax") or whole.get_attribute("max") or 0)
     for moment in (last - 1, last - 2):
         whole.press("ArrowLeft")

@@ -70,7 +70,7 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     picture.locator("svg[tabindex]").focus()
     for key in ("ArrowRight", "ArrowDown", "Enter"):  # the first arrow only shows where one is
         visit.page.keyboard.press(key)
-    expect(picture.locator(".calc")).to_contain_text("Your bet: row 2, column 1")
+    expect(picture.locator(".calc")).to_contain_text("Your bet: row 1, column 0")
     picture.get_by_role("button", name="5 Win").click()
     place = next((at for at, each in enumerate(python(180, 75, 2)["winners"], start=1) if each["expert"] == 4), 0)
     expect(picture.locator(".calc")).to_contain_text(f"took place {place} of 2" if place else "not among the best 2")
@@ -86,6 +86,19 @@ def test_all_sums_one_by_one_agree_with_the_search_of_a_person_and_among_a_milli
     expect(picture.locator(".agree")).to_contain_text("1 of 1")
     expect(picture.locator(".note")).to_contain_text("ms one by one")
     assert "keys_step=Win" in visit.page.url
+
+
+@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7&keys_step=Win")
+def test_sums_add_up_as_they_are_shown(visit: Any) -> None:
+    """Each part rounded by itself made 0.68 + 0.88 = 1.57."""
+    picture = visit.page.locator(".st-key-keys_picture")
+    expect(picture.locator(".list text")).to_have_count(3)
+    turn = picture.get_by_role("slider").first
+    for angle in range(0, 360, 30):
+        turn.fill(str(angle))
+        for said in picture.locator(".list text").all_inner_texts():
+            first, second, both = (float(x.replace("−", "-")) for x in re.findall(r"−?\d+\.\d{3}", said))
+            assert first + second == pytest.approx(both, abs=1e-9), said
 
 
 @pytest.mark.opens(f"/product-keys?{PLANTED}&user=7")
