@@ -231,7 +231,7 @@ def take_away(config: RunConfig | None) -> None:
     if config is None:
         return
     with st.expander("Train it on another machine"):
-        st.caption("Save the configuration. Then, in a terminal:")
+        st.markdown(SAYS("elsewhere"))
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

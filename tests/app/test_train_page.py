@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core import recipes
+from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
@@ -20,7 +21,7 @@ from elastic_core.runs.training import train
 from elastic_core.services.train import beside, estimate, run_table
 from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
-from pages.kit import plot
+from pages.kit import plot, use
 from pages.train import charts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,12 +162,31 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert "all 2 epochs" in texts(at.markdown)
     said = texts(at.caption)
     assert "0.2000 (0.1000 to 0.3000)" in said and "too many items" in said and "A random order: 0.0100" in said
-    assert f"serve-model {job.run.path}" in texts(at.code) and f"open_run({str(job.run.path)!r})" in texts(at.code)
+    place = f"checkpoints/{job.run.name}"
+    assert f"serve-model {place}" in texts(at.code) and f"open_run({place!r})" in texts(at.code)
     assert "Open this run" in [b.label for b in at.button], "the person on the left is of other data"
     well(at.button(key=f"train_again_{job.id}").click().run())
     assert [j.config.train.seed for j in Jobs(root).all()] == [0, 1]
     well(at.button(key=f"train_away_{job.id}").click().run())
     assert "Trained and tested" not in texts(at.subheader) and job.run.finished
+
+
+def test_a_model_is_used_by_lines_that_run_as_they_stand(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = texts(page(run=DONE, user="5").code)
+    assert f"train --config checkpoints/{DONE}/config.json" in shown and "--help" not in shown
+    monkeypatch.chdir(root.parent)
+    run = Run(root / DONE)
+    data = load(run.config.data)
+    for known in ((), (data, 4)):
+        lines = use.python(run, *known)
+        assert lines in shown or not known
+        exec(lines, {})
+        assert str(data.histories.user_ids[4]) in capsys.readouterr().out or not known
+    for command in use.commands(run).values():
+        assert command in shown
+    assert main(use.commands(run)["Everybody’s next items, as a table:"].split()[3:]) == 0 and Path("top.csv").is_file()
 
 
 def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root: Path) -> None:

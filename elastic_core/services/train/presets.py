@@ -11,6 +11,7 @@ from elastic_core.core.config import RENAMES, DataConfig, ModelConfig, RunConfig
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings
+from elastic_core.runs import CONFIG, Run
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,11 @@ def differences(one: RunConfig, other: RunConfig) -> list[str]:
 def command(config_file: str, out: str) -> str:
     """What trains the same run in a terminal."""
     return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
+
+
+def again(run: Run) -> str:
+    """What trains a run once more, beside the first."""
+    return command(f"checkpoints/{run.path.name}/{CONFIG}", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
 
 
 def _teachers(model: ModelConfig) -> tuple[str, ...]:
