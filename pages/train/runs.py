@@ -72,7 +72,7 @@ def take_away(runs: list[Run]) -> None:
     """Use one run in one's own code, on every page, or take its files and its command along."""
     if not runs:
         return
-    with st.expander("Use a model, or take it along", icon=":material/rocket_launch:"):
+    with st.expander("Use a model", icon=":material/rocket_launch:"):
         _one(runs)
     if SAID in st.session_state:
         done, text = st.session_state.pop(SAID)

@@ -16,9 +16,11 @@ from elastic_core import recipes
 from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.labels import run_called
 from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
 from elastic_core.runs.training import train
-from elastic_core.services.train import beside, estimate, run_table
+from elastic_core.services.speed import curves
+from elastic_core.services.train import beside, estimate, presets, run_table
 from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
 from pages.kit import plot, use
@@ -61,11 +63,30 @@ def texts(elements: Any) -> str:
 
 def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
     at = page(train_seed="7")
-    assert "from start to tested" in texts(at.info) and "parameters" in texts(at.info)
+    assert "from start to tested" in texts(at.info) and "Parameters" in texts(at.info)
     assert at.number_input(key="train_seed").value == 7, "the seed is in the link"
     assert Jobs(root).all() == []
     assert list(at.dataframe[0].value["run"]) == [DONE]
     assert int(at.dataframe[0].value["people"][0]) > 0
+
+
+def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_many(root: Path) -> None:
+    assert "faster" not in texts(page().caption), "no rows came along here"
+    shutil.copytree(ROOT / "checkpoints" / "benchmarks", root / "benchmarks")
+    crossed = curves.crossing(root)
+    assert f"from about {crossed:,.0f} events on: choose **20 min**" in texts(page(train_time="2 min").caption)
+    assert "faster" not in texts(page(train_time="2 min", train_model="SASRec").caption)
+    assert presets.budget("20 min").shape["length"] >= crossed > presets.budget("5 min").shape["length"]
+
+
+def test_a_time_that_is_not_needed_is_the_most_and_not_the_price(root: Path) -> None:
+    assert "**0.5 min at most; here about " in texts(page(**{"train_set_train.epochs": "1"}).info)
+
+
+def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
+    at = page(train_how="Change one thing", train_base=DONE)
+    box = at.selectbox(key="train_base")
+    assert box.value == DONE and box.options == [run_called(Run(root / DONE))] != [DONE]
 
 
 def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ BUDGETS = (
     Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, 16),
     Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 25),
     Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 50),
+    Budget("20 min", 20.0, {"length": 512, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 128),
 )
 BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
@@ -79,6 +80,12 @@ def sizes(config: RunConfig) -> str:
     if models.model_class(model.name).objective:
         parts.append(f"width {model.width}")
     return ", ".join([*parts, f"the latest {model.length} events"])
+
+
+def longer(config: RunConfig, length: float) -> str:
+    """The first time whose preset reads at least `length` events, where this model finds experts and reads fewer."""
+    reads = hasattr(config.model, "side") and config.model.length < length
+    return next((b.name for b in BUDGETS if reads and b.shape["length"] >= length), "")
 
 
 def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
