@@ -128,8 +128,8 @@ def unused_by_chance(asked: Asked) -> Answer:
     unused, mine = 1 - used, int((load == 0).sum())
     told = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
-        f"By pure chance {unused * len(load):.0f} of the {len(load):,} experts would have no users (mean of 50 tries). In this run "
-        f"{mine:,} have none: {told}. {asked.traffic.used:.0%} of the memory is in use."
+        f"By pure chance {unused * len(load):.0f} of the {len(load):,} experts would have no users (mean of 50 tries). In this "
+        f"run {mine:,} have none: {told}. {asked.traffic.used:.0%} of the memory is in use."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
