@@ -85,7 +85,7 @@ def start(config: RunConfig | None) -> None:
 def _preset() -> RunConfig:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
     choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
-    left, middle, right, last = st.columns([3, 4, 3, 2])
+    left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
