@@ -76,7 +76,7 @@ def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
 
 def test_neighbours_beside_are_those_of_brute_force() -> None:
     values, layout = points(), points(60, 2, seed=3)
-    table = trust.beside(values, np.arange(60), layout, 7)
+    table = trust.beside(values, np.arange(60), layout, 7, 8)
     cosine = p.unit(values) @ p.unit(values)[7]
     assert table["original"].tolist() == [e for e in np.argsort(-cosine) if e != 7][:8]
     distance = np.linalg.norm(layout - layout[7], axis=1)

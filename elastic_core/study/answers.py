@@ -63,7 +63,7 @@ def answer(study: "Study") -> dict[str, Any]:
         else "Nothing was found: no question can be answered on these data within this budget."
     )
     return {
-        "title": f"What pays on {study.data.label}?", "data": study.data.label, "hash": study.data.hash,
+        "title": f"Which model for {study.data.label}?", "data": study.data.label, "hash": study.data.hash,
         "minutes": study.asked.minutes, "seconds": round(study.clock.seconds, 1), "protocol": study.protocol,
         "headline": headline, "claims": {key: one.answer for key, one in found.items()}, "sections": sections,
     }  # fmt: skip

@@ -7,12 +7,12 @@ from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import one_of
 
-PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, "What pays on it": study.part}
+PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, study.PART: study.part}
 COMMANDS = {
     "What is in it": "python -m elastic_core data",
     "Bring your own": "python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at",
     "Plant a world": "python -m elastic_core routing planted-elastic",
-    "What pays on it": "python -m elastic_core study my-clicks.csv --minutes 30",
+    study.PART: "python -m elastic_core study my-clicks.csv --minutes 30",
 }
 
 st.title("What is in the data, and can I bring mine?")

@@ -18,6 +18,7 @@ from pages.kit.control import number
 
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30
+PART = "Which model for these data?"
 SAYS = prose.of(__file__)
 PICTURE = SAYS.about("PICTURE")
 

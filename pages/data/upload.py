@@ -15,12 +15,12 @@ from elastic_core.services import public
 from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, Kept, Outcome, Shelf
 from elastic_core.services.train.jobs import Jobs
-from pages.data import answers
+from pages.data import answers, study
 from pages.frame import finding, shell
 from pages.kit import prose, unreadable, view
 from pages.kit.control import number
 
-NEEDED, PREVIEW = ("user", "item", "time"), 20
+NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
@@ -42,6 +42,7 @@ def part() -> None:
             icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {disk.size(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
+    st.caption(SAYS("larger"))
     if not shell.off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)
         if file is not None:
@@ -95,7 +96,7 @@ def _preview(sheet: Sheet) -> None:
     rows = sheet.sample.slice(0, PREVIEW).to_pylist()
     frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
     st.subheader(f"1. The first {len(frame)} rows", anchor=False)
-    view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
+    view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
     layout = [f"layout: {'; '.join(dict.fromkeys(sheet.how))}"] if sheet.how else []
     _notes([*layout, *sheet.notes])
 
@@ -173,7 +174,7 @@ def _keep(outcome: Outcome, digest: str) -> None:
 def _store(outcome: Outcome, label: str) -> None:
     try:
         kept, data = shelf().keep(outcome, label), outcome.dataset
-        sentence = SAYS("kept", label=shell.plain(kept.label), example=shell.quoted(finding.example(data)))
+        sentence = SAYS("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
     except InputError as error:
         st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
@@ -192,7 +193,7 @@ def say() -> None:
 def kept() -> None:
     """Everything on the shelf: train on it, look at it, delete it."""
     mine = shelf().all()
-    st.subheader("Kept on this machine", anchor=False)
+    st.subheader("Kept on this machine", anchor=False, help="After the dot: the version. Other rows have another one.")
     if not mine:
         st.caption("Nothing yet.")
     faults = shelf().unreadable()
@@ -212,14 +213,14 @@ def kept() -> None:
                 "train/page.py", label="Train on it", icon=":material/model_training:",
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
-            st.button("Look at it", key=f"dat_look_{entry.id}", icon=":material/visibility:", on_click=_look, args=(entry,))
+            for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
+                st.button(said, key=f"{box}_{entry.id}", on_click=_show, args=(there, box, entry.label))
             if not public.on():
                 _delete(entry)
 
 
-def _look(entry: Kept) -> None:
-    st.session_state["dat_part"] = "What is in it"
-    st.session_state["dat_source"] = entry.label
+def _show(part: str, box: str, label: str) -> None:
+    st.session_state["dat_part"], st.session_state[box] = part, label
 
 
 def _delete(entry: Kept) -> None:

@@ -4,6 +4,8 @@ An address that names a default, or an edit in short form, is written anew when 
 of the browser's history of every such change. So its page gets a few lines of its own: without an act since the last entry, the
 address of that entry is written over.
 
+Streamlit would also open a page as far down as the last one was scrolled: another page begins at its top.
+
 Where Back stays on the same page, Streamlit turns its controls back and shows what it showed: then the page is loaded anew, as
 the address has it.
 """
@@ -20,6 +22,7 @@ SCRIPT = b"""<script>
   history.pushState = (...given) => {
     (acted ? push : history.replaceState.bind(history))(...given)
     acted = false
+    if (location.pathname !== shown) document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0)
     shown = location.pathname
   }
   addEventListener("popstate", () => {

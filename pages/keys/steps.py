@@ -118,7 +118,7 @@ def says(scene: Scene) -> dict[str, str]:
 
 
 def remember(scene: Scene) -> None:
-    """The numbers of the picture, for "Download this view"."""
+    """The numbers of the picture, for "Download"."""
     view.remember("keys_halves", search.half_scores(scene.lesson))
     view.remember("keys_pairs", search.candidates(scene.lesson))
     view.remember("keys_winners", search.gathered(scene.lesson))

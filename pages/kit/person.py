@@ -19,7 +19,8 @@ EVERYTHING, UNMET = "everything", "what is new to them"
 
 
 def colours(now: Context) -> tiles.Colours:
-    return tiles.Colours(inspect.first_genres(now.dataset, now.user), plot.palette(shell.is_dark()))
+    kind = "hobby" if now.dataset.truth is not None else "first listed genre"
+    return tiles.Colours(inspect.first_genres(now.dataset, now.user), plot.palette(shell.is_dark()), kind)
 
 
 def staying(now: Context, key: str) -> bool:

@@ -28,8 +28,8 @@ class Tile:
 class Colours:
     """An item has the colour of the genre listed first for it: the most frequent ones have one each, the rest share the last."""
 
-    def __init__(self, genres: Sequence[str], palette: Palette) -> None:
-        self.palette = palette
+    def __init__(self, genres: Sequence[str], palette: Palette, kind: str) -> None:
+        self.palette, self.kind = palette, kind
         self.by_genre = dict(zip(genres, palette.categories[:-1], strict=False))
 
     def of(self, genres: tuple[str, ...]) -> str:
@@ -71,7 +71,7 @@ def legend(colours: Colours, note: str) -> str:
         for genre, colour in named
     )
     row = "display:flex;flex-wrap:wrap;gap:.1rem .7rem;font-size:.75rem"
-    lead = " Colour: first listed genre" if named else ""
+    lead = f" Colour: {colours.kind}" if named else ""
     genres = f'<ul style="{row};list-style:none;margin:0;padding:0">{chips}</ul>' if named else ""
     return f'<div style="{row};margin-top:.3rem"><span style="opacity:.8">{escape(note)}{lead}</span>{genres}</div>'
 

@@ -11,7 +11,7 @@ from plotly.basedatatypes import BaseFigure
 from elastic_core import text
 from elastic_core.services import exports
 from pages.frame import present, shell
-from pages.kit import plot
+from pages.kit import plot, use
 from pages.kit.prose import About
 
 Mode = Literal["points", "box", "lasso"]
@@ -73,29 +73,33 @@ def table(key: str, frame: pd.DataFrame, about: About | None, alt: str, **more: 
 
 
 def foot(command: str, *words: object, **settings: Any) -> None:
-    """The end of a page: its address, all its tables in one file, and the command that computes the same.
+    """The end of a page: its address, all its tables in one file, how its model is used, and the command that computes the same.
 
     `command` is ours; names and ids follow as `words`, each quoted for a shell.
     """
     command = " ".join([command, text.shell(*words)]) if words else command
-    now = {"run": shell.context().run.name, "user": shell.context().user + 1, **settings}
+    here = shell.context()
+    now = {"run": here.run.name, "user": here.user + 1, **settings}
     st.divider()
     with st.container(horizontal=True):
-        with st.popover("Copy link", icon=":material/link:", key="foot_link"):
+        with st.popover("Link", icon=":material/link:", key="foot_link"):
             st.write("The link survives a restart.")
             st.code(shell.link(), language=None, wrap_lines=True)
-        panel = st.popover("Download this view", icon=":material/download:", key="foot_view", on_change="rerun")
+        panel = st.popover("Download", icon=":material/download:", key="foot_view", on_change="rerun")
         if panel.open:
             shown = dict(st.session_state[SHOWN])
-            panel.write(f"Settings and {len(shown)} tables, as JSON.")
+            panel.write(f"This view: settings and {len(shown)} tables, as JSON.")
             link = shell.link()
             panel.download_button(
                 "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": command}), "view.json",
                 "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
             )  # fmt: skip
+        asked = st.button("Use this model", icon=":material/rocket_launch:", key="foot_use")
         with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
-            st.write("In the project’s folder:")
+            st.write("In the project’s folder, once it is installed there (`pip install -e .`):")
             st.code(command, language="bash", wrap_lines=True)
+    if asked:
+        st.dialog("Use this model", width="large")(use.card)(here.run, here.dataset, here.user)
 
 
 def sure(doubts: Iterable[str], place: Any = st) -> None:
@@ -115,7 +119,7 @@ def explain(about: About) -> None:
 
 
 def remember(key: str, table: pd.DataFrame) -> None:
-    """Adds a table to what "Download this view" holds, for what is drawn in another way than as a chart."""
+    """Adds a table to what "Download" holds, for what is drawn in another way than as a chart."""
     st.session_state.setdefault(SHOWN, {})[key] = table
 
 

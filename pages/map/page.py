@@ -19,6 +19,7 @@ from pages.map import answers, charts, compute, instead, sets, words
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
 TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
 KEY = "map_chart"
+SHOWN = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
 
 
 def controls() -> None:
@@ -124,12 +125,16 @@ def neighbours() -> None:
     row = table.iloc[focus]
     genre = f"{shell.plain(str(label))}, " if (label := _genre()) else ""
     open_expert.card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
-    near = projection_trust.beside(values, drawn.experts, drawn.xy, focus)
+    near = projection_trust.beside(values, drawn.experts, drawn.xy, focus, projection_trust.neighbours(len(drawn.experts)))
     st.markdown(f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are its nearest in truth, too.")
-    shown = near.drop(columns="rank").rename(columns={"original": "in truth", "rank on map": "map place", "in both": "true?"})
+    shown = (
+        near.head(SHOWN)
+        .drop(columns="rank")
+        .rename(columns={"original": "in truth", "rank on map": "map place", "in both": "true?"})
+    )
     view.table(
-        "map_near_table", shown.round(2), words.NEAR, f"Nearest experts of expert {focus} in truth and on the map",
-        height=320, column_config=words.NEAR_COLUMNS,
+        "map_near_table", shown.round(2), words.NEAR, f"The {len(shown)} nearest of expert {focus} in truth and on the map",
+        column_config=words.NEAR_COLUMNS,
     )  # fmt: skip
 
 

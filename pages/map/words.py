@@ -8,10 +8,10 @@ from pages.kit import prose
 SAYS = prose.of(__file__)
 MAP, EPOCHS, NEAR, TRUST, SET, ITEMS = SAYS.abouts("MAP EPOCHS NEAR TRUST SET ITEMS")
 NEAR_COLUMNS = {
-    "in truth": st.column_config.Column(width=64, help="Nearest in all numbers"),
+    "in truth": st.column_config.NumberColumn(width=76, format="expert %d", help="Nearest in all numbers, the best first"),
     "cosine": st.column_config.Column(width=58, help="1 = the same direction"),
-    "map place": st.column_config.Column(width=76, help="Its place on the map"),
-    "on map": st.column_config.Column(width=60, help="Nearest on the map"),
+    "map place": st.column_config.Column(width=76, help="How near it is on the map: 1 = the nearest"),
+    "on map": st.column_config.NumberColumn(width=76, format="expert %d", help="Nearest on the map, the best first"),
     "true?": st.column_config.Column(width=52, help="Also near in truth?"),
 }
 

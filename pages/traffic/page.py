@@ -12,7 +12,7 @@ from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, instead, run_charts, words
 
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
-MEASURES = {"people": "People", "gate": "Gate-weighted"}
+MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
 PARTS = ("Rows and columns", "Interest or activity?", "Inequality", "Groups of people", "Size of the memory", "While it learned")
 

@@ -58,9 +58,11 @@ def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
 def doubts(now: Traffic, band: Chance) -> list[str]:
     """What random experts would give."""
     chance, grid = band.health["mean"], band.health.loc["marginals"]
-    unused = (1 - chance["used"]) * now.size
+    mine, unused = health_of(now), (1 - chance["used"]) * now.size
+    dead, by_chance = round((1 - mine["used"]) * now.size), "none" if unused < 0.5 else f"about {unused:.0f}"
+    halves = {"half": mine["half"], "half_by_chance": chance["half"]}
     return [
-        SAYS("SURE_CHANCE", dead="none" if unused < 0.5 else f"{unused:.0f}", half=chance["half"], draws=band.draws),
+        SAYS("SURE_CHANCE", dead=f"{dead:,}", by_chance=by_chance, draws=band.draws, **halves),
         SAYS("SURE_GRID", low=grid["low"], high=grid["high"]),
     ]
 

@@ -13,11 +13,12 @@ from elastic_core.services.background.durations import about
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.method import notes
+from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
 from pages.kit import cache, prose
-from pages.kit.control import bound, number, one_of
+from pages.kit.control import bound, number, one_of, one_of_list
 from pages.train.live import act
 
 SAYS = prose.of(__file__)
@@ -84,7 +85,7 @@ def start(config: RunConfig | None) -> None:
 def _preset() -> RunConfig:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
     choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
-    left, middle, right, last = st.columns([3, 4, 3, 2])
+    left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
@@ -97,8 +98,15 @@ def _preset() -> RunConfig:
             st.switch_page(DATA, query_params={"dat_part": BRING})
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
-    sized.caption(f"{time} allows {presets.sizes(config)}.")
+    sized.caption(f"{time} allows {presets.sizes(config)}. {_too_few(config)}")
     return config
+
+
+def _too_few(config: RunConfig) -> str:
+    """Of few events the other model is the faster one, by the rows that came along."""
+    crossed = curves.crossing(shell.RUNS)
+    longer = presets.longer(config, crossed)
+    return SAYS("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
 
 
 def _bring() -> None:
@@ -145,9 +153,11 @@ def _advanced(config: RunConfig) -> RunConfig:
 
 def _one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
-    names = [run.name for run in runs]
+    called = {run.name: cache.called(run) for run in runs}
     left, middle, right = st.columns(3)
-    base = runs[names.index(bound(left.selectbox, "Copy of", names, key="train_base", on_change=_forget))].config
+    with left:
+        name = one_of_list("Copy of", list(called), key="train_base", format_func=called.__getitem__, on_change=_forget)
+    base = next(run.config for run in runs if run.name == name)
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.settings(base, section)}
     field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
     with right:
@@ -221,7 +231,9 @@ def _price(config: RunConfig) -> None:
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
-    waiting.info(SAYS("cost", time=about(cost.seconds).capitalize(), **size), icon=":material/timer:")
+    limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
+    time = f"{limit}{about(cost.seconds)}"
+    waiting.info(SAYS("cost", time=time[:1].upper() + time[1:], **size), icon=":material/timer:")
     if cost.tight:
         st.warning(SAYS("tight"))
 
@@ -231,7 +243,7 @@ def take_away(config: RunConfig | None) -> None:
     if config is None:
         return
     with st.expander("Train it on another machine"):
-        st.caption("Save the configuration. Then, in a terminal:")
+        st.markdown(SAYS("elsewhere"))
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

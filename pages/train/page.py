@@ -4,6 +4,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
+from elastic_core.services.train import presets
 from pages.frame import shell
 from pages.kit import cache, prose, view
 from pages.train import form, live, result
@@ -40,4 +41,5 @@ with price:
     form.start(config)
 if runs:
     view.remember("runs", cache.runs_table(runs))
-view.foot("python -m elastic_core train --help")
+if (now := st.session_state.get(shell.CONTEXT)) is not None:
+    view.foot(presets.again(now.run))

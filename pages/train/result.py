@@ -10,8 +10,7 @@ from elastic_core.services.train import beside, outcome
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import Outcome
 from pages.frame import shell
-from pages.kit import cache, prose, view
-from pages.train import use
+from pages.kit import cache, prose, use, view
 from pages.train.live import act
 
 START, JOURNEY = "start/page.py", "journey/page.py"
@@ -37,7 +36,8 @@ def card() -> None:
         with right:
             _said(found)
         _acts(job, found)
-        use.card(job.run)
+        with st.expander("Use this model", icon=":material/rocket_launch:"):
+            use.card(job.run)
         _table(job, found)
 
 

@@ -12,7 +12,7 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
 from pages.frame.sidebar import preference
-from pages.kit import cache, plot, prose, unreadable, view
+from pages.kit import cache, plot, prose, unreadable, use, view
 from pages.kit.control import one_of
 from pages.train import charts
 
@@ -69,10 +69,10 @@ def _curves(trained: dict[str, Run]) -> None:
 
 
 def take_away(runs: list[Run]) -> None:
-    """Use one run on every page, or take its files and its command along."""
+    """Use one run in one's own code, on every page, or take its files and its command along."""
     if not runs:
         return
-    with st.expander("One run: use it, take it along", icon=":material/folder_open:"):
+    with st.expander("Use a model", icon=":material/rocket_launch:"):
         _one(runs)
     if SAID in st.session_state:
         done, text = st.session_state.pop(SAID)
@@ -85,7 +85,9 @@ def _one(runs: list[Run]) -> None:
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.called(by_name[name]), key="train_pick")]
-    right.button("Use this run", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
+    right.button("Show it", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
+    use.card(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
+    st.markdown("**Its files:**")
     config, events = json.dumps(run.config.to_dict(), indent=1), run.path / EVENTS
     with st.container(horizontal=True):
         st.download_button(
@@ -98,9 +100,8 @@ def _one(runs: list[Run]) -> None:
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
                 st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, runs))
-    st.caption("This trains it again from the saved configuration:")
-    command = presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
-    st.code(command, language="bash", wrap_lines=True)
+    st.caption("This trains it again:")
+    st.code(presets.again(run), language="bash", wrap_lines=True)
 
 
 def _forget(name: str, known: list[Run]) -> None:

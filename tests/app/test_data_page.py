@@ -50,6 +50,7 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     choose(app, "user", "card")
     assert "1 of 43 rows cannot be used" in said(app)
     (preview, understood, faults, steps) = (frame.value for frame in app.dataframe)
+    assert len(preview) == 6, "a longer one would scroll in place of the page"
     assert preview["name"].iloc[0].startswith("'=Book"), "the preview cannot be run by a spreadsheet either"
     assert dict(understood.to_numpy().tolist()) == {
         "person": "card (as you said)", "item": "book (by its name)", "time": "read_at (its values tell a moment)",
@@ -119,6 +120,9 @@ def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path
     press(app, "Keep this world")
     (kept,) = Shelf(app_runs / "uploads").all()
     assert kept.config.planted.users == 100 and kept.config.planted.interests == 4
+    press(app, "Which model?")
+    assert app.selectbox(key="dat_study").value == kept.label
+    app = opened(PAGE, dat_part="Bring your own")
     press(app, "Look at it")
     assert app.selectbox(key="dat_source").value == kept.label and app.metric[0].value == "100"
     again = opened(PAGE, dat_part="Bring your own")

@@ -25,7 +25,7 @@ def test_a_study_goes_from_the_button_to_its_answer(
     world = PlantedConfig(users=70, items=40, interests=4, mean_length=20, max_length=40)
     kept = Shelf(app_runs / "uploads").plant(world, label="a world to study")
     monkeypatch.setattr(Studies, "_spawn", lambda self, job: None)
-    address = {"dat_part": "What pays on it"}
+    address = {"dat_part": "Which model for these data?"}
     app = opened(PAGE, **address)
     app.selectbox(key="dat_study").set_value(kept.label).run()
     app.number_input(key="dat_minutes").set_value(1).run()

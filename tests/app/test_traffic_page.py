@@ -23,14 +23,14 @@ Opened = Callable[..., AppTest]
 def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None:
     app = opened(PAGE, run="tiny", trf_part="Inequality")
     words = said(app)
-    assert "of 64 experts are in use" in words and "With random experts" in words
+    assert "of 64 experts are in use" in words and "if they were random" in words
     table = app.dataframe[0].value
     assert table.iloc[:, 0].tolist()[:2] == ["In use", "Gini"]
     assert table.shape == (8, 3)
 
 
 def test_every_control_and_part_works_and_comes_from_the_address(opened: Opened) -> None:
-    app = opened(PAGE, run="tiny", trf_measure="Gate-weighted", trf_order="Hottest first", trf_group=load.LONG, expert="3")
+    app = opened(PAGE, run="tiny", trf_measure="By weight", trf_order="Hottest first", trf_group=load.LONG, expert="3")
     assert app.session_state["trf_measure"] == "gate" and app.session_state["trf_order"] == "load"
     assert app.selectbox(key="trf_group").value == load.LONG
     assert "by 20 people" in said(app) and "Expert 3" in said(app)

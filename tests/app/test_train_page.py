@@ -13,14 +13,17 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core import recipes
+from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.labels import run_called
 from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
 from elastic_core.runs.training import train
-from elastic_core.services.train import beside, estimate, run_table
+from elastic_core.services.speed import curves
+from elastic_core.services.train import beside, estimate, presets, run_table
 from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
-from pages.kit import plot
+from pages.kit import plot, use
 from pages.train import charts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,11 +63,30 @@ def texts(elements: Any) -> str:
 
 def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
     at = page(train_seed="7")
-    assert "from start to tested" in texts(at.info) and "parameters" in texts(at.info)
+    assert "from start to tested" in texts(at.info) and "Parameters" in texts(at.info)
     assert at.number_input(key="train_seed").value == 7, "the seed is in the link"
     assert Jobs(root).all() == []
     assert list(at.dataframe[0].value["run"]) == [DONE]
     assert int(at.dataframe[0].value["people"][0]) > 0
+
+
+def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_many(root: Path) -> None:
+    assert "faster" not in texts(page().caption), "no rows came along here"
+    shutil.copytree(ROOT / "checkpoints" / "benchmarks", root / "benchmarks")
+    crossed = curves.crossing(root)
+    assert f"from about {crossed:,.0f} events on: choose **20 min**" in texts(page(train_time="2 min").caption)
+    assert "faster" not in texts(page(train_time="2 min", train_model="SASRec").caption)
+    assert presets.budget("20 min").shape["length"] >= crossed > presets.budget("5 min").shape["length"]
+
+
+def test_a_time_that_is_not_needed_is_the_most_and_not_the_price(root: Path) -> None:
+    assert "**0.5 min at most; here about " in texts(page(**{"train_set_train.epochs": "1"}).info)
+
+
+def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
+    at = page(train_how="Change one thing", train_base=DONE)
+    box = at.selectbox(key="train_base")
+    assert box.value == DONE and box.options == [run_called(Run(root / DONE))] != [DONE]
 
 
 def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,12 +183,31 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert "all 2 epochs" in texts(at.markdown)
     said = texts(at.caption)
     assert "0.2000 (0.1000 to 0.3000)" in said and "too many items" in said and "A random order: 0.0100" in said
-    assert f"serve-model {job.run.path}" in texts(at.code) and f"open_run({str(job.run.path)!r})" in texts(at.code)
+    place = f"checkpoints/{job.run.name}"
+    assert f"serve-model {place}" in texts(at.code) and f"open_run({place!r})" in texts(at.code)
     assert "Open this run" in [b.label for b in at.button], "the person on the left is of other data"
     well(at.button(key=f"train_again_{job.id}").click().run())
     assert [j.config.train.seed for j in Jobs(root).all()] == [0, 1]
     well(at.button(key=f"train_away_{job.id}").click().run())
     assert "Trained and tested" not in texts(at.subheader) and job.run.finished
+
+
+def test_a_model_is_used_by_lines_that_run_as_they_stand(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = texts(page(run=DONE, user="5").code)
+    assert f"train --config checkpoints/{DONE}/config.json" in shown and "--help" not in shown
+    monkeypatch.chdir(root.parent)
+    run = Run(root / DONE)
+    data = load(run.config.data)
+    for known in ((), (data, 4)):
+        lines = use.python(run, *known)
+        assert lines in shown or not known
+        exec(lines, {})
+        assert str(data.histories.user_ids[4]) in capsys.readouterr().out or not known
+    for command in use.commands(run).values():
+        assert command in shown
+    assert main(use.commands(run)["Everybody’s next items, as a table:"].split()[3:]) == 0 and Path("top.csv").is_file()
 
 
 def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root: Path) -> None:

@@ -27,6 +27,20 @@ def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -
     visit.page.wait_for_url("**/_stcore/health")
 
 
+def test_another_page_begins_at_its_top(visit: Any) -> None:
+    """One that is drawn at once, because it was seen before, leaves the browser no time to lose its place by itself."""
+    place = "document.querySelector('[data-testid=stMain]').scrollTop"
+    visit.page.set_viewport_size({"width": 1366, "height": 625})
+    visit.open("/journey?run=planted-elastic&user=5")
+    for name, title in (("Experts", "What does expert"), ("Journey", "Which experts does this history")) * 2:
+        visit.page.evaluate(f"{place} = 300")
+        assert visit.page.evaluate(place) == 300
+        visit.page.get_by_role("link", name=name).first.click()
+        visit.says(title)
+        visit.settled()
+        assert visit.page.evaluate(place) == 0, name
+
+
 def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
     """On a low window the switch lies where Streamlit has its header, which must not take the press."""
     visit.page.set_viewport_size({"width": 1366, "height": 768})

@@ -183,8 +183,8 @@ class Visit:
             expect(self.main).to_contain_text(text)
 
     def copied(self) -> str:
-        """The address in Copy link, as a visitor would take it."""
-        link = self.page.get_by_role("button", name="Copy link")
+        """The address below Link, as a visitor would take it."""
+        link = self.page.locator(".st-key-foot_link button")
         self.still(link)
         link.click()
         code = self.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")

@@ -16,7 +16,7 @@ from elastic_core.services.map.layouts import Settings, Store
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
 COLOURS = {
     "load": "How many people use it",
-    "genre": "Genre of its people",
+    "genre": "What its people like",
     "row": "Row",
     "column": "Column",
     "interest": "True interest",

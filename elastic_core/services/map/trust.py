@@ -74,7 +74,7 @@ def agreement(store: Store, settings: Settings, count: int) -> float | None:
     return float(np.mean(pairs)) if pairs else None
 
 
-def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int = 8) -> pd.DataFrame:
+def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int) -> pd.DataFrame:
     """rank, expert in the original space, cosine, its rank on the map; expert on the map, and whether it is in both lists."""
     at = int(np.flatnonzero(experts == expert)[0])
     vectors = unit(values[experts])

@@ -4,6 +4,7 @@ Times and memory are per history (of a batch), so that batches of different size
 different sources are never mixed: every function here is given the rows of one.
 """
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -186,6 +187,19 @@ def crossings(ratio: pd.Series) -> list[float]:
         if (r[i] < 0) != (r[i + 1] < 0)
     ]
     return found
+
+
+def crossing(checkpoints: Path) -> float:
+    """From which length on ELASTIC stays faster than SASRec with fused attention, by the shipped rows; NaN where none tell."""
+    file = checkpoints / "benchmarks" / "latency.csv"
+    return _crossing(checkpoints, file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@functools.lru_cache(maxsize=4)
+def _crossing(checkpoints: Path, changed: int) -> float:
+    table, column = usual(shipped(checkpoints))
+    found = crossings(versus(table, "elastic", "sasrec-fused", column))
+    return rounded(found[-1]) if found else math.nan
 
 
 def rounded(length: float) -> float:

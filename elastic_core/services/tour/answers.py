@@ -120,11 +120,12 @@ def looked_at_or_decisive(asked: Asked) -> Answer:
 def unused_by_chance(asked: Asked) -> Answer:
     """Were experts drawn at random, how many would nobody retrieve?"""
     assert asked.traffic is not None
-    size, (_, _, used) = len(asked.traffic.load), asked.traffic.chance(draws=50)
-    unused = 1 - used
+    load, (low, _, used) = asked.traffic.load, asked.traffic.chance(draws=50)
+    unused, mine = 1 - used, int((load == 0).sum())
+    told = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
-        f"By pure chance {unused:.1%} of the {size:,} experts have no users (mean of 50 tries). In this run it is "
-        f"{1 - asked.traffic.used:.1%}."
+        f"By pure chance {unused * len(load):.0f} of the {len(load):,} experts would have no users (mean of 50 tries). In this "
+        f"run {mine:,} have none: {told}. {asked.traffic.used:.0%} of the memory is in use."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 

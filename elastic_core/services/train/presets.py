@@ -10,6 +10,7 @@ from elastic_core.core.config import RENAMES, DataConfig, ModelConfig, RunConfig
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings
+from elastic_core.runs import CONFIG, Run
 
 
 class Budget(NamedTuple):
@@ -34,6 +35,7 @@ BUDGETS = (
     Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, 16),
     Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 25),
     Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 50),
+    Budget("20 min", 20.0, {"length": 512, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 128),
 )
 Found = TypeVar("Found")
 BALANCE = 0.1
@@ -76,6 +78,12 @@ def sizes(config: RunConfig) -> str:
     if models.model_class(model.name).objective:
         parts.append(f"width {model.width}")
     return ", ".join([*parts, f"the latest {model.length} events"])
+
+
+def longer(config: RunConfig, length: float) -> str:
+    """The first time whose preset reads at least `length` events, where this model finds experts and reads fewer."""
+    reads = hasattr(config.model, "side") and config.model.length < length
+    return next((b.name for b in BUDGETS if reads and b.shape["length"] >= length), "")
 
 
 def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
@@ -133,6 +141,11 @@ def differences(one: RunConfig, other: RunConfig) -> list[str]:
 def command(config_file: str, out: str) -> str:
     """What trains the same run in a terminal."""
     return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
+
+
+def again(run: Run) -> str:
+    """What trains a run once more, beside the first."""
+    return command(f"checkpoints/{run.path.name}/{CONFIG}", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
 
 
 def _teachers(model: ModelConfig) -> tuple[str, ...]:

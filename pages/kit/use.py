@@ -1,0 +1,60 @@
+"""Use this model: where it lies, and how it leaves the app, as lines to copy."""
+
+from contextlib import suppress
+
+import streamlit as st
+
+from elastic_core import text
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import model_class
+from elastic_core.runs import CONFIG, ITEMS, WEIGHTS, Run
+
+INSTALL = 'pip install -e ".[serve]"'
+ITEM_IDS = 2  # that the example names
+
+
+def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
+    """For one of the people by their id, where the data are open, and after a list of items; ids as these data have them."""
+    lines = ["import elastic_core", "", f"run = elastic_core.open_run({_place(run)!r})"]
+    if data is None:
+        last = list[str]()
+        with suppress(InputError):
+            last = run.raw_ids()[1 : 1 + ITEM_IDS]
+    else:
+        last = [str(data.catalog.ids[item]) for item in data.histories.of(user)[-ITEM_IDS:]]
+        lines.append(f"print(run.recommend([{str(data.histories.user_ids[user])!r}], k=10).table)  # a person, by id")
+    lines.append(f"print(run.recommend([{last!r}], k=10).table)  # after any items, the newest last")
+    return "\n".join(lines)
+
+
+def commands(run: Run) -> dict[str, str]:
+    """For a shell, by what they do; a name of any letters stays one word."""
+    folder, learns = text.shell(_place(run)), model_class(run.config.model.name).objective
+    said = {"A web service: its first page says how to ask.": f"serve-model {folder}"}
+    if learns:
+        said["One file that runs without this project:"] = f"export {folder} --out model.pt2"
+    said["Everybody’s next items, as a table:"] = f"recommend {folder} --all --out top.csv"
+    if learns:
+        new = f"checkpoints/local-more-{run.name.removeprefix('local-')}"
+        learning = f"train --from {folder} --set data.source=new.csv --out {text.shell(new)}"
+        said["Learn on, from these weights, with newer events and new items:"] = learning
+    return {what: f"python -m elastic_core {command}" for what, command in said.items()}
+
+
+def card(run: Run, data: Dataset | None = None, user: int = 0) -> None:
+    """`data`: those of the run, if they are open."""
+    parts = f"weights in `{WEIGHTS}`, settings in `{CONFIG}`, ids in `{ITEMS}`"
+    st.markdown(f"**The model is a folder**, {text.markdown(_place(run))}: {parts}. Once, in the project’s folder:")
+    st.code(INSTALL, language="bash", wrap_lines=True)
+    st.markdown("**In your own code:**")
+    st.code(python(run, data, user), language="python", wrap_lines=True)
+    st.markdown("**In a terminal:**")
+    for what, command in commands(run).items():
+        st.caption(what)
+        st.code(command, language="bash", wrap_lines=True)
+
+
+def _place(run: Run) -> str:
+    """As seen from the project's folder."""
+    return f"{run.path.parent.name}/{run.path.name}"
