@@ -10,8 +10,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import model_class
 from elastic_core.runs import CONFIG, ITEMS, WEIGHTS, Run
 
-INSTALL = 'pip install -e ".[serve]"'
-ITEM_IDS = 2  # that the example names
+IDS = 2  # of items that the example names
 
 
 def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
@@ -20,9 +19,9 @@ def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
     if data is None:
         last = list[str]()
         with suppress(InputError):
-            last = run.raw_ids()[1 : 1 + ITEM_IDS]
+            last = run.raw_ids()[1 : 1 + IDS]
     else:
-        last = [str(data.catalog.ids[item]) for item in data.histories.of(user)[-ITEM_IDS:]]
+        last = [str(data.catalog.ids[item]) for item in data.histories.of(user)[-IDS:]]
         lines.append(f"print(run.recommend([{str(data.histories.user_ids[user])!r}], k=10).table)  # a person, by id")
     lines.append(f"print(run.recommend([{last!r}], k=10).table)  # after any items, the newest last")
     return "\n".join(lines)
@@ -30,15 +29,16 @@ def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
 
 def commands(run: Run) -> dict[str, str]:
     """For a shell, by what they do; a name of any letters stays one word."""
-    folder, learns = text.shell(_place(run)), model_class(run.config.model.name).objective
-    said = {"A web service: its first page says how to ask.": f"serve-model {folder}"}
-    if learns:
-        said["One file that runs without this project:"] = f"export {folder} --out model.pt2"
-    said["Everybody’s next items, as a table:"] = f"recommend {folder} --all --out top.csv"
-    if learns:
-        new = f"checkpoints/local-more-{run.name.removeprefix('local-')}"
-        learning = f"train --from {folder} --set data.source=new.csv --out {text.shell(new)}"
-        said["Learn on, from these weights, with newer events and new items:"] = learning
+    folder, new = text.shell(_place(run)), text.shell(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
+    said = {
+        "A web service: its first page says how to ask.": f"serve-model {folder}",
+        "Everybody’s next items, as a table:": f"recommend {folder} --all --out top.csv",
+    }
+    if model_class(run.config.model.name).objective:
+        said |= {
+            "One file that runs without this project:": f"export {folder} --out model.pt2",
+            "Learn on from it, with newer events and items:": f"train --from {folder} --set data.source=new.csv --out {new}",
+        }
     return {what: f"python -m elastic_core {command}" for what, command in said.items()}
 
 
@@ -46,7 +46,7 @@ def card(run: Run, data: Dataset | None = None, user: int = 0) -> None:
     """`data`: those of the run, if they are open."""
     parts = f"weights in `{WEIGHTS}`, settings in `{CONFIG}`, ids in `{ITEMS}`"
     st.markdown(f"**The model is a folder**, {text.markdown(_place(run))}: {parts}. Once, in the project’s folder:")
-    st.code(INSTALL, language="bash", wrap_lines=True)
+    st.code('python -m pip install -e ".[serve]"', language="bash", wrap_lines=True)
     st.markdown("**In your own code:**")
     st.code(python(run, data, user), language="python", wrap_lines=True)
     st.markdown("**In a terminal:**")

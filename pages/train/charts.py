@@ -23,25 +23,15 @@ def curves(frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> dict[str,
 
 def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> go.Figure:
     """Loss, NDCG@10 or use of the memory by epoch or seconds, one line a run."""
-    figure = _figure(frame, list(dict.fromkeys(frame["run"])), colours, x, COLUMNS[name])
-    return figure.update_yaxes(range=[0, 1.05], tickformat=".0%") if name == "used" else figure
-
-
-def alt(column: str, frame: pd.DataFrame) -> str:
-    """What the figure says, in one sentence: where every run stands."""
-    last = frame.groupby("run", sort=False)[column].last().dropna()
-    return f"{TITLES[column]} by epoch. Last values: " + "; ".join(f"{run} {value:.3f}" for run, value in last.items()) + "."
-
-
-def _figure(frame: pd.DataFrame, runs: list[str], colours: Palette, x: str, columns: tuple[str, ...]) -> go.Figure:
-    figure = go.Figure()
+    figure, columns = go.Figure(), COLUMNS[name]
+    runs = frame["run"].unique().tolist()
     for i, run in enumerate(runs):
         rows = frame[frame["run"] == run]
         for column, dash in zip(columns, ("solid", "dot"), strict=False):
             if rows[column].notna().any():
                 figure.add_trace(_line(rows, run, column, dash, x, colours.categories[i % len(colours.categories)], len(runs)))
     figure.update_layout(
-        title={"text": TITLES[columns[0]], "font": {"size": 15}},
+        title={"text": TITLES[name], "font": {"size": 15}},
         height=HEIGHT,
         margin={"l": 8, "r": 8, "t": 40, "b": 8},
         showlegend=len(figure.data) > 1,
@@ -49,12 +39,18 @@ def _figure(frame: pd.DataFrame, runs: list[str], colours: Palette, x: str, colu
         hovermode="x unified",
         uirevision="keep",
     )
-    if columns[0] != "loss":
+    if name != "loss":
         figure.update_yaxes(rangemode="tozero")
     if x == "epoch" and frame[x].max() <= 8:
         figure.update_xaxes(dtick=1)  # there is no half epoch
     figure.update_xaxes(title={"text": {"epoch": "epoch", "seconds": "seconds of training"}[x]}, rangemode="tozero")
-    return figure
+    return figure.update_yaxes(range=[0, 1.05], tickformat=".0%") if name == "used" else figure
+
+
+def alt(column: str, frame: pd.DataFrame) -> str:
+    """What the figure says, in one sentence: where every run stands."""
+    last = frame.groupby("run", sort=False)[column].last().dropna()
+    return f"{TITLES[column]} by epoch. Last values: " + "; ".join(f"{run} {value:.3f}" for run, value in last.items()) + "."
 
 
 def _line(rows: pd.DataFrame, run: str, column: str, dash: str, x: str, colour: str, runs: int) -> go.Scatter:

@@ -27,30 +27,11 @@ FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "model (another system)"
-HELP = {
-    "model.side": "The memory has side × side experts.",
-    "model.k": "How many experts a history gets.",
-    "model.length": "N: how many of the latest events are read.",
-    "model.width": "d: how many numbers describe an item or an expert.",
-    "model.layers": notes.WORDS["layer"],
-    "model.repeats": "Learns one number for all items that a person has met before.",
-    "model.votes": "How many experts each event votes for.",
-    "model.interest_weight": "Weight of the part of the loss that makes experts stand for items; 0 = none.",
-    "model.gate": notes.WORDS["gate"],
-    "objective.span": "How many targets share one search (window).",
-    "objective.name": "What it learns from: events after a cut, every position, the last event, or hidden ones.",
+HELP = dict(line.split(": ", 1) for line in SAYS("settings").split("\n\n"))  # what each is
+HELP |= {
+    "model.layers": notes.WORDS["layer"], "model.gate": notes.WORDS["gate"],
     "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
-    "objective.negatives": "With how many other items a step compares (sampled loss).",
-    "train.minutes": "0 = no limit.",
-    "train.clock": "Minutes by the clock, or of the processor’s own work, which a busy machine does not stretch.",
-    "train.compile": "How torch compiles the model first, on a graphics card.",
-    "model.output": "Items are scored by the table that reads events, or by a table of their own.",
-    "model.item_bank": "By rows, a step changes only the items it used. It pays from about 30,000 items on.",
-    "model.bank": "By rows, a step changes only the experts it used. It pays from about 30,000 on.",
-    "model.bank_rate": "Learning rate of experts kept by rows; 0 = that of the rest.",
-    "model.balance_weight": "Weight of the part of the loss that keeps all experts in use.",
-    "train.patience": "After so many epochs without a better result it stops.",
-}
+}  # fmt: skip
 
 
 def form(runs: list[Run]) -> RunConfig | None:
@@ -184,16 +165,15 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
     must begin anew, `told`, it is set."""
     if told and key not in st.session_state:
         st.session_state[key] = _begin(field)
-    name, about_it = label or _spoken(field.key), HELP.get(field.key)
+    name, value, look = label or _spoken(field.key), _begin(field), {"key": key, "help": HELP.get(field.key)}
     if field.kind == "bool":
-        return bound(st.toggle, name, field.value, key=key, help=about_it)
+        return bound(st.toggle, name, value, **look)
     if field.kind == "choice":
-        return bound(st.selectbox, name, field.choices, field.choices.index(field.value), key=key, help=about_it)
-    if field.kind == "int":
-        return int(number(name, value=_begin(field), step=1, key=key, help=about_it))
-    if field.kind == "float":
-        return float(number(name, value=_begin(field), step=None, format="%g", key=key, help=about_it))
-    return bound(st.text_input, name, _begin(field), key=key, help=about_it)
+        return bound(st.selectbox, name, field.choices, field.choices.index(value), **look)
+    if field.kind == "text":
+        return bound(st.text_input, name, value, **look)
+    steps: dict[str, Any] = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
+    return type(value)(number(name, value=value, **steps, **look))
 
 
 def _spoken(key: str) -> str:
@@ -219,21 +199,17 @@ def _price(config: RunConfig) -> None:
     except InputError as error:
         waiting.error(f"This cannot be trained: {shell.plain(str(error))}.")
         return
-    if not cost.steps:
-        learner = shell.plain(run_table.system(config))
-        waiting.info(SAYS("counted", system=learner, time=about(cost.seconds)))
-        return
-    if not cost.timed:
-        waiting.info(
-            SAYS("large", parameters=f"{cost.parameters:,}", memory=f"{cost.memory_mb:,.0f}"),
-            icon=":material/timer:",
-        )
-        return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
-    size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
-    limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
-    time = f"{limit}{about(cost.seconds)}"
-    waiting.info(SAYS("cost", time=time[:1].upper() + time[1:], **size), icon=":material/timer:")
+    if not cost.steps:
+        said = SAYS("counted", system=shell.plain(run_table.system(config)), time=about(cost.seconds))
+    elif not cost.timed:
+        said = SAYS("large", **size)
+    else:
+        limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
+        time = f"{limit}{about(cost.seconds)}"
+        size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
+        said = SAYS("cost", time=time[:1].upper() + time[1:], **size)
+    waiting.info(said, icon=":material/timer:")
     if cost.tight:
         st.warning(SAYS("tight"))
 

@@ -54,15 +54,13 @@ def _score(found: Outcome) -> None:
         st.caption("Simple counting was not judged on these people.")
         return
     for row in found.beside.rows:
-        name = shell.plain(row.system)
-        st.caption(
-            f"{name} cannot be judged: {shell.plain(row.fault)}." if row.fault else _line(name, row.mean, row.low, row.high)
+        said = (
+            f" cannot be judged: {shell.plain(row.fault)}."
+            if row.fault
+            else f": {row.mean:.4f} ({row.low:.4f} to {row.high:.4f})."
         )
+        st.caption(shell.plain(row.system) + said)
     st.caption(f"A random order: {found.beside.chance:.4f}.")
-
-
-def _line(name: str, mean: float, low: float, high: float) -> str:
-    return f"{name}: {mean:.4f} ({low:.4f} to {high:.4f})."
 
 
 def _said(found: Outcome) -> None:

@@ -88,15 +88,15 @@ def _one(runs: list[Run]) -> None:
     right.button("Show it", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
     use.card(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
     st.markdown("**Its files:**")
-    config, events = json.dumps(run.config.to_dict(), indent=1), run.path / EVENTS
+    events = run.path / EVENTS
+    files = {
+        "Configuration (JSON)": (".json", json.dumps(run.config.to_dict(), indent=1)),
+        "Metrics (JSON lines)": ("-metrics.jsonl", events.read_bytes() if events.exists() else b""),
+        "Curves (CSV)": ("-curves.csv", run_table.curves([run]).to_csv(index=False)),
+    }
     with st.container(horizontal=True):
-        st.download_button(
-            "Configuration (JSON)", config, f"{run.name}.json", "application/json", key="train_get", on_click="ignore"
-        )
-        metrics = events.read_bytes() if events.exists() else b""
-        st.download_button("Metrics (JSON lines)", metrics, f"{run.name}-metrics.jsonl", key="train_rows", on_click="ignore")
-        table = run_table.curves([run]).to_csv(index=False)
-        st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
+        for name, (end, content) in files.items():
+            st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
                 st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, runs))

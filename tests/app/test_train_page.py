@@ -80,7 +80,8 @@ def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_
 
 
 def test_a_time_that_is_not_needed_is_the_most_and_not_the_price(root: Path) -> None:
-    assert "**0.5 min at most; here about " in texts(page(**{"train_set_train.epochs": "1"}).info)
+    said = texts(page(**{"train_set_train.epochs": "1", "train_set_train.minutes": "600"}).info)
+    assert "**600 min at most; here " in said and "Epochs (passes over all data): 1," in said
 
 
 def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
