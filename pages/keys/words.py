@@ -6,8 +6,7 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few, without asking all 16. Expert score = row score + column "
-    "score.",
+    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score.",
     OWN: "{whose} searches in the same way, among the **{all} experts** of this run ({side} × {side}). {short} short dot "
     "products replace {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
@@ -56,7 +55,7 @@ PICTURE: dict[str, Any] = {
     "wrong": "Brute force finds others: only **{agreed} of {tried}** searches agree.",
     "query": "query", "half": ["q₁: rows", "q₂: columns"], "row": "row", "column": "column", "expert": "expert",
     "square": "row {row}, column {column}", "at_least": "row place {i} × column place {j} = {all} squares at least as good",
-    "dials": ["Black: the query. Thin: the keys.", "Small angle, high score. All arrows have length 1."],
+    "dials": ["Black: query. Thin: keys. All have length 1.", "Small angle: high score."],
     "vectors": "what the experts hold", "shares": "share",
     "sliders": ["Turn q₁", "Turn q₂", "How many, k"],
     "dot": "Row {row}: {sum}",

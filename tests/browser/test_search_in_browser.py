@@ -96,7 +96,7 @@ def test_sums_add_up_as_they_are_shown(visit: Any) -> None:
     turn = picture.get_by_role("slider").first
     for angle in range(0, 360, 30):
         turn.fill(str(angle))
-        for said in picture.locator(".list text").all_inner_texts():
+        for said in picture.locator(".list text").all_text_contents():
             first, second, both = (float(x.replace("−", "-")) for x in re.findall(r"−?\d+\.\d{3}", said))
             assert first + second == pytest.approx(both, abs=1e-9), said
 

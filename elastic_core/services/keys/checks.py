@@ -55,7 +55,7 @@ class Check:
         """The count, ties and errors named, and the time both took."""
         tied = f" ({self.ties:,} of them by a tie: other experts, exactly equal scores)" if self.ties else ""
         right = f"Brute force agrees: **{self.queries - self.wrong:,} of {self.queries:,}**{tied}."
-        clock = f"Halves took {self.product_seconds * 1e3:.1f} ms, every key {self.flat_seconds * 1e3:.1f} ms."
+        clock = f"All together: {self.product_seconds * 1e3:.1f} ms by halves, {self.flat_seconds * 1e3:.1f} ms one by one."
         return f"{right} {clock}"
 
     def __add__(self, other: "Check") -> "Check":
