@@ -46,7 +46,7 @@ def subject(run: Run, model: Recommender, data: Dataset) -> Subject:
 
 def warm(run: Run, model: Recommender, data: Dataset) -> None:
     """What the first visitor of the page would wait for."""
-    table(subject(run, model, data, "test"))
+    table(subject(run, model, data))
 
 
 @kept(4, "Asking what everybody’s history retrieves and what each expert reads …")

@@ -52,7 +52,7 @@ def moved(**usual: object) -> Done:
 def _another_event(state: Mapping[Any, Any]) -> bool:
     """Another event than the newest searches."""
     now, chosen = shell.context(), state.get("keys_event")
-    newest = now.dataset.ends(now.split)[now.user] - now.dataset.histories.offsets[now.user]
+    newest = now.dataset.ends("test")[now.user] - now.dataset.histories.offsets[now.user]
     return chosen is not None and not str(chosen).startswith(f"{newest}.")
 
 
