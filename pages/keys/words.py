@@ -17,14 +17,14 @@ VOTING = "This is the search of one {one}. Every {one} of the history searches l
 FEWER = "In the run itself each looks for its {k} best."
 
 SAYS = {
-    "Split": "The query has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, for columns.",
+    "Split": "A query is made from an item. It has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, for columns.",
     "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
     "keys, q₂ with the {side} column keys: **{short} short dot products**.",
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "
     "it in every column.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
-    "Pair": "Rows and columns are sorted now, the best first. Row place × column place = squares at least as good, itself "
-    "too. With more than {k}, a square cannot win: it is dropped. **Squares that remain: {pairs}.**",
+    "Pair": "Sorted, the best first. A square’s number counts the squares at least as good, itself too: row place × column "
+    "place. Only {k} can win, so more than {k} is out. **Squares that remain: {pairs}.**",
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
     "to their real places.",

@@ -105,7 +105,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     chosen.setAttribute('aria-label', says.experts[2])
     experts.forEach((of, at) => {
       const [line, made] = node('expert', at, of, of.quiet ? 'quiet' : '')
-      made.append(element('span', 'rank', of.rank), element('span', 'name', `${of.id} ${of.name}`.trim()), element('span', 'n'))
+      made.append(element('span', 'rank', `${of.rank}.`), element('span', 'name', of.name ? `${of.id} · ${of.name}` : of.id), element('span', 'n'))
       if (of.sub) made.append(element('span', 'sub', of.sub))
       made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
       const open = element('button', 'open', '↗')
@@ -339,7 +339,8 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (still || root.lit === `${kind} ${at}`) return
     rest()
     root.lit = `${kind} ${at}`
-    root.classList.add('some')
+    const taken = (kind === 'event' && events[at].gone) || (kind === 'expert' && experts[at].quiet)
+    if (!taken) root.classList.add('some')  // what is taken away has no path
     told.textContent = { event: lightEvent, expert: lightExpert, item: lightItem }[kind](at)
   }
 
@@ -414,6 +415,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (lit) { root.lit = ''; const [kind, at] = lit.split(' '); kind === 'square' ? lightSquare(Number(at)) : light(kind, Number(at)) }
   }
   root.lit = ''
+  root.classList.remove('some')  // the pointer may still lie on what was pressed
   settle()
   if (root.watch) root.watch.disconnect()
   root.watch = new ResizeObserver(() => settle())

@@ -124,7 +124,7 @@ PAIRS = (
          "More people, or a baseline that counts better."),
     Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
          "SASRec with more tuning, with ELASTIC’s convolution (the next claim), or longer histories."),
-    Pair("sasrec-local", "ELASTIC is better than SASRec with the same convolution.", "elastic", "sasrec (local)",
+    Pair("sasrec-local", "ELASTIC is better than SASRec, if both mix the last few items (our convolution).", "elastic", "sasrec (local)",
          "More seeds, and longer histories."),
     Pair("hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", "hstu",
          "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
