@@ -12,12 +12,13 @@ import streamlit as st
 from elastic_core.services.person.inspect import words
 from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
-from pages.kit import plot
+from pages.kit import plot, prose
 from pages.tour import classroom, measuring
 from pages.tour.steps import STEPS, Step
 
 PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
+SAYS = prose.of(__file__)
 END = len(STEPS) + 1  # the stop after the last, which counts the bets
 SLIM = """<style>
 [data-testid="stBottomBlockContainer"] { padding-top: .25rem; padding-bottom: .4rem }
@@ -182,7 +183,7 @@ def _summary() -> None:
     hits = sum(bet.option == bet.right for bet in known)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
-        st.markdown(f"**Tour: the end.** {many} Every answer was measured here, on this run and this person.", width="stretch")
+        st.markdown(f"**Tour: the end.** {many} {SAYS('remember')}", width="stretch")
         st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(len(STEPS),), type="tertiary")
         st.button("Finish", key="tour_next", icon=":material/check:", type="primary", on_click=_go, args=(0,))
     with st.container(horizontal=True, gap="xsmall"):
