@@ -67,7 +67,7 @@ def breaking() -> None:
             st.button(
                 f"Silence expert {strongest}", icon=":material/volume_off:", on_click=do, args=(strongest,),
                 key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
-                help=f"Takes away expert {strongest}, which gives most of this list, and asks again.",
+                help=f"Takes away expert {strongest}, which gives most of the first suggestion, and asks again.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)

@@ -116,7 +116,7 @@ STEPS = (
         "Choose another {one} under **Which {one} searches?**",
         _another_event,
         "This person’s experts win. How many of all votes do they have together?",
-        ("Less than a third", "Up to two thirds", "More than two thirds"),
+        ("Less than a third", "A third to two thirds", "More than two thirds"),
         tour_answers.votes_won,
         ("keys_tally", "keys_event", "keys_picture"),
         {"keys_step": "Vote", "keys_query": "This person"},
@@ -138,8 +138,8 @@ STEPS = (
     Step(
         "Why the scores must stay",
         "keys/page.py",
-        "After the search, each expert is multiplied by its score. This is the **gate**. Only through it does training tell the "
-        "keys what was wrong.",
+        "After the search, each expert is multiplied by its score. This is the **gate**. Without it, training cannot tell "
+        "the keys what was wrong.",
         "the table: what can learn, and what cannot (exactly 0).",
         "Switch **Gate** off.",
         lambda state: state.get("keys_gate") is False,

@@ -27,14 +27,14 @@ def test_the_answer_comes_when_the_teacher_shows_it(opened: Open) -> None:
     pupil = opened(run="tiny", user="3", tour="1", **{"class": code.lower()})
     pupil = healthy(pupil.radio(key="tour_bet_1").set_value(STEPS[0].options[1]).run())
     assert f"1 bet in class {code}" in said(pupil) and "when your teacher shows it" in said(pupil)
-    assert not [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Not here"))]
+    assert not [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Your bet was"))]
     assert not [button for button in pupil.button if button.key == "class_release"]
     healthy(teacher.run())
     assert f"{STEPS[0].options[1]} **1**" in said(teacher)
     healthy(teacher.button(key="class_release").click().run())
     assert [block for block in teacher.info if block.value.startswith("It is")]
     healthy(pupil.run())
-    assert [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Not here"))]
+    assert [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Your bet was"))]
     press(press(teacher, "Skip the bet"), "Next stop")
     healthy(pupil.run())
     assert "Tour, 2 of" in said(press(pupil, "Your teacher is at stop 2"))

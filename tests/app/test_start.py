@@ -54,7 +54,7 @@ def test_silencing_until_one_expert_is_left(opened: Open) -> None:
 
 
 def silence(app: AppTest) -> AppTest:
-    """The button names the expert that it takes away: the one behind most of the list."""
+    """The button names the expert that it takes away: the one behind the first suggestion."""
     button = app.button(key="start_silence")
     number = button.label.removeprefix("Silence expert ")
     app = healthy(button.click().run())

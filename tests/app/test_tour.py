@@ -27,7 +27,7 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int,
     assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app) and step.task not in said(app), "first the bet"
     app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
     told = [block.value for block in [*app.success, *app.info]]
-    answers = [text for text in told if text.startswith(("Right.", "Not here"))]
+    answers = [text for text in told if text.startswith(("Right.", "Your bet was"))]
     assert step.task in said(app)
     if stop in UNMEASURED:
         assert not answers and any(UNMEASURED[stop] in text for text in told), "no bet is right where nothing was measured"
@@ -44,7 +44,7 @@ def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: 
     app = opened(run="tiny", tour="11")
     app = healthy(app.radio(key="tour_bet_11").set_value(STEPS[10].options[0]).run())
     assert app.selectbox(key="cmp_with").value == "tiny-peer"
-    (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Not here")))
+    (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Your bet was")))
     assert ", SASRec " in told and f"{Run(app_runs / 'tiny-peer').report().metrics['full']['NDCG@10']:.4f}" in told
 
 

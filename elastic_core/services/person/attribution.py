@@ -54,13 +54,13 @@ def attributed(model: Recommender, read: Reading, items: Sequence[int], edit: Ed
 def strongest(
     model: Recommender, read: Reading, items: Sequence[int], heard: Sequence[int], edit: Edit | None = None
 ) -> int | None:
-    """Of the experts that are `heard`, best first, the one with the largest mean share of these suggestions; the first where
+    """Of the experts that are `heard`, best first, the one with the largest share of the first suggestion; the first where
     experts do not predict by themselves. None without experts. All screens and answers mean this one."""
     found = attributed(model, read, items, edit) if heard else None
     if found is None:
         return next(iter(heard), None)
     experts = found.experts[0].tolist()
-    return int(experts[int(found.parts[0, :, : len(experts)].mean(0).argmax())])
+    return int(experts[int(found.parts[0, 0, : len(experts)].argmax())])
 
 
 def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
