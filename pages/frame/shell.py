@@ -117,12 +117,11 @@ def describe(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
     test, stay, words = cache.tested(run) or {}, cache.repeats(data).stay, inspect.words(data)
     found = test.get("protocols", {}).get("full-seen" if stay else "full")
-    meaning = f"NDCG@10: {notes.WORDS['NDCG@10']}."
     if not found:
-        return "Not tested yet", meaning
+        return "Not tested yet", f"NDCG@10: {notes.WORDS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
     said = f"{100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
-    return said, f"Among {among}, NDCG@10 is {found['NDCG@10']:.3f}. {meaning}"
+    return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."
 
 
 def off(act: public.Act) -> bool:

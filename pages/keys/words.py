@@ -17,8 +17,7 @@ VOTING = "This is the search of one {one}. Every {one} of the history searches l
 FEWER = "In the run itself each looks for its {k} best."
 
 SAYS = {
-    "Split": "A query is made from an item. It has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, "
-    "for columns.",
+    "Split": "A query, from an item, has {d} numbers. First half, **q₁**: for rows. Second half, **q₂**: for columns.",
     "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
     "keys, q₂ with the {side} column keys: **{short} short dot products**.",
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "

@@ -38,6 +38,8 @@ def test_every_screen_keeps_to_its_budget_and_draws_what_plotly_knows(opened: Ca
 
     for screen in BUDGET:
         healthy(app.switch_page(f"{screen}/page.py").run())
+        if screen == "journey":
+            healthy(app.segmented_control(key="jrn_part").set_value("What matters?").run())  # its chart is a press away
         another()
         found[screen] = min(spent(another) for _ in range(3)), min(spent(app.run) for _ in range(3))
         drawn[screen] = len(charts(healthy(app)))

@@ -64,10 +64,11 @@ def test_a_list_shows_what_is_chosen_where_other_data_offer_other_names(visit: A
 
 @pytest.mark.opens(f"/compare?{PLANTED}&user=12")
 def test_compare_with_another_run(visit: Any, elsewhere: Any) -> None:
-    visit.choose("cmp_with", "Popularity · Made-up world (16 interests)")
-    visit.says("B: Popularity · Made-up world", "A − B", "95% ")
+    visit.choose("cmp_with", "Popularity")
+    visit.says("better than Popularity", "Difference", "95% ")
     visit.choose("vs", "Co-occurrence · Made-up world (16 interests)")
-    visit.says("B: Co-occurrence · Made-up world")
+    visit.says("Co-occurrence")
+    expect(visit.main).not_to_contain_text("Popularity")
     visit.shares(elsewhere, "vs=planted-cooccurrence")
 
 

@@ -11,11 +11,11 @@ import words
 from pages.frame import shell
 
 # Shown and in panels: as the screen opens, and with every part of it (what stands in several counts once).
-MOST = {"frame": (15, 72), "start": (98, 9), "keys": (60, 9), "journey": (142, 275), "experts": (187, 182),
-        "traffic": (116, 141), "map": (137, 248), "tour": (490, 0), "evidence": (265, 255), "train": (157, 176),
-        "data": (120, 197), "speed": (73, 79), "method": (121, 9), "keys, all parts": (310, 53),
-        "experts, all parts": (599, 1036), "traffic, all parts": (155, 511), "evidence, all parts": (405, 737),
-        "data, all parts": (346, 304), "speed, all parts": (147, 152), "method, all parts": (888, 161)}  # fmt: skip
+MOST = {"frame": (17, 72), "start": (98, 14), "keys": (60, 14), "journey": (150, 297), "experts": (187, 194),
+        "traffic": (122, 162), "map": (145, 250), "tour": (690, 0), "evidence": (265, 262), "train": (157, 252),
+        "data": (121, 199), "speed": (73, 84), "method": (121, 14), "keys, all parts": (310, 58),
+        "experts, all parts": (604, 1063), "traffic, all parts": (162, 545), "evidence, all parts": (405, 741),
+        "data, all parts": (363, 305), "speed, all parts": (147, 156), "method, all parts": (925, 165)}  # fmt: skip
 TOOLTIP = 18  # words: a name from the glossary and fifteen
 
 

@@ -56,18 +56,20 @@ def variants() -> tuple[Variant, ...]:
 
 def variant(label: str) -> Variant:
     """Raises InputError for a label that is not in the list."""
-    return _called(label, {found.label: found for found in variants()}, "model")
+    return _called(label, variants(), "label", "model")
 
 
 def budget(name: str) -> Budget:
     """Raises InputError for a budget that is not in the list."""
-    return _called(name, {found.name: found for found in BUDGETS}, "time budget")
+    return _called(name, BUDGETS, "name", "time budget")
 
 
-def _called(wanted: str, known: dict[str, Found], what: str) -> Found:
-    if wanted not in known:
-        raise InputError(f"unknown {what} {wanted!r}; known are {', '.join(known)}")
-    return known[wanted]
+def _called(wanted: str, known: tuple[Found, ...], name: str, what: str) -> Found:
+    """The first that is called so: a plug-in may take a label that is taken."""
+    for found in known:
+        if getattr(found, name) == wanted:
+            return found
+    raise InputError(f"unknown {what} {wanted!r}; known are {', '.join(getattr(found, name) for found in known)}")
 
 
 def sizes(config: RunConfig) -> str:
