@@ -74,10 +74,10 @@ class Served:
         return dict(found.json())
 
 
-@pytest.fixture(scope="module")
-def served(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture
+def served(tiny: Tiny, tmp_path: Path) -> Iterator[Served]:
     lister = tiny[2].lister
-    events = Events(tmp_path_factory.mktemp("people") / "people.sqlite", Answers.keep(lister, 4))
+    events = Events(tmp_path / "people.sqlite", Answers.keep(lister, 4))
     found = Served(Answers(lister, events, every=4), Limits(rate=0))
     yield found
     found.close()
