@@ -120,6 +120,7 @@ def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) 
     assert one.answer == "yes" and one.brief.endswith("+0.1500 (full-seen −0.0500, worse)")
     assert one.sentence.endswith("Ranked with known items, too: full-seen −0.0500, worse.")
 
+
 def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
     runs = {label: [Run(BENCHMARKS / f"ml-100k-{label}{seed}") for seed in ("", "-seed1")] for label in ("elastic", "sasrec")}

@@ -27,6 +27,7 @@ from elastic_core.services.journey.trace import dispatch
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
 from elastic_core.services.person import inspect, people
 from elastic_core.services.person.inspect import after
+from elastic_core.services.person.path import path
 from elastic_core.services.person.recommend import answer, reading
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
@@ -241,24 +242,29 @@ def test_no_line_is_lost(films: Dataset, text: str) -> None:
 
 @pytest.mark.parametrize("slots", [True, False])
 def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, model: Recommender, slots: bool) -> None:
-    """Every event's row is the reading of the history that ends with it, by the experts of the whole; what is taken is not more
-    than there is."""
+    """Every event's row is the reading of the history that ends with it, by the experts of the whole; an expert holds what all
+    other screens say."""
     config = ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4)
     able = models.build(config, small_world.catalog).eval() if slots else model
     items, n = reading(small_world, 5).items, 6
     found = dispatch(able, small_world, items, n)
-    assert found.written == slots and found.experts == after(able, small_world, 5).heard
+    here = after(able, small_world, 5)
+    assert found.apart == slots and found.experts == here.heard
     assert (found.links, found.pairs, found.cheaper_from) == (2 * n * 4, n * n, 9)
-    assert found.takes.shape == (4, n) and found.back.shape == (n, 4) and (found.back.sum(1) <= 1 + 1e-5).all()
-    assert (found.takes.sum(0) <= 1 + 1e-5).all() if slots else found.takes.sum(1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert found.held.shape == (4, n) and found.back.shape == (n, 4) and (found.back.sum(1) <= 1 + 1e-5).all()
+    keeps = path(able, here).keeps
+    assert keeps is not None
+    np.testing.assert_allclose(found.held, keeps[:, -n:], atol=1e-6)
+    np.testing.assert_allclose(found.older, keeps[:, :-n].sum(1), atol=1e-6)
+    assert (keeps.sum(1) <= 1 + 1e-5).all() and (slots or keeps.sum(1) == pytest.approx(np.ones(4), abs=1e-5))
     whole = history_batch(items, 16)
     with torch.inference_mode():
         for end in range(n):
-            part = history_batch(items[-n:][: end + 1], 16)
+            part = history_batch(items[: len(items) - n + end + 1], 16)
             alone = able.trace(dataclasses.replace(part, retrieval_items=whole.items))  # type: ignore[operator]
             np.testing.assert_allclose(found.back[end], alone.slots[-1][0].mean(0), atol=1e-5)
     for wrong in (0, len(items) + 1):
-        with pytest.raises(InputError, match="this history has 1 to"):
+        with pytest.raises(InputError, match="of this history 1 to"):
             dispatch(able, small_world, items, wrong)
 
 

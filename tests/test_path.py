@@ -9,7 +9,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.person import inspect
-from elastic_core.services.person.attribution import attributed
+from elastic_core.services.person.attribution import attributed, genres_suggested
 from elastic_core.services.person.path import path
 from elastic_core.services.person.recommend import places_left
 
@@ -47,7 +47,7 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     for at in left:
         less = inspect.after(slots, small_world, 7, [*edits, found.experts[at]])
         np.testing.assert_allclose(found.without[:, at], less.answer.chances[items] / here.answer.chances[items], rtol=2e-3)
-    kinds = found.kinds([("all", str(at)) for at in range(len(items))])
+    kinds = genres_suggested(found.experts, found.gives, [("all", str(at)) for at in range(len(items))])
     assert found.experts[away] not in kinds and set(kinds.values()) == {"all"}, "named by what it gives, if anything"
     known = inspect.after(slots, small_world, 7).events
     whole = places_left(known, edits)

@@ -226,7 +226,7 @@ def test_only_the_gate_teaches_keys_and_query_network(model: Elastic, small_worl
     table = gate.gradients(model, small_world, user=3).set_index("group")
     assert list(table.index) == list(gate.GROUPS)
     assert (table["with_gate"] > 0).all()
-    router = ["sub-keys", "query network"]
+    router = ["row and column keys", "query network"]
     assert (table.loc[router, "without_gate"] == 0).all() and (table.drop(router)["without_gate"] > 0).all()
     assert table["parameters"].sum() == sum(p.numel() for p in model.parameters())
     assert all(torch.equal(before[name], p) for name, p in model.state_dict().items())

@@ -35,7 +35,7 @@ def test_how_many_suggestions_stay(asked: Asked) -> None:
 
 def test_without_the_gate_keys_and_query_network_learn_nothing(asked: Asked) -> None:
     found = answers.starved(asked)
-    assert found.option == 1 and "sub-keys" in found.reason.lower()
+    assert found.option == 1 and "row and column keys" in found.reason.lower()
 
 
 def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:

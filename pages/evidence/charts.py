@@ -101,8 +101,11 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         )  # fmt: skip
     wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
     figure.update_layout(
-        LAYOUT, margin={"l": 8, "r": 8, "t": 44, "b": 8}, height=600, showlegend=True,
-        legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
+        LAYOUT,
+        margin={"l": 8, "r": 8, "t": 44, "b": 8},
+        height=600,
+        showlegend=True,
+        legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"},
     )
     figure.update_xaxes(title=names[x], type="log" if x in wide else "linear", fixedrange=True)
     figure.update_yaxes(title=names[y], type="log" if y in wide else "linear", fixedrange=True)

@@ -131,7 +131,8 @@ def draw_verdict(two: Two) -> None:
     st.markdown(f"### {shell.plain(said.sentence(main, *two.names))}")
     with st.container(horizontal=True, vertical_alignment="center"):
         counts = " and ".join(str(len(runs)) for runs in (two.ours, two.theirs))
-        st.caption(f"Means of {counts} trainings, ranked {notes.WORDS[two.protocol]}.", width="content")
+        what = f"{two.metric}: {notes.WORDS[two.metric]}. " if two.metric in notes.WORDS else ""
+        st.caption(f"{what}Means of {counts} trainings, ranked {notes.WORDS[two.protocol]}.", width="content")
         panel = st.popover("How sure?", key="cmp_sure", type="tertiary")
     with st.container(horizontal=True):
         for side, runs_of, mean in zip(two.names, (two.ours, two.theirs), (main.mean_a, main.mean_b), strict=True):
@@ -207,8 +208,7 @@ def to_the_person(table: pd.DataFrame, two: Two) -> None:
     """The keyboard's way: choose one of them, then look at the reason."""
     options = [int(user) for user in table["user"]]
     named = {
-        int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} and {row.place_b:,.0f}"
-        for row in table.itertuples()
+        int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} and {row.place_b:,.0f}" for row in table.itertuples()
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         person = st.selectbox("Look at one of them", options, format_func=named.__getitem__, key=PERSON)

@@ -33,9 +33,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
     some = ablation.random_used(traffic, expert)
     chart, ask = st.columns([5, 3], gap="medium")
     with ask:
-        other = control.number(
-            "Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number"
-        )
+        other = control.number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
         st.button(
             "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
             disabled=shell.locked(SWAP),

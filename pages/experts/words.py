@@ -22,8 +22,9 @@ LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
 def short(change: str) -> str:
     """What was done, for an axis."""
     for begin, name in (
-        ("without another", "another of theirs removed"), ("without an expert used", "one used as much removed"),
-        ("without", "expert removed"), ("an expert used", "replaced by one used as much"),
+        ("without another", "another of the person’s experts removed"),
+        ("without an expert used", "an equally used expert removed"),
+        ("without", "expert removed"), ("an expert used", "replaced by an equally used one"),
     ):  # fmt: skip
         if change.startswith(begin):
             return name

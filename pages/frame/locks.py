@@ -40,7 +40,9 @@ def builder(address: str) -> None:
     names: dict[str, str] = st.session_state.get(NAMES, FRAME)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
         st.write("The link opens this view and locks what you choose.")
-        chosen = st.multiselect("Held controls", list(names), format_func=names.__getitem__, key="lock_chosen")
+        chosen = st.multiselect(
+            "Controls to lock", list(names), format_func=names.__getitem__, key="lock_chosen", placeholder="Choose controls"
+        )
         outside = invitation.reachable(address, st.get_option("server.address"))
         address = outside or address
         joint = "&" if "?" in address else "?"
@@ -65,7 +67,7 @@ def named() -> None:
         names: dict[str, str] = st.session_state.get(NAMES, FRAME)
         known = [names[name] for name in held if name in names]
         said = ", ".join(known) or "controls of another page"
-        st.session_state[PLACE].caption(f":material/lock: Held by this link: {said}.")
+        st.session_state[PLACE].caption(f":material/lock: Locked by this link: {said}.")
 
 
 def _release() -> None:

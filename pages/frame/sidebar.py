@@ -1,5 +1,5 @@
-"""The sidebar of every page: run and person, and behind *More* the rest. It opens what was asked for, and says when that is not
-there."""
+"""The sidebar of every page: run and person, behind *Teaching* the class, behind *More* the rest. It opens what was asked for,
+and says when that is not there."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +23,7 @@ from pages.kit import cache
 from pages.kit.control import number, write_in_address
 from pages.tour import classroom, panel
 
-NOTICE, MEANT, PANEL = "shell_notice", "shell_meant", "shell_panel"
+NOTICE, MEANT, TEACHING = "shell_notice", "shell_meant", "shell_teach_panel"
 WRITTEN = "shell_written"  # what this visit wrote into the address last, by control
 
 
@@ -48,7 +48,8 @@ def sidebar() -> None:
         panel.button()
         _run_box(known, run, data)
         user = _user_box(run, data, model, asked["user"], problems)
-        more = st.session_state[PANEL] = st.expander("More", key="shell_more")
+        st.session_state[TEACHING] = st.expander("Teaching", key="shell_teaching")
+        more = st.expander("More", key="shell_more")
         with more:
             expert = _expert_box(model, asked["expert"], problems)
             finding.box(data, run.config.data, "find_who", _meet, locked("user"))
@@ -69,9 +70,9 @@ def close() -> None:
     """The lower end of the sidebar. Called by navigation.py after the page, when the page has named its controls."""
     if st.session_state[shell.CONTEXT] is not None:
         locks.named()
-        with st.session_state[PANEL]:
-            locks.builder(shell.link())
+        with st.session_state[TEACHING]:
             classroom.panel()
+            locks.builder(shell.link())
     garbage.collect()
 
 

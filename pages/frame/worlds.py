@@ -60,7 +60,7 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
     if name == MADE_UP and truth is not None:
-        ours = " The model is our variant (interest slots), not the paper’s." if _asks(run) else ""
+        ours = " This model is our variant, not the paper’s." if _asks(run) else ""
         return f"**{people} made-up people with {len(truth.interests)} hobbies.** Here we know the reason for every choice.{ours}"
     if name == FILMS:
         more = f"{people} real people, {data.catalog.n_items:,} films.** Nobody knows why they watched"

@@ -9,7 +9,6 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace
 from elastic_core.runs import Run
-from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
 from elastic_core.services.journey.text import encode
@@ -61,13 +60,6 @@ def along(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) ->
     return trace.along(model, data, user, stay=stay)
 
 
-@kept(4_096)
-def label(run: Run, model: Recommender, data: Dataset, expert: int) -> Label | None:
-    """The genre that stands out around an expert; None for data without any."""
-    found = cache.evidence(run, model, data)
-    return found.label(expert) if found else None
-
-
 @kept(64)
 def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
@@ -81,12 +73,12 @@ def dispatched(run: Run, model: Recommender, data: Dataset, items: np.ndarray, e
 
 
 def dispatch_table(found: Dispatch) -> pd.DataFrame:
-    """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, taken, back."""
+    """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, held, back."""
     n, k = found.back.shape
     return pd.DataFrame(
         {
             "event": np.repeat(np.arange(1, n + 1), k), "title": np.repeat(np.array(found.titles, dtype=object), k),
-            "expert": np.tile(found.experts, n), "taken": found.takes.T.ravel(), "back": found.back.ravel(),
+            "expert": np.tile(found.experts, n), "held": found.held.T.ravel(), "back": found.back.ravel(),
         }
     )  # fmt: skip
 

@@ -1,5 +1,6 @@
 // Draws dispatcher.py: events, experts, the same events again, and beside them every event with every event.
 const SVG = 'http://www.w3.org/2000/svg', HIGH = 22, TOP = 34
+const sum = shares => shares.reduce((all, share) => all + share, 0)
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
 
 function add(to, tag, set, text) {
@@ -11,7 +12,7 @@ function add(to, tag, set, text) {
 }
 
 export default function({ data, parentElement }) {
-  const { events, experts, takes, back, says, colours } = data, n = events.length, k = experts.length
+  const { events, experts, held, older, back, says, colours } = data, n = events.length, k = experts.length
   let root = parentElement.querySelector('div.dispatcher')
   if (!root) {
     root = document.createElement('div')
@@ -32,14 +33,14 @@ export default function({ data, parentElement }) {
   says.heads.forEach((head, i) => add(svg, 'text', { x: [0, column[1], wide][i], y: 14, class: 'head',
     'text-anchor': ['start', 'middle', 'end'][i] }, head))
   add(other, 'text', { x: 0, y: 14, class: 'head' }, says.pairs)
-  const most = [Math.max(...takes.flat(), 1e-9), Math.max(...back.flat(), 1e-9)]
+  const most = [Math.max(...held.flat(), 1e-9), Math.max(...back.flat(), 1e-9)]
   const lines = add(svg, 'g', { class: 'lines' })
   const link = (x1, y1, x2, y2, share, kind, event, expert) => add(lines, 'path', {
     d: `M${x1} ${y1}C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`, 'stroke-width': (0.4 + 3.6 * share).toFixed(2),
     'stroke-opacity': (0.12 + 0.6 * share).toFixed(2), class: kind, 'data-event': event, 'data-expert': expert,
   })
   for (let i = 0; i < n; i++) for (let e = 0; e < k; e++) {
-    link(column[0], at(i), column[1] - 42, middle(e), takes[e][i] / most[0], 'take', i, e)
+    link(column[0], at(i), column[1] - 42, middle(e), held[e][i] / most[0], 'take', i, e)
     link(column[1] + 42, middle(e), column[2], at(i), back[i][e] / most[1], 'back', i, e)
   }
   const pairs = add(other, 'g', { class: 'lines' })
@@ -72,16 +73,17 @@ export default function({ data, parentElement }) {
     const { event, expert, side } = of.dataset
     const mine = event === undefined ? `[data-expert="${expert}"]` : `.${side}[data-event="${event}"]`
     for (const each of lines.querySelectorAll(mine)) each.classList.add('on')
-    const tell = ([of, each, rest], name, shares, names, most) => {
+    const tell = ([of, each], name, shares, names, most, rests) => {
       const said = shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, most)
         .map(([share, i]) => each.replace('{}', part(share)).replace('{}', () => names[i]))
-      const none = 1 - shares.reduce((sum, share) => sum + share, 0)
-      if (rest && none >= 0.01) said.push(rest.replace('{}', part(none)))
+      for (const [rest, share] of rests) if (share >= 0.01) said.push(rest.replace('{}', part(share)))
       const words = `${of.replace('{}', () => name)} ${said.join(', ') || says.nothing}.`
       told.textContent = words[0].toUpperCase() + words.slice(1)
     }
-    if (event === undefined) tell(says.expert, experts[expert], takes[expert], events, 5)
-    else tell(says[side], events[event], side === 'take' ? takes.map(row => row[event]) : back[event], experts, k)
+    if (event === undefined) tell(says.expert, experts[expert], held[expert], events, 5,
+      [[says.older, older[expert]], [says.empty, 1 - older[expert] - sum(held[expert])]])
+    else if (side === 'take') tell(says.event, events[event], held.map(row => row[event]), experts, k, [])
+    else tell(says.back, events[event], back[event], experts, k, [[says.nobody, 1 - sum(back[event])]])
   }
   let here = 0
   things.forEach((of, i) => {

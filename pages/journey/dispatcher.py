@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.trace import LEAST, MOST, Dispatch
+from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, Dispatch
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
@@ -16,7 +16,7 @@ from pages.journey.words import DISPATCHER, SAYS
 from pages.kit import plot, view
 from pages.kit.control import bound
 
-EVENTS, SHOWN = "jrn_dispatched", 12
+EVENTS = "jrn_dispatched"
 CSS = """
 .dispatcher { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 1fr); gap: .5rem 1.5rem; color: var(--st-text-color);
   container-type: inline-size }
@@ -54,7 +54,7 @@ def draw(now: Context, here: Situation) -> None:
     if most > LEAST:
         events = int(
             bound(
-                st.slider, f"N: the last {words.many}", LEAST, most, min(SHOWN, most), key=f"{EVENTS}_{most}",
+                st.slider, f"N: the last {words.many}", LEAST, most, min(DRAWN, most), key=f"{EVENTS}_{most}",
                 called="Events drawn",
             )
         )  # fmt: skip
@@ -64,9 +64,11 @@ def draw(now: Context, here: Situation) -> None:
         st.write(state.sentence(error))
         return
     n, k = len(found.titles), len(found.experts)
-    st.markdown(SAYS("LINES", many=words.many, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs))
+    voted = here.found is not None and here.found.ballots is not None
+    lines = SAYS("LINES", many=words.many, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
+    st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
     _mount(data=_data(found, words), key="jrn_dispatcher")
-    st.markdown(SAYS("LIST_EACH" if found.written else "LIST_ONE", one=words.one, many=words.many))
+    st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", one=words.one, many=words.many))
     st.caption(SAYS("SAVES", events=found.cheaper_from, many=words.many, few=2_000 * k))
     view.explain(DISPATCHER)
     view.remember("dispatcher", answers.dispatch_table(found))
@@ -75,17 +77,20 @@ def draw(now: Context, here: Situation) -> None:
 def _data(found: Dispatch, words: inspect.Words) -> dict[str, Any]:
     palette, names = plot.palette(shell.is_dark()), [f"expert {expert}" for expert in found.experts]
     titles, n = [inspect.split_year(title)[0] for title in found.titles], len(found.titles)
+    holds = "holds" if found.apart else "reads"
     return {
-        "events": titles, "experts": names, "takes": found.takes.round(4).tolist(), "back": found.back.round(4).tolist(),
+        "events": titles, "experts": names, "held": found.held.round(4).tolist(),
+        "older": found.older.round(4).tolist(), "back": found.back.round(4).tolist(),
         "colours": {"muted": palette.muted},
         "says": {
             "heads": [f"{n} {words.many}", "aggregate → dispatch", f"the same {n}"],
             "pairs": f"{n}² = {found.pairs:,} lines",
             "alt": f"{n} {words.many}, {len(names)} experts and the lines between them. Arrow keys walk.",
-            "rest": f"Point at an expert: what does it take? Point at {words.a} on the right: what does it get back?",
-            "take": ["Of {} (100%):", "{} to {}", "{} to no expert"] if found.written else ["{} is", "{} of what {} reads", ""],
-            "back": ["Of what {} gets back (100%):", "{} from {}", "{} from no expert"],
-            "expert": ["{} takes", "{} of {}", ""] if found.written else ["Of all that {} reads (100%):", "{} {}", ""],
+            "rest": f"Point at an expert: what does it {holds[:-1]}? Point at {words.a} on the right: what does it get back?",
+            "event": ["{} is", f"{{}} of what {{}} {holds}"],
+            "back": ["Of what {} gets back (100%):", "{} from {}"],
+            "expert": [f"Of all that {{}} {holds} (100%):", "{} {}"],
+            "older": f"{{}} older {words.many}", "empty": "{} still empty", "nobody": "{} from no expert",
             "nothing": "nothing, more than 1%",
         },
     }  # fmt: skip

@@ -19,7 +19,7 @@ MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 
 
 def opening() -> None:
-    asked = "Which experts does this history find?" if now.model.retrieves else "What does this run make of this history?"
+    asked = "What if this history were different?" if now.model.retrieves else "What does this run make of this history?"
     st.title(asked, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(SAYS("IDEA", person=now.user + 1, did=words.did, events=last + 1, many=words.many), width="content")

@@ -107,22 +107,17 @@ def experts(now: Context, here: Situation, before: Situation | None) -> list[str
     table["even"] = traffic.experts.shape[1] / len(traffic.load)
     table["part"] = _parts(here.found)
     table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
-    labels = {e: answers.label(now.run, now.model, now.dataset, e) for e in table["expert"]}
-    table["label"] = [_label(found) for found in labels.values()]
+    names = person.expert_names(now, here, moved(here.answer, here.answer))
+    table["label"] = [names.get(expert, "") for expert in table["expert"]]
     st.html(_rows(table, earlier is not None, plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
         st.caption(f"No longer there: expert {', '.join(gone)}.")
     view.explain(EXPERTS)
     _one(now, here, table)
-    return [_doubt(expert, found) for expert, found in labels.items() if found is not None and found.genres]
-
-
-def _label(found: Label | None) -> str:
-    """What its people have more of than others."""
-    if found is None or not found.genres:
-        return ""
-    return "its people have no clear taste" if found.weak else f"its people like {found.text}"
+    evidence = cache.evidence(now.run, now.model, now.dataset)
+    labels = {expert: evidence.label(expert) for expert in table["expert"]} if evidence else {}
+    return [_doubt(expert, label) for expert, label in labels.items() if label.genres]
 
 
 def _parts(found: Retrieved) -> list[str]:

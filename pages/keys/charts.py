@@ -12,13 +12,13 @@ STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of th
 
 def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Sketch:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
-    beside each row the sum of its votes and, as a line, how many are usual. The event that is looked at has a line, too."""
+    beside each row the sum of its votes and, in brackets, how many are usual. The event that is looked at has a line, too."""
     k, colours = len(sums) - 1, [p.load[-1]] * (len(sums) - 1) + [p.muted]
-    names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["not used"]
+    names = [f"{place}. expert {e}" for place, e in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["all others"]
     single = marks["event"] > 0
     drawn = f"votes of {'all' if single.all() else 'the last'} {words.many}"
     figure = Sketch(
-        1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22], subplot_titles=(drawn, "all votes")
+        1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22], subplot_titles=(drawn, "votes (average)")
     )
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     if event >= first:
@@ -41,13 +41,10 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
         )  # fmt: skip
     figure.add_bar(  # of all others only the number: its bar would make those of the elected short
         x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker={"color": colours},
-        customdata=sums[["votes", "events"]], text=[f"{part:.0%}" for part in sums["votes"]],
+        customdata=sums[["votes", "events"]],
+        text=[*(f"{row.votes:.0%} ({row.usual:.1%})" for row in sums[:k].itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         textposition="outside", cliponaxis=False,
         hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
-    )  # fmt: skip
-    figure.add_scatter(
-        x=sums["usual"][:k], y=list(range(k)), mode="markers", hovertemplate="%{x:.1%} of everybody’s votes<extra></extra>",
-        marker={"symbol": "line-ns-open", "size": 16, "color": p.text, "line": {"width": 2}}, row=1, col=2,
     )  # fmt: skip
     plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
     before = {} if bool(single.all()) else {first - 2: "before"}
@@ -55,7 +52,7 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
     along = {"tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1]}
     figure.update_xaxes({**plain, **along, "title": {"text": f"{words.many}, old to new", "standoff": 0}}, row=1, col=1)
     most = max(float(sums["votes"][:k].max()), 1e-6)
-    figure.update_xaxes({**plain, "showticklabels": False, "range": [0, 1.6 * most]}, row=1, col=2)
+    figure.update_xaxes({**plain, "showticklabels": False, "range": [0, 2 * most]}, row=1, col=2)
     rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}
     figure.update_yaxes({**plain, **rows, "showgrid": True, "gridcolor": p.line}, row=1, col=1)
     figure.update_yaxes({**plain, **rows, "showticklabels": False}, row=1, col=2)

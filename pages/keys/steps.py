@@ -160,11 +160,11 @@ def tally(scene: Scene) -> None:
         charts.tally(drawn, sums, election.event, named, scene.palette),
         cast.assign(elected=cast["row"] < k).drop(columns="row"),
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
-        f"Experts that are not used: {sums['votes'].iloc[k]:.0%}.",
+        f"All other experts: {sums['votes'].iloc[k]:.0%}.",
         view.About(
             f"Which {named.one} asked for which expert?",
             f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
-            "Squares: all earlier votes together. Bars: the sum of a row. Lines: the same for everybody.",
+            "Squares: all earlier votes together. Bars: the sum of a row. In brackets: what the average person gives it.",
             "Many votes do not say that the expert helps. To see that, remove it on Start.",
         ),
         TALLY, on_select=_asked, selection_mode="points",

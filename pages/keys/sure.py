@@ -76,6 +76,8 @@ def _turned(width: int, k: int) -> str:
 
 def _gate(scene: Scene, now: shell.Context) -> None:
     st.markdown(words.GATE)
+    if said := trained(shell.RUNS):
+        st.info(said, icon=":material/straighten:")
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
@@ -91,8 +93,6 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         _list(now)
     else:
         st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
-    if said := trained(shell.RUNS):
-        st.info(said, icon=":material/straighten:")
     curve, moved = cache.gate_toy()
     ends = moved.set_index("gate")
     st.markdown(

@@ -23,8 +23,8 @@ SAYS = {
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "
     "it in every column.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
-    "Pair": "Sorted, the best first. A square’s number counts the squares at least as good, itself too: row place × column "
-    "place. Only {k} can win, so more than {k} is out. **Squares that remain: {pairs}.**",
+    "Pair": "Sorted, the best first. Row place × column place = how many squares are at least as good, this one too. Only {k} "
+    "can win: with a larger number, a square is out. **Squares that remain: {pairs}.**",
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
     "to their real places.",
@@ -39,10 +39,10 @@ WEIGH = {
     "other": "A better score counts more. The run’s gate turns the {k} scores into weights, and each list is multiplied by its "
     "weight.",
 }
-CLOSING = " **Next:** through the experts’ lists, the history is read and all items are ranked. Journey shows how."
+CLOSING = " **Next:** these experts read the history and rank all items. Journey shows how."
 VOTE = (
-    "Every {one} searches like this and gives its vote to {each}. A line on each bar shows how many votes the expert gets from "
-    "everybody. The **{k} experts with most votes beyond their line** are this person’s, on every page. {title} gave {split}."
+    "Every {one} searches like this and splits its vote among {each}. Add up all votes: the **{k} experts** that get most, "
+    "compared with the average person, are this person’s, on every page. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 

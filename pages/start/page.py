@@ -109,13 +109,10 @@ def drawn() -> None:
     links = answers.links(now, here, shown)
     rows = {place: row for row, place in enumerate(links.places)}
     traffic = cache.traffic(now.run, now.model, now.dataset) if here.found is not None else None
-    found = cache.evidence(now.run, now.model, now.dataset) if here.found is not None else None
-    labels = {expert: found.label(expert) for expert in links.experts} if found is not None else {}
-    liked = {expert: f"for {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
-    given = {expert: f"gives {genre}" for expert, genre in links.kinds(change.table["genres"].tolist()).items()}
+    names = person.expert_names(now, here, change) if here.found is not None else {}
     opened = strip.draw(
         now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
-        names=liked | given, traffic=traffic, changed=bool(broken), on_act=pointed,
+        names=names, traffic=traffic, changed=bool(broken), on_act=pointed,
     )  # fmt: skip
     among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
     st.caption(SAYS("all" if stay else "new ones", **among))

@@ -105,8 +105,10 @@ export default function({ data, setTriggerValue, parentElement }) {
     chosen.setAttribute('aria-label', says.experts[2])
     experts.forEach((of, at) => {
       const [line, made] = node('expert', at, of, of.quiet ? 'quiet' : '')
-      made.append(element('span', 'rank', `${of.rank}.`), element('span', 'name', of.name ? `${of.id} · ${of.name}` : of.id), element('span', 'n'))
-      if (of.sub) made.append(element('span', 'sub', of.sub))
+      const brief = experts.length > 5 && of.brief
+      made.append(element('span', 'rank', `${of.rank}.`), element('span', 'name', `${brief ? '' : `${says.Expert} `}${of.id}${brief ? ` · ${brief}` : ''}`),
+        element('span', 'n'))
+      for (const line of [brief ? '' : of.name, of.sub]) if (line) made.append(element('span', 'sub', line))
       made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
       const open = element('button', 'open', '↗')
       open.type = 'button'
@@ -188,11 +190,11 @@ export default function({ data, setTriggerValue, parentElement }) {
   const gives = (item, at, least) => gift(item, at) >= least ? [[nodes.expert[at], nodes.item[item], gift(item, at)]] : []
   const kept = (at, event) => experts[at].keeps ? experts[at].keeps[event] : 0
   // Where events have no votes, all of them ask together: a line leads to the grid as a whole.
-  const reads = (at, event) => [nodes.event[event], grid ? svg : nodes.expert[at], kept(at, event)]
+  const reads = (at, event) => [nodes.event[event], grid ? votes ? square(experts[at].id) : svg : nodes.expert[at], kept(at, event)]
   const votes = events.some(of => of.asks)
   function read(at) {  // the events that an expert keeps; the three it reads most where it reads all alike
     const by = every(events).filter(event => kept(at, event)).sort((a, b) => kept(at, b) - kept(at, a))
-    return by.filter((event, i) => kept(at, event) >= CLEAR || (!votes && i < 3))
+    return by.filter((event, i) => kept(at, event) >= CLEAR || i < 3)
   }
   const every = of => of.map((_, at) => at)
 
@@ -246,7 +248,7 @@ export default function({ data, setTriggerValue, parentElement }) {
       else links.push([nodes.event[at], nodes.item[item], 1 - list[item].missing[at]])
     }
     draw('.lit', links)
-    const whom = (it.asks ?? []).map(([e, share]) => `${e} (${part(share)})`).join(', ')
+    const whom = (it.asks ?? []).map(([e]) => e).join(', ')
     const held = keepers.map(e => `${part(kept(e, at))} ${says.ofWhat} ${experts[e].id} ${says.holds}`).join(', ')
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
@@ -258,13 +260,10 @@ export default function({ data, setTriggerValue, parentElement }) {
     const it = experts[at], links = [...wanted(at)]
     heads(says.of.expert, it.id)
     if (grid && square(it.id)) asked(it.id, 1)
-    every(events).forEach(event => {
-      const vote = (events[event].asks ?? []).find(([id]) => id === it.id)
-      if (!vote && !read(at).includes(event)) return
-      on('event', event, vote ? part(vote[1]) : votes ? '' : part(kept(at, event)))
-      links.push(...asks(event, false).filter(link => link[1] === square(it.id)))
-      if (!votes) links.push(reads(at, event))
-    })
+    for (const event of read(at)) {
+      on('event', event, part(kept(at, event)))
+      links.push(reads(at, event))
+    }
     on('expert', at, '')
     for (const item of every(list)) if (gift(item, at) >= SEEN) {
       on('item', item, list[item].gives ? part(list[item].gives[at]) : change(list[item].without[at]))
@@ -275,7 +274,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     const most = list[0] && list[0].gives ? every(list).reduce((a, b) => gift(b, at) > gift(a, at) ? b : a, 0)
       : deepest(list, item => list[item].without[at])
     const times = list[most].without[at]
-    return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}${it.sub ? ` ${says.It} ${it.sub}.` : ''}` +
+    return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}${it.sub ? ` It ${it.sub}.` : ''}` +
       (times === null ? '' : ` ${says.without} ${it.id}, ${says.probability} ${list[most].name} ${chance(times)}.`)
   }
   function lightItem(item) {
@@ -289,13 +288,11 @@ export default function({ data, setTriggerValue, parentElement }) {
     }
     const behind = owner >= 0 ? [owner] : sources
     every(events).forEach(event => {
-      const asked_ = asks(event, false).filter(link => behind.some(at => link[1] === square(experts[at].id)))
-      const held = owner >= 0 ? kept(owner, event) : 0, missing = it.missing[event]
-      const seen = owner >= 0 ? asked_.length || held >= CLEAR : missing !== null && missing < 1 - CLEAR
+      const missing = it.missing[event]
+      const seen = owner >= 0 ? read(owner).includes(event) : missing !== null && missing < 1 - CLEAR
       if (!seen || events[event].gone) return
-      on('event', event, owner < 0 ? change(missing) : held >= 0.01 ? part(held) : '')
-      links.push(...asked_)
-      if (!votes) for (const at of behind) if (kept(at, event)) links.push(reads(at, event))
+      on('event', event, owner < 0 ? change(missing) : part(kept(owner, event)))
+      for (const at of behind) if (kept(at, event)) links.push(reads(at, event))
       if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
     })
     draw('.lit', links)
@@ -322,12 +319,11 @@ export default function({ data, setTriggerValue, parentElement }) {
     root.lit = `square ${e}`
     root.classList.add('some')
     asked(e, 0)
-    heads({ events: says.of.expert.events }, e)
     const links = []
     every(events).forEach(at => {
       const vote = (events[at].asks ?? []).find(([id]) => id === e)
       if (!vote) return
-      on('event', at, part(vote[1]))
+      on('event', at, '')
       links.push([nodes.event[at], square(e), vote[1]])
     })
     draw('.lit', links)

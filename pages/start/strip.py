@@ -112,11 +112,11 @@ def _expert(
 ) -> dict[str, Any]:  # fmt: skip
     expert, catalog = path.experts[place], now.dataset.catalog
     kept = None if path.keeps is None else path.keeps[place]
-    sub, most, holds = "", "", "reads" if path.gives is None else "holds"
+    sub, name = "", names.get(expert, "")
     if kept is not None and kept.any():
         top = int(kept.argmax())
         most = inspect.split_year(catalog.title(int(here.read.items[top])))[0]
-        sub = f"holds {kept[top]:.0%} {most}" if path.gives is not None else f"reads {most} most ({kept[top]:.0%})"
+        sub = f"{'reads' if path.gives is None else 'holds'}: {kept[top]:.0%} {most}"
     votes = ""
     if path.wanted is not None and path.usual is not None:
         votes = f"{path.wanted[place]:.0%} of the votes here; the average person gives it {path.usual[place]:.1%}."
@@ -124,7 +124,8 @@ def _expert(
         votes += f" {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it"
         votes += f"; equal use would be {inspect.even_load(traffic):.0f}."
     return {
-        "id": expert, "rank": place + 1, "name": names.get(expert) or f"{holds} {most}" * bool(most),
+        "id": expert, "rank": place + 1, "name": name,
+        "brief": name.removeprefix("suggests ").removeprefix("used by "),
         "quiet": expert in here.silenced, "sub": sub, "votes": votes.strip(),
         "keeps": None if kept is None else [0 if at is None else float(kept[path.places[at]]) for at in places],
     }  # fmt: skip

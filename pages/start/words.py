@@ -16,29 +16,30 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
     """`k` experts were chosen; do events have `votes`, and suggestions experts that `give` them?"""
     one, many = words.one, words.many
     rest = (REST if k else REST_PLAIN).format(a=words.a)
-    order = ("what each holds" if gives else "what each reads") if can_read else "in order"
+    holds = "holds" if gives else "reads"
+    order = f"what each {holds}" if can_read else "in order"
     edges = "this person’s votes by row and column" if votes else "how well each row and column fits the query"
     last = f"The last {shown} {many}"
     return {
         "rest": rest if gives or not k else f"{rest} {NO_VOTES.format(one=one)}",
         "history": [f"1 · {last}", f"after {earlier:,} earlier" if earlier else "oldest first", last],
         "search": [
-            "2 · The search", f"each {one} asks for experts" if votes else "one query asks for experts",
-            f"A square is an expert. Stronger colour: more people use it. Edges: {edges}.",
+            "2 · The search", f"each {one} votes for experts" if votes else "one query asks for experts",
+            f"A square is an expert. Stronger colour: more people use it. Strips: {edges}.",
         ],
-        "experts": [f"3 · The {k} most wanted", order, "Chosen experts, best first"],
+        "experts": [f"3 · The {k} experts chosen" if votes else f"3 · The {k} best experts", order, "Chosen experts, best first"],
         "list": [
             f"{'4' if k else '2'} · What comes next", "who suggests it" if gives else "best first", "Suggestions, best first",
         ],
         "grid": "All experts, one square each. Arrow keys move; Enter silences a chosen one.",
         "gone": ", taken away", "quiet": ", silenced", "gold": f"really {words.did} next", "left": "Left the list:",
-        "open": "Open expert", "expert": "expert", "Expert": "Expert", "holds": "holds" if gives else "reads",
-        "asksFor": "asks for experts", "makes": "makes up", "ofWhat": "of what expert", "and": "and", "without": "Without",
-        "probability": "the probability of", "its": "its probability", "from": "from", "elsewhere": "from all others", "It": "It",
+        "open": "Open expert", "expert": "expert", "Expert": "Expert", "holds": holds,
+        "asksFor": "votes for experts", "makes": "makes up", "ofWhat": "of what expert", "and": "and", "without": "Without",
+        "probability": "the probability of", "its": "its probability", "from": "from", "elsewhere": "from all others",
         "of": {
             "event": {"experts": f"how much of it is this {one}", "list": f"change without this {one}"},
             "expert": {
-                "events": "part of its vote for {}" if votes else "part of what {} reads",
+                "events": f"part of what {{}} {holds}",
                 "list": "part that {} gives" if gives else "change without expert {}",
             },
             "item": {
@@ -52,5 +53,5 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
         "mixed": "it belongs to no single expert. Without expert {} its probability falls most: it {}.",
         "goneLong": "{} is taken away. Click to bring it back.", "quietLong": "Expert {} is silenced. Click to bring it back.",
         "square": "Expert {}: row {}, column {}. {} people use it; not chosen here.",
-        "fewer": f"The lit {many} ask for it, but other experts are wanted more.",
+        "fewer": f"The lit {many} vote for it, but other experts have more votes.",
     }  # fmt: skip

@@ -84,7 +84,7 @@ def panel() -> None:
         sheet = lesson.sheet()
         st.download_button(
             "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
-            on_click="ignore", icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
+            on_click=_taken, icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
         )  # fmt: skip
         st.button(
             "Start over", key="class_over", icon=":material/restart_alt:", on_click=_over,
@@ -121,6 +121,10 @@ def _projected(inside: str) -> None:
         right.subheader(shell.plain(link), anchor=False)
 
 
+def _taken() -> None:
+    st.toast(SAYS("sheet"), icon=":material/print:")
+
+
 def _plan() -> None:
     st.session_state[PLANNED], st.session_state[PANEL] = True, False  # what opens lies below an open panel
 
@@ -150,17 +154,17 @@ def lead(stop: int) -> None:
 
 @st.fragment(run_every=POLL)
 def _tally(inside: str, stop: int, step: Step) -> None:
-    """How the class has bet: always for the teacher, with the answer for everybody else. Looks again by itself."""
+    """How many have bet, and with the answer on what: before, others would follow the most. Looks again by itself."""
     shared, out = _classes(), _classes().released(inside, stop)
     counts, before = shared.counts(inside, stop, len(step.options)), st.session_state.get(OUT, (stop, out))
     st.session_state[OUT] = (stop, out)
     if GOES in st.session_state or (before[0] == stop and before[1] != out):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
     many = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
-    if out or teaches():
+    if out:
         st.markdown(f":material/groups: {many}: " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)))
     else:
-        st.markdown(f":material/groups: {many}. The answer comes when your teacher shows it.")
+        st.markdown(f":material/groups: {many}." + (" The answer comes when your teacher shows it." if not teaches() else ""))
     if teaches():
         label = "Hide the answer again" if out else "Show the answer to the class"
         st.button(label, key="class_release", icon=":material/visibility:", on_click=_release, args=(stop, not out))

@@ -26,6 +26,7 @@ SLIM = """<style>
 .st-key-tour_panel :is(p, label, [data-testid="stAlertContainer"]) { font-size: .875rem; line-height: 1.35 }
 .st-key-tour_panel button { min-height: 1.9rem; padding-block: 0 }
 .st-key-tour_panel [data-testid="stAlertContainer"] { padding: .3rem .6rem }
+.st-key-tour_panel [class*="st-key-tour_to_"] button { min-height: 1.6rem }
 .st-key-tour_panel [data-testid="stVerticalBlock"] { gap: .3rem }
 @media (min-width: 950px) {  /* where there is room for the list of pages, the tour stands in its place and covers nothing else */
   [data-testid="stBottom"]:has(.st-key-tour_panel) {
@@ -156,7 +157,7 @@ def _act(stop: int, step: Step) -> None:
     st.markdown(f"{done} {step.task} Look at {step.look}")
     bet = bets().get(stop)
     shown = classroom.bet(stop, step, bet.option if bet else None)
-    if shown and (bet is not None or classroom.code()):
+    if shown:
         _answer(stop, step, bet)
 
 
@@ -186,7 +187,7 @@ def _summary() -> None:
         st.markdown(f"**Tour: the end.** {many} {SAYS('remember')}", width="stretch")
         st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(len(STEPS),), type="tertiary")
         st.button("Finish", key="tour_next", icon=":material/check:", type="primary", on_click=_go, args=(0,))
-    with st.container(horizontal=True, gap="xsmall"):
+    with st.container(horizontal=True, gap=None):
         for stop, step in enumerate(STEPS, start=1):
             bet = made.get(stop)
             if bet is None or bet.right is None:

@@ -9,6 +9,7 @@ import streamlit as st
 from elastic_core import comparisons
 from elastic_core.errors import InputError
 from elastic_core.services.evidence import standings
+from elastic_core.services.journey.trace import DRAWN
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
@@ -59,7 +60,7 @@ def _another_event(state: Mapping[Any, Any]) -> bool:
 def _dispatched(state: Mapping[Any, Any]) -> bool:
     """N stands elsewhere than the picture of the dispatcher begins with; its control is named by the longest there may be."""
     drawn = {str(key).removeprefix("jrn_dispatched_"): n for key, n in state.items() if str(key).startswith("jrn_dispatched_")}
-    return any(n != min(12, int(most)) for most, n in drawn.items())
+    return any(n != min(DRAWN, int(most)) for most, n in drawn.items())
 
 
 def _second(state: Mapping[Any, Any]) -> bool:
@@ -126,7 +127,7 @@ STEPS = (
         "journey/page.py",
         "**Aggregate**: each expert takes what fits it from all {many}. **Dispatch**: each {one} gets something back from the "
         "experts.",
-        "the two pictures: lines through the experts, and lines between all pairs.",
+        "the two pictures: lines through the experts, and between all pairs.",
         "Point at an expert, then at {a} on the right. Then move **N**.",
         _dispatched,
         "With N {many} and k experts, how many lines does this take?",
@@ -166,7 +167,7 @@ STEPS = (
         "Read most, or most decisive?",
         "journey/page.py",
         "The model reads some {many} more than others (*attention*). Removing one shows what really changes the list.",
-        "**What matters?**",
+        "**What matters?**, below.",
         "Press **Remove the last {one}**, or **Add {a}**.",
         lambda state: bool(state.get("jrn_edits")) or bool(st.query_params.get("jrn_edits")),
         "Is the {one} read most also the one whose removal changes most?",
@@ -174,7 +175,9 @@ STEPS = (
         tour_answers.looked_at_or_decisive,
         ("jrn_last",),
         {  # the answer names two of them, by their numbers
-            "jrn_part": "What matters?", "jrn_for": "what came next", "jrn_show": "all, latest first",
+            "jrn_part": "What matters?",
+            "jrn_for": "what came next",
+            "jrn_show": "all, latest first",
         },
         memory=False,
     ),
@@ -254,7 +257,7 @@ STEPS = (
         "the interval. With zero in it, the effect is not clear.",
         "Type a number into **Put this expert in its place**, or press **Another at random**.",
         lambda state: state.get("exp_swap") is not None,
-        "If a random expert replaces the strongest one, does NDCG@10 change beyond chance?",
+        "If a random expert replaces the strongest one, do the lists change by more than luck (in NDCG@10)?",
         ("Yes", "No"),
         tour_answers.swapped,
         ("exp_swap",),

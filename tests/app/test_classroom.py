@@ -30,8 +30,10 @@ def test_the_answer_comes_when_the_teacher_shows_it(opened: Open) -> None:
     assert not [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Your bet was"))]
     assert not [button for button in pupil.button if button.key == "class_release"]
     healthy(teacher.run())
-    assert f"{STEPS[0].options[1]} **1**" in said(teacher)
+    chosen = f"{STEPS[0].options[1]} **1**"
+    assert f"1 bet in class {code}." in said(teacher) and chosen not in said(teacher), "a projector shows it to all who still bet"
     healthy(teacher.button(key="class_release").click().run())
+    assert chosen in said(teacher)
     assert [block for block in teacher.info if block.value.startswith("It is")]
     healthy(pupil.run())
     assert [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Your bet was"))]

@@ -74,7 +74,7 @@ def test_a_loser_or_winner_can_be_chosen(opened: Opened) -> None:
 def test_the_reason_is_shown_with_both_runs(opened: Opened) -> None:
     app = opened(PAGE, ev_depth=TWO, run="tiny", cmp_part="Wins and losses")
     healthy(app.button(key="cmp_why").click().run())
-    assert app.title[0].value.startswith("Which experts does this history find")
+    assert app.title[0].value.startswith("What if this history were different")
     assert app.selectbox(key="vs").value == "tiny-peer"
 
 

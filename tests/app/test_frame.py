@@ -102,7 +102,7 @@ def test_a_teachers_link_holds_what_it_names_until_released(opened: Open) -> Non
     app = opened(lock="run,user,grid_nonsense,<b>", run="tiny", user="3")
     held = {box.key: box.disabled for box in [*app.selectbox, *app.number_input]}
     assert held["run"] and held["user"] and not held["expert"]
-    assert "Held by this link: Trained run, Person" in said(app)
+    assert "Locked by this link: Trained run, Person" in said(app)
     healthy(app.multiselect(key="lock_chosen").set_value(["user", "expert"]).run())
     assert "lock=user,expert" in app.code[-1].value and "user=3" in app.code[-1].value
     healthy(app.button(key="lock_release").click().run())

@@ -22,17 +22,17 @@ def code(app: AppTest) -> str:
 
 def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    assert app.title[0].value.startswith("Which experts does this history find")
+    assert app.title[0].value.startswith("What if this history were different")
     assert "used by " in html(app) and "★ chose next" in html(app)
     assert [one.proto.component_name for one in app.get("bidi_component")].count("elastic_dispatcher") == 1
-    assert "**Aggregate**" in said(app) and "dot product" in said(app)
+    assert "**Aggregate**" in said(app) and "All items are compared" in said(app)
     assert not app.warning and code(app) == ""
     assert "Open this expert" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_edit_undo_and_going_on_again(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    assert re.search(r"reads [\d.]+% .+ \(the others: [\d.]+%", html(app)) and "of people (equal use: " in html(app)
+    assert re.search(r"reads [\d.]+% .+ \(other experts: [\d.]+%", html(app)) and "of people (equal use: " in html(app)
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
     assert re.search(r"Removed .* moved \*\*\d+\*\* places\. \d+ such edits elsewhere: (median|none)", said(app))

@@ -148,7 +148,7 @@ def test_the_gate_decides_what_learns(page: Page) -> None:
     assert "ten without the gate** (every weight 1):" in said(app)
     app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate").set_value(False).run())
     learns = app.table[0].value.set_index("group")["learns"]
-    assert learns[learns.eq("✗ never")].index.tolist() == ["sub-keys", "query network"]
+    assert learns[learns.eq("✗ never")].index.tolist() == ["row and column keys", "query network"]
 
 
 @pytest.mark.parametrize("query", [OWN, TOY])
@@ -182,9 +182,10 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     (tally,) = charts_on(app)
     context = app.session_state["shell_context"]
     experts = votes.elected(context.model, context.dataset, 4).experts[0].tolist()
-    assert list(tally.layout.yaxis.ticktext) == [*(f"{place}. #{e}" for place, e in enumerate(experts, start=1)), "not used"]
+    named = [f"{place}. expert {expert}" for place, expert in enumerate(experts, start=1)]
+    assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
-    assert given["steps"] == list(steps.VOTING) and f"**{len(experts)} experts with most votes" in given["says"]["Vote"]
+    assert given["steps"] == list(steps.VOTING) and f"the **{len(experts)} experts** that get most" in given["says"]["Vote"]
 
 
 def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +211,8 @@ def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
     for last, earlier in ((5, 2), (12, 0)):
         drawn = votes.marks(cast, last).assign(title="Up <b>")
         figure = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT).checked()
-        strokes, squares, bars, usual = figure.data
-        assert list(usual.x) == [0.1]
-        assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75%", "25%"]
+        strokes, squares, bars = figure.data
+        assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75% (10.0%)", "25%"]
         assert "<b>" not in "".join(strokes.hovertext) and strokes.customdata[-1][0] == "12. Up <b>"
     assert all(size == size and size >= 3 for size in strokes.marker.size)
 

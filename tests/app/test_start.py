@@ -27,7 +27,7 @@ Open = Callable[..., AppTest]
 def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
-    assert "The **4 of 64 experts** that fit it best are used to rank all" in said(app)
+    assert "The **4 of 64 experts** that fit it best rank all" in said(app)
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning

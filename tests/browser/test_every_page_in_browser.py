@@ -14,7 +14,7 @@ ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
 PAGES = {
     "/": ("What does ELASTIC do with one person’s history?", "Person 11 "),
     "/product-keys": ("How can a few comparisons find the best experts, exactly?", "person 11’s search among 64"),
-    "/journey": ("Which experts does this history find?", "Person 11 chose"),
+    "/journey": ("What if this history were different?", "Person 11 chose"),
     "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
     "/traffic": ("Is the memory used evenly, and is that chance?", "Expert 3 (row 0, column 3)"),
     "/memory-map": ("Do experts form regions, and can this picture be trusted?", "row 0, column 3."),

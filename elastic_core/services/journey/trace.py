@@ -141,7 +141,7 @@ def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace 
 
 def by_name(found: pd.DataFrame) -> dict[int, str]:
     """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo, 5.1% Heat
-    (the others: 2.0%, 1.3%)`, layer after layer. An item met twice counts together."""
+    (other experts: 2.0%, 1.3%)`, layer after layer. An item met twice counts together."""
     of_items = found.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
@@ -152,7 +152,7 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
             f"{_part(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
             for row in most.itertuples()
         ]
-        beside = "" if most["others"].isna().any() else f" (the others: {', '.join(map(_part, most['others']))})"
+        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_part, most['others']))})"
         said.setdefault(int(expert), {})[int(layer)] = ", ".join(names) + beside
     return {expert: _layers(of) for expert, of in said.items()}
 
@@ -237,27 +237,29 @@ def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
 
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------
 
-LEAST, MOST = 2, 40  # events that are drawn
+LEAST, MOST, DRAWN = 2, 40, 12  # events that are drawn, and at first
 
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """The last N events that a model reads, as its first layer takes them and its last gives them back.
+    """The last N events that a model reads: what its experts collect from them, and what these get back.
 
-    `takes` [k, N]: where an event is written to experts (`written`), how much of it each takes; else how an expert spreads its
-    reading over the events. `back` [N, k]: how much an event reads each expert, from when it was the newest; a row sums to 1, or
-    to less where a part reads no expert."""
+    `held` [k, N]: which part of what an expert can hold, or reads in the first layer, is an event; a row sums to 1 with `older`
+    [k], the same of all earlier events, and what is still empty. `back` [N, k]: how much an event reads each expert in the last
+    layer, from when it was the newest; a row sums to 1, or to less where a part reads no expert. `apart`: does every expert
+    predict by itself?"""
 
     titles: list[str]
     experts: list[int]
-    takes: np.ndarray
+    held: np.ndarray
+    older: np.ndarray
     back: np.ndarray
-    written: bool
+    apart: bool
 
     @property
     def links(self) -> int:
         """Aggregate and dispatch together."""
-        return 2 * self.takes.size
+        return 2 * self.held.size
 
     @property
     def pairs(self) -> int:
@@ -272,19 +274,18 @@ class Dispatch:
 
 @torch.inference_mode()
 def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
-    """Of a history `items` the last `events`, read with the experts that the whole history retrieves.
+    """The last `events` of a history `items`, read with the experts that the whole history retrieves.
 
     Raises InputError for a model without experts or without a dispatcher, and for less than one event."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so there is no dispatcher to show")
-    if not 1 <= events <= len(items):
-        raise InputError(f"this history has 1 to {len(items)} events, not {events}")
-    shown = items[-events:]
-    whole = packed([items], model.length).items
-    prefixes = packed([shown[: end + 1] for end in range(events)], model.length)
-    trace = tracing(model).trace(Batch(prefixes.items, whole.expand(events, -1), padded=prefixes.padded))
-    takes = trace.taken[-1, :, -events:].numpy().astype(float)
+    if not 1 <= events <= min(len(items), model.length):
+        raise InputError(f"of this history 1 to {min(len(items), model.length)} events are read, not {events}")
+    ends = range(len(items) - events + 1, len(items) + 1)
+    prefixes = packed([items[:end] for end in ends], model.length)
+    trace = tracing(model).trace(Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded))
+    held, experts = trace.reading[0][-1].mean(0).numpy().astype(float), trace.retrieved[0].experts[0].tolist()
     return Dispatch(
-        dataset.catalog.called(shown), trace.retrieved[0].experts[0].tolist(), takes,
+        dataset.catalog.called(items[-events:]), experts, held[:, -events:], held[:, :-events].sum(1),
         trace.slots[-1].mean(1).numpy().astype(float), trace.strength is not None,
     )  # fmt: skip

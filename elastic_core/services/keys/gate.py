@@ -29,7 +29,7 @@ from elastic_core.services.method.effects import against, measured
 from elastic_core.services.person.recommend import Moved, answer, moved, reading
 
 PEOPLE, TRIES = 32, 20
-GROUPS = ("sub-keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
+GROUPS = ("row and column keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
 
 
 # --- gradients in the real model -------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:
 
 def _group(name: str) -> str:
     if ".keys." in name:
-        return "sub-keys"
+        return "row and column keys"
     if ".query_network." in name or (name.startswith("memories.") and ".norm." in name):
         return "query network"
     if ".values." in name:
@@ -185,16 +185,13 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     if gated is None or bare is None:
         return ""
     found = against(root, data, "gate-none")
+    by = "" if found is None else f" The difference: {numbers(found)}."
     if found is not None and better(found):
-        words = f"The difference is {numbers(found)}."
+        words = f"learned keys were better than random keys.{by}"
     else:
-        by = "" if found is None else f" ({numbers(found)})"
-        words = (
-            f"Surprise: on this data, learned keys were not better than random keys{by}. Experts and readers learn around "
-            "keys that stay random."
-        )
+        words = f"learned keys were not better than random keys.{by} The other parts learn around keys that stay random."
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (
-        f"**After a whole training** ({data}, {gated.people:,} people, test, `full`): NDCG@10 {many[0]} with the gate, {many[1]} "
-        f"without. {words}"
+        f"**Does it pay?** After whole trainings ({data}, {gated.people:,} people), {words} NDCG@10 {many[0]} with the gate, "
+        f"{many[1]} without."
     )

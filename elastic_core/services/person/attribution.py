@@ -5,6 +5,7 @@ by the sum, is its share of the suggestion; no approximation and nothing taken a
 expert speaks after. For models that mix their experts into one vector there is no such reading.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Reading, batches
 
+SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
 
 
@@ -61,6 +63,19 @@ def strongest(
         return next(iter(heard), None)
     experts = found.experts[0].tolist()
     return int(experts[int(found.parts[0, 0, : len(experts)].argmax())])
+
+
+def genres_suggested(experts: Sequence[int], gives: np.ndarray, genres: Sequence[Sequence[str]]) -> dict[int, str]:
+    """Per expert, of the suggestions that it has some of, in total, the most frequent of their `genres`; `gives [M, k]`."""
+    found = {}
+    for expert, shares in zip(experts, gives.T.tolist(), strict=True):
+        total: dict[str, float] = defaultdict(float)
+        for share, names in zip(shares, genres, strict=True):
+            for name in names if share >= SEEN else ():
+                total[name] += share
+        if total:
+            found[expert] = max(total, key=total.__getitem__)
+    return found
 
 
 def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:

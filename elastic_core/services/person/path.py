@@ -6,7 +6,6 @@ All links are read off the model: `asks` are the ballots that it counted, `keeps
 again. Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -22,7 +21,6 @@ from elastic_core.services.person.chance import Version
 from elastic_core.services.person.inspect import Situation, silence
 
 SHOWN = 12
-SEEN = 0.08  # of a suggestion: below that an expert has no line to it
 
 
 class Vote(NamedTuple):
@@ -47,18 +45,6 @@ class Path(NamedTuple):
     gives: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
     without: np.ndarray  # [M, k] a suggestion's chance without an expert, over its chance
     missing: np.ndarray  # [M, S] a suggestion's chance without an event, over its chance
-
-    def kinds(self, genres: Sequence[Sequence[str]]) -> dict[int, str]:
-        """What experts give: of the suggestions that have some of them, in total, the most frequent of their `genres`."""
-        found = {}
-        for expert, shares in zip(self.experts, [] if self.gives is None else self.gives.T.tolist(), strict=False):
-            total: dict[str, float] = defaultdict(float)
-            for share, names in zip(shares, genres, strict=True):
-                for name in names if share >= SEEN else ():
-                    total[name] += share
-            if total:
-                found[expert] = max(total, key=total.__getitem__)
-        return found
 
 
 @torch.inference_mode()

@@ -19,6 +19,7 @@ from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import hot_experts
+from elastic_core.services.journey.trace import DRAWN
 from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
@@ -79,11 +80,11 @@ def dispatched(asked: Asked) -> Answer:
     """How many links do a person's events and experts take?"""
     start = _start(asked)
     assert start.found is not None
-    n, k = start.events_read, start.found.experts.shape[1]
+    n, k, many = min(start.events_read, DRAWN), start.found.experts.shape[1], inspect.words(asked.dataset).many
     return Answer(
         1,
-        f"For {n:,} events and {k} experts: {n:,} × {k} lines there and {n:,} × {k} back, {2 * n * k:,} in all. All pairs would "
-        f"be {n:,} × {n:,} = {n * n:,}. For 2,000 events: {4000 * k:,} instead of 4,000,000.",
+        f"For {n} {many} and {k} experts: {n} × {k} lines there and {n} × {k} back, {2 * n * k} in all. All pairs would be "
+        f"{n} × {n} = {n * n}. For 1,000 {many}: {2000 * k:,}, not 1,000,000.",
     )
 
 
@@ -92,7 +93,7 @@ def starved(asked: Asked) -> Answer:
     table = gate.gradients(asked.model, asked.dataset, asked.user)
     dead = table.loc[table["without_gate"] == 0, "group"].tolist()
     named = ", ".join(dead) or "none"
-    return Answer(1 if dead else 0, f"Without the gate, these learn nothing, their gradient is exactly zero: {named}.")
+    return Answer(1 if dead else 0, f"Without the gate, training changes nothing in: {named}. Their gradient is exactly 0.")
 
 
 def whose(asked: Asked) -> Answer:
