@@ -61,6 +61,13 @@ def thread_counts() -> list[int]:
     return sorted({1, min(2, every), every})
 
 
+def number_of_threads(asked: str) -> int:
+    """Raises InputError for what is no number of threads."""
+    if not (asked.isdecimal() and 1 <= int(asked[:9]) <= 1_024):
+        raise InputError("--threads must be a number from 1 on, or auto")
+    return int(asked)
+
+
 def choose_threads(job: Callable[[], Any], rounds: int = 7) -> int:
     """Sets and returns the number of threads with which `job` was quickest, tried in turns; fewer unless more save a tenth.
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -67,6 +68,26 @@ def test_train_says_how_it_went_and_is_done_only_once(here: Path, capsys: pytest
     assert (here / "checkpoints/tiny/metrics.jsonl").read_bytes() == before
     assert main(["train", *SMALL, "--model=popularity"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "checkpoints/local-toy-popularity"
+
+
+def test_threads_are_measured_once_change_nothing_and_stay(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is a step of this training, on a model of its own; a run that goes on has the threads it had."""
+    asked = list[int]()
+
+    def choose(job: Callable[[], object], rounds: int) -> int:
+        asked.append(rounds)
+        for _ in range(rounds):
+            job()
+        return 1
+
+    monkeypatch.setattr("elastic_core.commands.train.choose_threads", choose)
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    for words in (["--out=measured"], ["--out=told", "--threads=1"]):
+        assert main(["train", *SMALL, *words]) == 0
+    learned = [[row["loss"] for row in Run(here / name).events("epoch")] for name in ("measured", "told")]
+    assert learned[0] == learned[1] and len(asked) == 1
+    assert main(["train", *SMALL, "--out=measured", "--set=train.epochs=9"]) == 0 and len(asked) == 1
+    assert main(["train", *SMALL, "--out=none", "--threads=0"]) == 2 and not (here / "none").exists()
 
 
 def test_evaluate_prints_means_with_intervals(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
 """Train every run of the result tables and print them. Finished runs are skipped, interrupted ones go on where they were.
 
-Runs lie below checkpoints/. With --minutes the current run is left at an epoch border when time is up, and the same
-command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one where there is one); the floors and the
-ml-1m-cpu rows, 20 minutes of a core each, are not.
+Runs lie below checkpoints/; on a CPU each has one thread, as the shipped ones had. With --minutes the current run is left at an
+epoch border when time is up, and the same command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one
+where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core each, are not.
 
   python -m elastic_core reproduce --list
   python -m elastic_core reproduce --only planted
@@ -22,7 +22,7 @@ from elastic_core.commands.progress import Progress
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.machine import find_device
+from elastic_core.machine import find_device, one_thread_each
 from elastic_core.readme import rewrite
 from elastic_core.reproduce import Row, reproduce, select, status
 from elastic_core.tables import table
@@ -60,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _train(chosen: list[Row], arguments: argparse.Namespace) -> None:
     at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
+    one_thread_each()
     device, loaded = str(find_device(arguments.device)), dict[str, Dataset]()
     for row in chosen:
         stand = status(row, arguments.root)

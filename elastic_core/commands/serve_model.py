@@ -22,7 +22,7 @@ from elastic_core.commands.finding import open_items, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister
-from elastic_core.machine import choose_threads
+from elastic_core.machine import choose_threads, number_of_threads
 from elastic_core.runs import items
 from elastic_core.serving.answers import Answers
 from elastic_core.serving.events import Events
@@ -51,9 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
     if not 0 < arguments.port < 2**16 or not 1 <= arguments.together <= 1_024 or not 0 <= arguments.rate < 1e9:
         raise InputError("--port lies in 1 to 65535, --together in 1 to 1,024, and --rate is a number from 0 on")
-    if arguments.threads != "auto" and not (arguments.threads.isdecimal() and 1 <= int(arguments.threads[:9]) <= 1_024):
-        raise InputError("--threads must be a number from 1 on, or auto")
-    torch.set_num_threads(1 if arguments.threads == "auto" else int(arguments.threads))
+    torch.set_num_threads(1 if arguments.threads == "auto" else number_of_threads(arguments.threads))
     found, catalog, model = open_items(arguments.run_name)
     counts = items.counts(found.path / items.FILE, found.path)
     data = not arguments.without_data and here(found.config.data)

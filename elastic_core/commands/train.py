@@ -27,6 +27,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import torch
+
 from elastic_core import disk
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
@@ -34,12 +36,14 @@ from elastic_core.core import registry as models
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.config import DataConfig, RunConfig
 from elastic_core.core.histories import Dataset
+from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
-from elastic_core.machine import find_device
+from elastic_core.machine import choose_threads, find_device, number_of_threads, thread_counts
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
+from elastic_core.scale import budget
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
     parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
+    told = "CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set (default: auto)"
+    parser.add_argument("--threads", default="auto", help=told)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
             dataset = loaded(config, ranks)
             if begin is not None and not ranks.rank and (begin.last("start") or {}).get("data_hash") != dataset.hash:
                 say(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
+            if ranks is ALONE and config.train.device == "cpu":
+                settle_threads(arguments.threads, config, dataset, Run(out))
             fresh = not ranks.rank and not out.exists()
             try:
                 finished = train(config, dataset, out, Progress(config.train.epochs), asked, ranks, begin)
@@ -90,6 +98,19 @@ def _joined() -> AbstractContextManager[Alone]:
     from elastic_core.scale.distributed import joined
 
     return joined()
+
+
+def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) -> None:
+    """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now."""
+    if asked != "auto":
+        torch.set_num_threads(number_of_threads(asked))
+    elif had := (run.last("start") or {}).get("threads"):
+        torch.set_num_threads(had)
+    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), torch.device("cpu"))).model.trained:
+        learner = loop.fresh_learner()
+        budget.check(config, learner.model, learner.objective, dataset, learner.device)
+        batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
+        say(f"{choose_threads(lambda: learner.step(batch), rounds=3)} of {thread_counts()} threads were quickest.")
 
 
 def loaded(config: RunConfig, ranks: Alone) -> Dataset:
