@@ -58,7 +58,7 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
     for one, parts in zip(why, found.parts[0], strict=True):
         assert one.share == pytest.approx(float(parts.max())) and one.expert in (None, *experts)
         if one.expert is None:
-            assert one.after is None and "just chosen" in one.sentence(small_world)
+            assert one.after is None and "no expert" in one.sentence(small_world)
         else:
             slot = experts.index(one.expert)
             clear = float(found.held[0, slot].max()) >= CLEAR

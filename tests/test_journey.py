@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
 
 import elastic_core.models as models
 from elastic_core.core.batches import history_batch
@@ -16,12 +17,13 @@ from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import band, routing
+from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions
+from elastic_core.services.journey.example import EXPERTS, ITEMS, example
 from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
 from elastic_core.services.journey.trace import dispatch
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
@@ -268,6 +270,15 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
             dispatch(able, small_world, items, wrong)
 
 
+def test_the_tiny_example_is_attention_there_and_back() -> None:
+    items, experts = torch.tensor(list(ITEMS.values())), torch.tensor(list(EXPERTS.values()))
+    found = example()
+    holds = scaled_dot_product_attention(experts, items, items, scale=1.0)
+    mixed = scaled_dot_product_attention(items[-1:], experts, holds, scale=1.0)
+    np.testing.assert_allclose(found.holds, holds, atol=1e-6)
+    np.testing.assert_allclose(found.scores, mixed[0] @ items.T, atol=1e-6)
+
+
 def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, model: Recommender) -> None:
     whole = reading(small_world, 4)
     tree = versions.start(small_world, 4, len(whole.items))
@@ -329,21 +340,6 @@ def test_layers_that_share_one_reading_are_one_to_look_at(small_world: Dataset) 
     items = reading(small_world, 3).items
     first, second = (journey_trace.aggregation(model, items, layer) for layer in (0, 1))
     assert first.layers == 1 and first.cells.equals(second.cells) and first.slots.equals(second.slots)
-
-
-def test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page(small_world: Dataset, model: Recommender) -> None:
-    traffic = routing(model, small_world, "test")
-    (low, high), kinds = band(traffic), set()
-    for user in range(20):
-        found = after(model, small_world, user).found
-        assert found is not None
-        for row in journey_trace.cards(found, traffic).to_dict("records"):
-            people = int((traffic.experts == row["expert"]).any(1).sum())
-            expected = "hot" if people > high else "cold" if people < low else "usual"
-            assert row["kind"] == expected and row["share"] == pytest.approx(people / len(traffic.experts))
-            assert row["times"] == pytest.approx(row["gate"] / max(row["typical"], 1 / len(traffic.experts)), rel=1e-4)
-            kinds.add(row["kind"])
-    assert len(kinds) > 1
 
 
 def test_the_ribbon_shows_every_state(small_world: Dataset) -> None:

@@ -140,7 +140,9 @@ def draw_verdict(two: Two) -> None:
             st.metric(shell.plain(side), f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}", width="content")
         interval = f"95% {main.low:+.4f} to {main.high:+.4f}"
         st.metric("Difference", minus(f"{main.difference:+.4f}"), minus(interval), delta_color="off", delta_arrow="off")
-        st.metric("So much by luck", said.chance(main.p), help="p, two-sided: how often luck alone gives such a difference")
+        st.metric(
+            "Chance of so much by luck", said.chance(main.p), help="p, two-sided: how often luck alone gives such a difference"
+        )
     with panel:
         over = "people" if not main.seeds_counted else "people and trainings"
         st.markdown(f"{two.metric} of the {two.noun.one} kept back.")

@@ -1,9 +1,10 @@
-"""Presenter mode, `present=true` in the address: larger type and figures, the sidebar folded away. For a projector."""
+"""Presenter mode, `present=true` in the address: larger type where there is room, the sidebar folded away. For a projector."""
 
 import streamlit as st
 
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
-LARGER = """<style>:root{font-size:125%} .stMain [data-testid="stMainBlockContainer"] { padding-top: 3.75rem }
+LARGER = """<style>@media (min-width: 1600px) { :root { font-size: 125% } }
+.stMain [data-testid="stMainBlockContainer"] { padding-top: 3.75rem }
 .st-key-present_leave { position: fixed; top: .6rem; right: 3.5rem; width: auto; z-index: 1000000 }</style>"""
 # Every size of Streamlit's is a multiple of the root's. The way out stands at the upper right, whatever is scrolled.
 FIGURES = 17  # pixels of a figure's letters; 12 otherwise
@@ -30,7 +31,7 @@ def switch() -> None:
     st.session_state[SWITCH] = on()
     st.toggle(
         "Presenter mode", key=SWITCH, on_change=_turn,
-        help="Larger type. The list on the left is folded away: » at the upper left brings it back.",
+        help="Larger type on a large screen. The list on the left is folded away: » at the upper left brings it back.",
     )  # fmt: skip
 
 

@@ -19,6 +19,10 @@ from pages.kit import cache
 SHOWN = ("", "product-keys", "journey", "experts", "traffic", "memory-map")  # the addresses of the pages under the switch
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
 FILM_DATA = "ml-100k"
+SLOTS = (
+    "ELASTIC with interest slots: each expert has a slot for what it holds of this person’s items. It suggests items by itself. "
+    "In the paper all experts are mixed into one vector: then no suggestion belongs to one expert."
+)
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 
@@ -59,12 +63,12 @@ def _asks(run: Run) -> bool:
 def sentence(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
+    ours = " This model is our variant, not the paper’s." if _asks(run) else ""
     if name == MADE_UP and truth is not None:
-        ours = " This model is our variant, not the paper’s." if _asks(run) else ""
         return f"**{people} made-up people with {len(truth.interests)} hobbies.** Here we know the reason for every choice.{ours}"
     if name == FILMS:
         more = f"{people} real people, {data.catalog.n_items:,} films.** Nobody knows why they watched"
-        return f"**{more}, so what an expert stands for is a guess."
+        return f"**{more}, so what an expert stands for is a guess.{ours}"
     if name == PAPER:
         where = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {where}.** All its experts are mixed, so no suggestion belongs to one expert."
@@ -91,7 +95,7 @@ def switch(runs: Mapping[str, Run]) -> None:
         "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
         args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
     )  # fmt: skip
-    said.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]")
+    said.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]", help=SLOTS if _asks(now.run) else None)
 
 
 def _turn(runs: dict[str, str]) -> None:

@@ -61,8 +61,8 @@ def compared() -> tuple[Situation | None, str, str]:
     return cache_journey.situation(now.run, now.model, now.dataset, read, stay), chosen, ""
 
 
-def answered(before: Situation | None, name: str, peer: str) -> list[str]:
-    """What the list says to an edit: beside the buttons, in full on the right. Returns what is doubtful."""
+def answered(before: Situation | None, name: str, peer: str) -> None:
+    """What the list says to an edit: beside the buttons, in full on the right."""
     if before is not None:
         with said:
             views.verdict(here, before, name, peer, words)
@@ -71,8 +71,7 @@ def answered(before: Situation | None, name: str, peer: str) -> list[str]:
         views.lists(now, here, before, peer)
     if now.model.retrieves:
         st.subheader("The experts it finds", anchor=False)
-        return views.experts(now, here, None if peer else before)
-    return []
+        views.experts(now, here, None if peer else before)
 
 
 def settings() -> dict[str, str | int]:
@@ -111,17 +110,16 @@ with reasoned:
         here = cache_journey.situation(now.run, now.model, now.dataset, versions.read(now.dataset, tree), stay)
         with choosing:
             comparison = compared()
-        doubts = answered(*comparison)
+        answered(*comparison)
         parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
         part = one_of("Inside", parts, key=PART, label_visibility="collapsed")
         st.subheader(part, anchor=False)
         if part == MATTERS:
-            doubts += reasons.influence(now, here, words)
+            view.sure(reasons.influence(now, here, words))
         elif part == DISPATCHER:
             reasons.reading(now, here)
         else:
             reasons.along(now, moment, stay)
-        view.sure(doubts)
     else:
         list_place.info(SAYS("EMPTY", a=words.a))
 with below:

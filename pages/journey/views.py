@@ -1,12 +1,9 @@
 """What one version of a history looks like, retrieves and is answered, beside what it is compared with."""
 
-import pandas as pd
 import streamlit as st
 
 from elastic_core.core.contract import Retrieved
-from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
-from elastic_core.services.journey.trace import cards
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation, Words
@@ -97,27 +94,34 @@ def _first_upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def experts(now: Context, here: Situation, before: Situation | None) -> list[str]:
-    """The retrieved experts as rows: number, taste, votes, what they hold, what is new. Returns how sure the taste is."""
+def experts(now: Context, here: Situation, before: Situation | None) -> None:
+    """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
     assert here.found is not None
-    traffic = cache.traffic(now.run, now.model, now.dataset)
-    table = cards(here.found, traffic)
-    earlier = before.heard if before is not None else None
-    table["before"] = [_place(earlier, expert) for expert in table["expert"]]
-    table["even"] = traffic.experts.shape[1] / len(traffic.load)
-    table["part"] = _parts(here.found)
-    table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
+    experts, earlier = here.found.experts[0].tolist(), before.heard if before is not None else None
     names = person.expert_names(now, here, moved(here.answer, here.answer))
-    table["label"] = [names.get(expert, "") for expert in table["expert"]]
-    st.html(_rows(table, earlier is not None, plot.palette(shell.is_dark())))
+    reads = cache.named(now.run, now.model, now.dataset, here.read.items)
+    largest, colours = max(float(here.found.gates.max()), 1e-9), plot.palette(shell.is_dark())
+    rows = []
+    for place, (expert, gate, part) in enumerate(zip(experts, here.found.gates[0].tolist(), _parts(here.found), strict=True), 1):
+        was = place if earlier is None else earlier.index(expert) + 1 if expert in earlier else 0
+        change = "new here" if not was else f"was {was}." if was != place else ""
+        rows.append(
+            f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
+            f'<span style="width:1.2rem;text-align:right;flex:none">{place}</span>'
+            f'<span style="flex:1;min-width:0;line-height:1.3"><b>Expert {expert}</b> '
+            f'<span style="font-size:.8rem">{escape(names.get(expert, ""))}</span> <b style="font-size:.8rem">{change}</b>'
+            f'<span style="display:block;height:.4rem;margin:.15rem 0;background:{colours.line};border-radius:.2rem">'
+            f'<span style="display:block;height:100%;width:{100 * gate / largest:.0f}%;background:{colours.load[-1]};'
+            f'border-radius:.2rem"></span></span><span style="font-size:.8rem">{part}<br>{escape(reads.get(expert, ""))}</span>'
+            "</span></li>"
+        )
+    style = f"list-style:none;margin:0;padding:0;{GRID}"
+    st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
         st.caption(f"No longer there: expert {', '.join(gone)}.")
     view.explain(EXPERTS)
-    _one(now, here, table)
-    evidence = cache.evidence(now.run, now.model, now.dataset)
-    labels = {expert: evidence.label(expert) for expert in table["expert"]} if evidence else {}
-    return [_doubt(expert, label) for expert, label in labels.items() if label.genres]
+    _one(now, here, experts)
 
 
 def _parts(found: Retrieved) -> list[str]:
@@ -128,14 +132,8 @@ def _parts(found: Retrieved) -> list[str]:
     return [f"{found.votes[0, expert]:.0%} of the votes (average person: {found.usual[expert]:.1%})" for expert in experts]
 
 
-def _doubt(expert: int, found: Label) -> str:
-    interval = f"{found.lift:.1f} times as common for its people (95%: {found.low:.1f} to {found.high:.1f})"
-    return f"**Expert {expert}.** {shell.plain(found.genres[0])} is {interval}."
-
-
-def _one(now: Context, here: Situation, table: pd.DataFrame) -> None:
+def _one(now: Context, here: Situation, retrieved: list[int]) -> None:
     """The expert that all pages look at, and the way to its own page."""
-    retrieved = table["expert"].tolist()
     st.session_state[EXPERT] = now.expert if now.expert in retrieved else here.strongest
     st.selectbox(
         "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
@@ -148,36 +146,3 @@ def _looked() -> None:
     expert = picked(EXPERT)
     if expert is not None:
         shell.look_at(expert)
-
-
-def _place(earlier: list[int] | None, expert: int) -> int:
-    return earlier.index(expert) + 1 if earlier and expert in earlier else 0
-
-
-def _rows(table: pd.DataFrame, compared: bool, colours: plot.Palette) -> str:
-    """Cards as one list."""
-    largest = max(float(table["gate"].max()), 1e-9)
-    cells = []
-    for row in table.to_dict("records"):
-        change = (
-            ""
-            if not compared
-            else "new here"
-            if not row["before"]
-            else ""
-            if row["before"] == row["place"]
-            else f"was {row['before']}."
-        )
-        cells.append(
-            f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
-            f'<span style="width:1.2rem;text-align:right;flex:none">{row["place"]}</span>'
-            f'<span style="flex:1;min-width:0;line-height:1.3"><b>Expert {row["expert"]}</b> '
-            f'<span style="font-size:.8rem">{escape(row["label"])}</span> <b style="font-size:.8rem">{change}</b>'
-            f'<span style="display:block;height:.4rem;margin:.15rem 0;background:{colours.line};border-radius:.2rem">'
-            f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colours.load[-1]};'
-            f'border-radius:.2rem"></span></span><span style="font-size:.8rem">{row["part"]}<br>'
-            f"{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
-            f"used by {row['share']:.1%} of people (equal use: {row['even']:.1%})</span></span></li>"
-        )
-    style = f"list-style:none;margin:0;padding:0;{GRID}"
-    return f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(cells)}</ol>'

@@ -257,7 +257,7 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
       const name = svg('text', dial, { x: centre[side] + one[0] * (R + 9), y: y - one[1] * (R + 9), fill: ramp[1], 'font-size': 11, opacity: stays ? 1 : 0.35 })
       name.textContent = at
     })
-    hand(found.query[side], R * 0.82, { stroke: c.text, 'stroke-width': 4, 'stroke-linecap': 'round' })
+    hand(found.query[side], R, { stroke: c.text, 'stroke-width': 4, 'stroke-linecap': 'round' })
   })
   // Lists of words: what stays (without dials), then the sums.
   const rows = []

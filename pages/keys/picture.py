@@ -35,9 +35,10 @@ def draw(
         keys = [[[round(x, 2) for x in key] for key in half] for half in lesson.keys.sub_keys.tolist()]
         values = [[round(x, 1) for x in expert] for expert in lesson.values.tolist()]
         toy = {"keys": keys, "values": values, "angles": list(angles), "k": lesson.k, "most": MOST}
+    quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data: dict[str, Any] = {
         "name": name, "steps": list(steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
-        "says": says, "words": words.PICTURE, "note": note, "locked": locked,
+        "says": says, "words": words.PICTURE | quiet, "note": note, "locked": locked,
         "colours": {
             "text": colours.text, "muted": colours.muted, "line": colours.line, "ground": colours.ground,
             "warm": colours.warm, "cool": colours.cool, "load": colours.load, "gold": colours.gold,

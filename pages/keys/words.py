@@ -17,32 +17,33 @@ VOTING = "This is the search of one {one}. Every {one} of the history searches l
 FEWER = "In the run itself each looks for its {k} best."
 
 SAYS = {
-    "Split": "A query, from an item, has {d} numbers. First half, **q₁**: for rows. Second half, **q₂**: for columns.",
-    "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
+    "Split": "An item’s vector times a learned matrix makes its **query** of {d} numbers. First half, **q₁**: for rows. Second "
+    "half, **q₂**: for columns.",
+    "Score": "Every row has a learned short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
     "keys, q₂ with the {side} column keys: **{short} short dot products**.",
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "
     "it in every column.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
-    "Pair": "Sorted, the best first. Row place × column place = how many squares are at least as good, this one too. Only {k} "
-    "can win: with a larger number, a square is out. **Squares that remain: {pairs}.**",
+    "Pair": "Sorted, the best first. 2nd row, 3rd column: 2 × 3 = 6 squares are at least as good, itself counted. Only {k} can "
+    "win: a number above {k} is out. **Squares that remain: {pairs}.**",
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
     "to their real places.",
-    "Gather": "The place of a winner is the address of one **expert**, a list of {d} numbers: row {row}, column {column} is "
-    "expert {row} × {side} + {column} = **{expert}**. Only {k} of {all} experts are read.",
+    "Gather": "The place of a winner is the address of one **expert**, a vector of {d} numbers: row {row}, column {column} is "
+    "expert {row} × {side} + {column} = **{expert}**. Only {k} of {all} experts are fetched.",
 }  # fmt: skip
 WEIGH = {
-    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%, and each list is multiplied by "
+    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%, and each vector is multiplied by "
     "its share.",
     "vote": "Each {one} has one vote. A softmax of the scores splits it among the experts that it found ({k}).",
     "none": "This run has no gate: every winner counts the same, as the paper’s Algorithm 1 prints it.",
-    "other": "A better score counts more. The run’s gate turns the {k} scores into weights, and each list is multiplied by its "
+    "other": "A better score counts more. The run’s gate turns the {k} scores into weights, and each vector is multiplied by its "
     "weight.",
 }
 CLOSING = " **Next:** these experts read the history and rank all items. Journey shows how."
 VOTE = (
     "Every {one} searches like this and splits its vote among {each}. Add up all votes: the **{k} experts** that get most, "
-    "compared with the average person, are this person’s, on every page. {title} gave {split}."
+    "minus the average person’s votes (in brackets), are this person’s, on every page. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 
@@ -56,7 +57,7 @@ PICTURE: dict[str, Any] = {
     "query": "query", "half": ["q₁: rows", "q₂: columns"], "row": "row", "column": "column", "expert": "expert",
     "square": "row {row}, column {column}", "at_least": "row place {i} × column place {j} = {all} squares at least as good",
     "dials": ["Black: query. Thin: keys. All have length 1.", "Small angle: high score."],
-    "vectors": "what the experts hold", "shares": "share",
+    "vectors": "the experts’ vectors", "shares": "share",
     "sliders": ["Turn q₁", "Turn q₂", "How many, k"],
     "dot": "Row {row}: {sum}",
     "bet": "Your bet: click the best square.", "betted": "Your bet: {square}.",
@@ -66,7 +67,7 @@ PICTURE: dict[str, Any] = {
     "alt": "Grid of {side} × {side} experts with row scores on the left and column scores above, at step {step}.",
 }  # fmt: skip
 
-SURE = "How sure?"
+SURE = "Proofs"
 EXACT = "The query above and random ones are searched by halves, and one by one against all {all} full keys."
 EXACT_ONE = "The query above is searched by halves, and one by one against all {all} full keys."
 CLOCK = "Double precision, processor time; equal scores count as ties."

@@ -77,18 +77,16 @@ def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: S
 
 
 def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]:
-    """What this person's experts stand for: the genre of what they suggest here, else that of the people who use them."""
-    assert here.found is not None
-    experts, evidence = here.found.experts[0].tolist(), cache.evidence(now.run, now.model, now.dataset)
-    labels = {expert: evidence.label(expert) for expert in experts} if evidence is not None else {}
-    names = {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
+    """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them."""
     edit = inspect.silence(here.silenced) if here.silenced else None
     found = attribution.attributed(now.model, here.read, change.table["item"].tolist(), edit)
     if found is not None:
         heard = found.experts[0].tolist()
         given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), change.table["genres"].tolist())
-        names |= {expert: f"suggests {genre}" for expert, genre in given.items()}
-    return names
+        return {expert: f"suggests {genre}" for expert, genre in given.items()}
+    evidence = cache.evidence(now.run, now.model, now.dataset)
+    labels = {expert: evidence.label(expert) for expert in here.heard} if evidence is not None else {}
+    return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 
 
 def by_chance(found: Chance | None, now: Context, others: str) -> None:

@@ -33,8 +33,3 @@ def _links(
 def owners(run: Run, model: Recommender, data: Dataset) -> Agreement | None:
     """Do shares say what a removal does? Of some people; None for a model without shares."""
     return attribution.agreement(model, data, PEOPLE, stay=cache.repeats(data).stay)
-
-
-def warm(run: Run, model: Recommender, data: Dataset) -> None:
-    """Asks for the first visitor."""
-    owners(run, model, data, "test")

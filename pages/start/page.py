@@ -51,7 +51,7 @@ def opening() -> None:
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
     chosen = f"**{found.experts.shape[1]} of {experts:,} experts**"
     how = SAYS("query" if found.ballots is None else "votes", one=words.one, chosen=chosen, size=size, many=words.many)
-    st.markdown(f"{lead} {how}", help=SAYS("expert"))
+    st.markdown(f"{lead} {how}", help=SAYS("expert", many=words.many))
 
 
 def breaking() -> None:
@@ -67,7 +67,7 @@ def breaking() -> None:
             st.button(
                 f"Silence expert {strongest}", icon=":material/volume_off:", on_click=do, args=(strongest,),
                 key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
-                help=f"Takes away expert {strongest}, which gives most of the first suggestion, and asks again.",
+                help=f"Takes away expert {strongest}, the one behind the first suggestion, and asks again.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)

@@ -4,7 +4,7 @@ const SVG = 'http://www.w3.org/2000/svg'
 const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not drawn; below CLEAR an expert has not kept an event
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
 const chance = times => times >= 1.005 ? `rises to ${times >= 10 ? Math.round(times) : times.toFixed(1)} times as much`
-  : times > 0.995 ? 'stays' : `falls to ${part(times)} of before`
+  : times > 0.995 ? 'stays' : `falls by ${part(1 - times)}`
 const change = times => times > 0.995 && times < 1.005 ? '±0%' : times < 1 ? `−${part(1 - times)}` : times < 10
   ? `+${Math.round(100 * (times - 1))}%` : `×${Math.round(times)}`
 
@@ -301,8 +301,8 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (owner >= 0) {
       const shares = sources.sort((a, b) => gift(item, b) - gift(item, a))
         .map(at => `${part(it.gives[at])} ${says.from} ${says.expert} ${experts[at].id}`)
-      const rest = 1 - sources.reduce((sum, at) => sum + it.gives[at], 0)
-      if (shares.length && rest >= 0.015) shares.push(`${part(rest)} ${says.elsewhere}`)
+      const all = it.gives.reduce((sum, share) => sum + share, 0), rest = all - sources.reduce((sum, at) => sum + it.gives[at], 0)
+      for (const [share, from] of [[rest, says.others], [1 - all, says.alone]]) if (share >= 0.015) shares.push(`${part(share)} ${from}`)
       const removal = !known || it.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.its} ` +
         `${chance(it.without[owner])}. ${least === owner ? says.agrees
           : says.differs.replace('{}', () => experts[least].id).replace('{}', () => chance(it.without[least]))}`

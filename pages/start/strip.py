@@ -114,9 +114,9 @@ def _expert(
     kept = None if path.keeps is None else path.keeps[place]
     sub, name = "", names.get(expert, "")
     if kept is not None and kept.any():
-        top = int(kept.argmax())
-        most = inspect.split_year(catalog.title(int(here.read.items[top])))[0]
-        sub = f"{'reads' if path.gives is None else 'holds'}: {kept[top]:.0%} {most}"
+        parts = np.bincount(here.read.items, kept, minlength=catalog.n_items + 1)  # an item met twice counts together
+        most = inspect.split_year(catalog.title(int(parts.argmax())))[0]
+        sub = f"{'reads' if path.gives is None else 'holds'}: {parts.max():.0%} {most}"
     votes = ""
     if path.wanted is not None and path.usual is not None:
         votes = f"{path.wanted[place]:.0%} of the votes here; the average person gives it {path.usual[place]:.1%}."

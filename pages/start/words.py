@@ -17,7 +17,7 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
     one, many = words.one, words.many
     rest = (REST if k else REST_PLAIN).format(a=words.a)
     holds = "holds" if gives else "reads"
-    order = f"what each {holds}" if can_read else "in order"
+    order = f"what each then {holds}" if can_read else "in order"
     edges = "this person’s votes by row and column" if votes else "how well each row and column fits the query"
     last = f"The last {shown} {many}"
     return {
@@ -35,7 +35,8 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
         "gone": ", taken away", "quiet": ", silenced", "gold": f"really {words.did} next", "left": "Left the list:",
         "open": "Open expert", "expert": "expert", "Expert": "Expert", "holds": holds,
         "asksFor": "votes for experts", "makes": "makes up", "ofWhat": "of what expert", "and": "and", "without": "Without",
-        "probability": "the probability of", "its": "its probability", "from": "from", "elsewhere": "from all others",
+        "probability": "the probability of", "its": "its probability", "from": "from",
+        "others": "from other experts", "alone": "from no expert",
         "of": {
             "event": {"experts": f"how much of it is this {one}", "list": f"change without this {one}"},
             "expert": {

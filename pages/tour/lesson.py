@@ -29,11 +29,11 @@ class Part(NamedTuple):
 
 PLAN = (
     Part(0, 5, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
-    Part(5, 15, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items asked for which expert?"),
-    Part(15, 21, (4, 5), "Draw 4 items and 2 experts: how many lines there and back? With the gate off, what still learns?"),
+    Part(5, 15, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items voted for which expert?"),
+    Part(15, 21, (4, 5), "Draw 4 items and 2 experts: how many lines there and back (16)? With the gate off, what still learns?"),
     Part(21, 26, (6,), "Who uses this expert? How many people would it be by pure chance?"),
     Part(26, 31, (7,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
-    Part(31, 34, (8, 9), "Is the memory used evenly? Which two neighbours on the map are no neighbours in truth?"),
+    Part(31, 34, (8, 9), "Is the memory used evenly? Which neighbours on the map are not really neighbours?"),
     Part(34, 38, (10, 11), "Which model would you take for which length? Is the better one really better, or only lucky?"),
     Part(38, 42, (12,), "Each group changes one thing and trains for 30 seconds. How much does the seed alone change?"),
     Part(42, 45, (13,), "Replace an expert for everybody. Is zero in the interval? What would show that the memory matters?"),

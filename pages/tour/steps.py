@@ -94,6 +94,7 @@ STEPS = (
         ("All ten", "Five to nine", "Fewer than five"),
         tour_answers.last_event,
         ("start_remove", "start_strip", "start_picture"),
+        {"start_edits": "", "handed_edits": None},
         memory=False,
     ),
     Step(
@@ -112,7 +113,7 @@ STEPS = (
     Step(
         "Many searches, one choice",
         "keys/page.py",
-        "Every {one} of the history searches like this. Each gives one vote to the experts it finds. Add up the votes.",
+        "Every {one} of the history searches like this. Each has one vote and splits it among the experts it finds.",
         "the bars: the experts with the most votes win.",
         "Choose another {one} under **Which {one} searches?**",
         _another_event,
@@ -125,8 +126,8 @@ STEPS = (
     Step(
         "There and back: the dispatcher",
         "journey/page.py",
-        "**Aggregate**: each expert takes what fits it from all {many}. **Dispatch**: each {one} gets something back from the "
-        "experts.",
+        "**Aggregate**: each expert adds up the vectors of the {many} that fit it. **Dispatch**: each {one} gets a mix of the "
+        "experts’ vectors back.",
         "the two pictures: lines through the experts, and between all pairs.",
         "Point at an expert, then at {a} on the right. Then move **N**.",
         _dispatched,
@@ -134,13 +135,13 @@ STEPS = (
         ("N × N", "2 × N × k", "k × k"),
         tour_answers.dispatched,
         ("jrn_dispatcher",),
-        {"jrn_part": "The dispatcher"},
+        {"jrn_part": "The dispatcher", "jrn_edits": "", "handed_edits": None},
     ),
     Step(
         "Why the scores must stay",
         "keys/page.py",
-        "After the search, each expert is multiplied by its score. This is the **gate**. Without it, training cannot tell "
-        "the keys what was wrong.",
+        "After the search, each expert is multiplied by its share. This is the **gate**: through it training reaches the keys. "
+        "(If you do not know *gradients*, skip this stop.)",
         "the table: what can learn, and what cannot (exactly 0).",
         "Switch **Gate** off.",
         lambda state: state.get("keys_gate") is False,
@@ -176,6 +177,8 @@ STEPS = (
         ("jrn_last",),
         {  # the answer names two of them, by their numbers
             "jrn_part": "What matters?",
+            "jrn_edits": "",
+            "handed_edits": None,
             "jrn_for": "what came next",
             "jrn_show": "all, latest first",
         },
@@ -200,7 +203,7 @@ STEPS = (
         "map/page.py",
         "An expert has many numbers, its place on a map only two. So a map cannot keep all distances.",
         "which experts are nearest in truth, and on the map.",
-        "Click a mark, or type a number into **Expert** on the left.",
+        "Click a mark. (Or type a number into **Expert**, under **More** on the left.)",
         lambda state: state.get("expert") is not None,
         "How many of an expert’s nearest neighbours does this map keep?",
         ("Nearly all", "More than half", "Fewer than half"),
@@ -211,8 +214,8 @@ STEPS = (
     Step(
         "When is ELASTIC faster?",
         "speed/page.py",
-        "SASRec is a well-known recommender: every event looks at every other one. Twice the history takes it up to four times "
-        "as long, ELASTIC twice as long. But SASRec gets help: *fused* attention is a fast way to compute it.",
+        "SASRec is a well-known recommender: every event looks at every other one. With twice the history, it takes up to four "
+        "times as long, ELASTIC twice as long. But SASRec gets help: *fused* attention is a fast way to compute it.",
         "the sentences under the picture.",
         "Choose another part of the page, for example **One new event**.",
         moved(spd_part="Reading a history"),
@@ -230,7 +233,7 @@ STEPS = (
         "the **difference** and its **95% interval**.",
         "Choose another **Protocol**, **Metric** or **run**.",
         _second,
-        "Is this run better than the other, beyond chance?",
+        "Is the run chosen on the left better than the one under **Compare with**, beyond chance?",
         ("Yes, better", "Cannot be told", "No, worse"),
         _twin,
         ("cmp_with", "cmp_metric"),

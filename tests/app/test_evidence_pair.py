@@ -34,7 +34,7 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     values = [metric.value for metric in app.metric]
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", minus(f"{found.difference:+.4f}")]
     assert values[3] == chance(found.p) and app.metric[2].delta == minus(f"95% {found.low:+.4f} to {found.high:+.4f}")
-    assert [metric.label for metric in app.metric] == ["ELASTIC", "SASRec", "Difference", "So much by luck"]
+    assert [metric.label for metric in app.metric] == ["ELASTIC", "SASRec", "Difference", "Chance of so much by luck"]
     assert "Means of 1 and 1 trainings, ranked against all items that are new" in said(app)
     assert "groups of the same people" in said(app) and "trained once" in said(app)
     assert ONE_RUN in said(app).replace("\\", "") and "is better than" not in said(app), "each was trained once"

@@ -135,7 +135,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
 
 def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
-    assert "There is no expert `999`" in said(app) and "It gives most of person" in said(app)
+    assert "There is no expert `999`" in said(app) and "No other expert gives as much of person" in said(app)
     peer = opened(PAGE, run="tiny-peer")
     assert (
         "has no interest memory" in said(peer)

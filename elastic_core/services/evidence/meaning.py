@@ -175,14 +175,14 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
         Verdict(
             "meaning", "Experts stand for interests, in worlds where we know the interests.",
             tuple(_recovered(*each) for each in planted), "A broken model that does as well, or other seeds.", "experts",
-            absent="" if planted else nobody, unit="From 0 (luck) to 1, above the best broken model.",
+            absent="" if planted else nobody, unit="0 is luck, 1 is perfect. Counted: how much better than a broken model.",
         ),
         Verdict(
             "interest", "A person’s experts follow what they watched, not only how much.",
             tuple(_gauged(*each) for each in measured),
             "Another part of the history that finds other experts, or the other way round.",
             "experts", absent="" if measured else nobody,
-            unit=f"Part of the experts found again, above a stranger’s. Surely below {NONE:g}: no.",
+            unit=f"Which part of the experts both halves of a history find, above a stranger’s. Surely below {NONE:g}: no.",
         ),
     ]  # fmt: skip
 

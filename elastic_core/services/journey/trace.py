@@ -13,10 +13,8 @@ from elastic_core.core.batches import Batch, history_batch
 from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
-from elastic_core.services.experts.overview import busyness
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import Reading, packed, running, standing
@@ -215,24 +213,6 @@ def _through_experts(model: Recommender, items: np.ndarray, trace: Trace | None)
         return None
     paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
     return np.asarray(torch.stack(paths).mean(0).unsqueeze(0).numpy())
-
-
-def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
-    """The retrieved experts, best first, and who else retrieves them: expert, place, gate, load, share, typical, times,
-    kind.
-
-    `share`: the part of all people who retrieve it. `typical`: its mean weight over everybody, 0 for those who do not.
-    `times`: the weight here against that. `kind`: see `overview.busyness`.
-    """
-    people, experts = len(traffic.experts), found.experts[0].numpy()
-    load = traffic.load[experts]
-    table = pd.DataFrame({"expert": experts, "place": np.arange(1, len(experts) + 1)})
-    table["gate"] = found.gates[0].numpy().astype(float)
-    table["load"], table["share"] = load, load / people
-    table["typical"] = traffic.traffic[experts] / people
-    table["times"] = table["gate"] / np.maximum(table["typical"], 1 / people)
-    table["kind"] = busyness(traffic, experts)
-    return table
 
 
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------

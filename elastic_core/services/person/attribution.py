@@ -37,7 +37,7 @@ class Reason:
 
     def sentence(self, catalog: Catalog) -> str:
         """`expert 147 (62%), after Alien`."""
-        who = "just chosen" if self.expert is None else f"expert {self.expert}"
+        who = "no expert" if self.expert is None else f"expert {self.expert}"
         after = f", after {catalog.title(self.after)}" if self.after is not None else ""
         return f"{who} ({self.share:.0%}){after}"
 

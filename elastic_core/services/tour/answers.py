@@ -63,7 +63,9 @@ def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
 def comparisons(asked: Asked) -> Answer:
     """How many comparisons with keys does the search need?"""
     side = round(inspect.memory_size(asked.model) ** 0.5)
-    return Answer(1, f"2 × {side} = {2 * side} short dot products, instead of {side**2:,} long ones.")
+    return Answer(
+        1, f"Here 2 × 4 = 8 short dot products, not 16 long ones. For {side**2:,} experts: {2 * side}, not {side**2:,}."
+    )
 
 
 def votes_won(asked: Asked) -> Answer:
@@ -141,8 +143,8 @@ def swapped(asked: Asked) -> Answer:
     row = effect.row()
     sure = verdict.sign(row["low"], row["high"]) != ""
     text = (
-        f"Expert {other} took the place of expert {expert} for {row['n']:.0f} people. NDCG@10 changes by {row['d_ndcg']:+.4f} "
-        f"(95% interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} rarely decides."
+        f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who have {expert} and not {other}. "
+        f"NDCG@10 changes by {row['d_ndcg']:+.4f} (95% interval {row['low']:+.4f} to {row['high']:+.4f})."
     )
     return Answer(0 if sure else 1, text)
 
