@@ -81,17 +81,13 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     (_, own, other, _), *more = found.rows(words := inspect.words(now.dataset).did)
     st.markdown(
         SAYS(
-            "BY_CHANCE", done=shell.plain(_first_upper(str(found.table["done"].iloc[0]))), own=own, n=found.n,
+            "BY_CHANCE", done=shell.plain(str(found.table["done"].iloc[0])), own=own, n=found.n,
             what=f"what they {words} next" if found.known else "the item that moved most",
             other=f"median {other}" if other[0].isdigit() else other,
         ),
         help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None,
     )  # fmt: skip
     view.remember("chance", found.table)
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def experts(now: Context, here: Situation, before: Situation | None) -> None:

@@ -121,8 +121,7 @@ def _expert(
     if path.wanted is not None and path.usual is not None:
         votes = f"{path.wanted[place]:.0%} of the votes here; the average person gives it {path.usual[place]:.1%}."
     if traffic is not None:
-        votes += f" {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it"
-        votes += f"; equal use would be {inspect.even_load(traffic):.0f}."
+        votes += f" {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it."
     return {
         "id": expert, "rank": place + 1, "name": name,
         "brief": name.removeprefix("suggests ").removeprefix("used by "),

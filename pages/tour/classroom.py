@@ -161,10 +161,9 @@ def _tally(inside: str, stop: int, step: Step) -> None:
     if GOES in st.session_state or (before[0] == stop and before[1] != out):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
     many = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
-    if out:
-        st.markdown(f":material/groups: {many}: " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)))
-    else:
-        st.markdown(f":material/groups: {many}." + (" The answer comes when your teacher shows it." if not teaches() else ""))
+    later = "." if teaches() else ". The answer comes when your teacher shows it."
+    told = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else later
+    st.markdown(f":material/groups: {many}{told}")
     if teaches():
         label = "Hide the answer again" if out else "Show the answer to the class"
         st.button(label, key="class_release", icon=":material/visibility:", on_click=_release, args=(stop, not out))

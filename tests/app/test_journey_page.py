@@ -35,7 +35,7 @@ def test_edit_undo_and_going_on_again(opened: Opened) -> None:
     assert re.search(r"reads [\d.]+% .+ \(other experts: [\d.]+%", html(app))
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
-    assert re.search(r"Removed .* moved \*\*\d+\*\* places\. \d+ such edits elsewhere: (median|none)", said(app))
+    assert re.search(r"This edit, removed .* moved \*\*\d+\*\* places\. \d+ such edits of other items: (median|none)", said(app))
     first = code(app)
     app = press(app, "Remove the last item")
     second = code(app)

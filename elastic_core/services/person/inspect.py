@@ -14,7 +14,7 @@ from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
-from elastic_core.memory.routing import Routing, routing
+from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
@@ -246,11 +246,6 @@ def others_retrieved(before: Situation, here: Situation) -> str:
         if new
         else f"The same {len(mine)} experts."
     )
-
-
-def even_load(traffic: Routing) -> float:
-    """How many people would retrieve each expert if all were retrieved equally often."""
-    return traffic.experts.size / len(traffic.load)
 
 
 def good_example(model: Recommender, dataset: Dataset) -> int:
