@@ -106,7 +106,7 @@ def test_a_teachers_link_holds_what_it_names_until_released(opened: Open) -> Non
     healthy(app.multiselect(key="lock_chosen").set_value(["user", "expert"]).run())
     assert "lock=user,expert" in app.code[-1].value and "user=3" in app.code[-1].value
     healthy(app.button(key="lock_release").click().run())
-    assert not app.number_input(key="user").disabled and "Held by" not in said(app)
+    assert not app.number_input(key="user").disabled and "Locked by" not in said(app)
 
 
 @pytest.mark.parametrize("page", ["start", "keys", "journey", "experts", "traffic", "map", "evidence", "speed", "train", "data"])

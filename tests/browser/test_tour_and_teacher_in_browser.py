@@ -69,9 +69,9 @@ def test_the_bar_is_slim_and_never_covers_what_it_names(visit: Any) -> None:
 def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
     visit.main.get_by_role("radio", name="Words and metrics").click()
     visit.says("Never compare two numbers that were measured in different ways")
-    visit.unfold()
+    visit.unfold("teaching")
     visit.press("Teacher link")
-    held = visit.page.get_by_role("combobox", name="Held controls")
+    held = visit.page.get_by_role("combobox", name="Controls to lock")
     for name in ("Person", "Part of the page"):
         held.click()
         visit.still(visit.page.get_by_role("option", name=name, exact=True))
@@ -81,7 +81,7 @@ def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, else
     expect(code).to_contain_text("lock=user,mth_part")
     elsewhere.open(code.inner_text().strip())
     elsewhere.says("Never compare two numbers that were measured in different ways")
-    expect(elsewhere.sidebar).to_contain_text("Held by this link: Person, Part of the page.")
+    expect(elsewhere.sidebar).to_contain_text("Locked by this link: Person, Part of the page.")
     expect(elsewhere.box("Person")).to_be_disabled()
     expect(elsewhere.box("Person")).to_have_value("12")
     parts = elsewhere.main.get_by_role("radio", name="Ablations")

@@ -145,9 +145,9 @@ class Visit:
     def sidebar(self) -> Locator:
         return self.page.get_by_test_id("stSidebar")
 
-    def unfold(self) -> None:
-        """Opens *More* in the sidebar, where it is closed."""
-        more = self.sidebar.locator(".st-key-shell_more")
+    def unfold(self, panel: str = "more") -> None:
+        """Opens *More* or *Teaching* in the sidebar, where it is closed."""
+        more = self.sidebar.locator(f".st-key-shell_{panel}")
         if more.locator("details:not([open])").count():
             more.locator("summary").click()
         expect(more.locator("details[open]")).to_have_count(1)
