@@ -31,6 +31,7 @@ from elastic_core.services.person import inspect, people
 from elastic_core.services.person.inspect import after
 from elastic_core.services.person.path import path
 from elastic_core.services.person.recommend import answer, reading
+from elastic_core.slots import gated_slots
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
 N_ITEMS = 12
@@ -270,13 +271,18 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
             dispatch(able, small_world, items, wrong)
 
 
-def test_the_tiny_example_is_attention_there_and_back() -> None:
+def test_the_tiny_example_is_attention_there_and_back_or_slots() -> None:
     items, experts = torch.tensor(list(ITEMS.values())), torch.tensor(list(EXPERTS.values()))
-    found = example()
+    found = example(slots=False)
     holds = scaled_dot_product_attention(experts, items, items, scale=1.0)
     mixed = scaled_dot_product_attention(items[-1:], experts, holds, scale=1.0)
     np.testing.assert_allclose(found.holds, holds, atol=1e-6)
     np.testing.assert_allclose(found.scores, mixed[0] @ items.T, atol=1e-6)
+    found = example(slots=True)
+    holds = gated_slots.hold(items.unsqueeze(0), (items @ experts.T).softmax(1).unsqueeze(0))[0, -1]
+    np.testing.assert_allclose(found.holds, holds, atol=1e-5)
+    np.testing.assert_allclose(found.back, (holds @ items[-1]).softmax(0), atol=1e-5)
+    np.testing.assert_allclose(found.scores, (holds @ items[-1]).softmax(0) @ (holds @ items.T).softmax(1), atol=1e-5)
 
 
 def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, model: Recommender) -> None:

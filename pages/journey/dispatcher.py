@@ -72,31 +72,33 @@ def draw(now: Context, here: Situation) -> None:
     _mount(data=_data(found, words), key="jrn_dispatcher")
     st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", one=words.one, many=words.many))
     st.caption(SAYS("SAVES", events=found.cheaper_from, many=words.many, few=2_000 * k))
-    _example()
+    _example(found.apart)
     view.explain(DISPATCHER)
     view.remember("dispatcher", answers.dispatch_table(found))
 
 
-def _example() -> None:
+def _example(slots: bool) -> None:
     """The same with three items and two experts, every number written out."""
     panel = st.expander("A tiny example", icon=":material/calculate:", key="jrn_example", on_change="rerun")
     if not panel.open:
         return
-    found, names = example(), list(ITEMS)
-    rows = [["", *(f"{name} {_vector(v)}" for name, v in ITEMS.items()), "holds"], ["---"] * (len(names) + 2)]
+    found = example(slots)
+    there, back = ("EXAMPLE_SLOTS", "EXAMPLE_SLOTS_BACK") if slots else ("EXAMPLE", "EXAMPLE_BACK")
+    rows = [["", *(f"{name} {_vector(v)}" for name, v in ITEMS.items()), "holds"], ["---"] * (len(ITEMS) + 2)]
     for at, (name, vector) in enumerate(EXPERTS.items()):
-        cells = [f"{fit:.1f} → {share:.0%}" for fit, share in zip(found.fits[at], found.shares[at], strict=True)]
+        numbers = zip(found.fits[at], found.shares[at], found.parts[at], strict=True)
+        cells = [f"{fit:.1f} → {share:.0%}" + f" → {part:.0%}" * slots for fit, share, part in numbers]
         rows.append([f"**{name}** {_vector(vector)}", *cells, f"**{_vector(found.holds[at])}**"])
-    scores = ", ".join(f"{name} {score:.2f}" for name, score in zip(names, found.scores, strict=True))
+    scores = ", ".join(f"{name} {score:.2f}" for name, score in zip(ITEMS, found.scores, strict=True))
     a, b = (f"{share:.0%}" for share in found.back)
     with panel:
-        st.markdown(SAYS("EXAMPLE"))
+        st.markdown(SAYS(there))
         st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        st.markdown(SAYS("EXAMPLE_BACK", last=names[-1], a=a, b=b, mixed=_vector(found.mixed), scores=scores))
+        st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, scores=scores))
 
 
 def _vector(of: Iterable[float]) -> str:
-    return f"({', '.join(f'{value:.2f}'.rstrip('0').rstrip('.') for value in of)})"
+    return f"({', '.join(f'{value:.2g}' for value in of)})"
 
 
 def _data(found: Dispatch, words: inspect.Words) -> dict[str, Any]:

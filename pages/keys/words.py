@@ -33,8 +33,8 @@ SAYS = {
     "expert {row} × {side} + {column} = **{expert}**. Only {k} of {all} experts are fetched.",
 }  # fmt: skip
 WEIGH = {
-    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%, and each vector is multiplied by "
-    "its share.",
+    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%. Each expert’s vector is "
+    "multiplied by its own share.",
     "vote": "Each {one} has one vote. A softmax of the scores splits it among the experts that it found ({k}).",
     "none": "This run has no gate: every winner counts the same, as the paper’s Algorithm 1 prints it.",
     "other": "A better score counts more. The run’s gate turns the {k} scores into weights, and each vector is multiplied by its "
@@ -42,8 +42,8 @@ WEIGH = {
 }
 CLOSING = " **Next:** these experts read the history and rank all items. Journey shows how."
 VOTE = (
-    "Every {one} searches like this and splits its vote among {each}. Add up all votes: the **{k} experts** that get most, "
-    "minus the average person’s votes (in brackets), are this person’s, on every page. {title} gave {split}."
+    "Every {one} searches like this and splits its vote among {each}. Add up all votes: the **{k} experts** most above "
+    "what an average person gives them (in brackets) are this person’s, on every page. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 

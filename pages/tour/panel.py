@@ -1,8 +1,8 @@
 """The guided tour, bound to the address (`tour=3`), left and taken up at any time: in the place of the list of pages where the
 window is wide, else a slim bar at its lower edge.
 
-A stop first asks for a bet, then for an act, whose control it scrolls to and rings; one button goes through both and on. Bets are
-kept, and the end counts them."""
+A stop first asks for a bet, then for an act, and scrolls to its control and rings it; one button goes through both and on. Bets
+are kept, and the end counts them."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -130,7 +130,8 @@ def panel() -> None:
             if acts:
                 st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
             st.button("Leave the tour", icon=":material/close:", key="tour_leave", type="tertiary", on_click=_go, args=(0,))
-        _pointed(step.target if acts else (), f"{stop}/{acts}/{st.session_state.get(TURN, 0)}")
+        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", plot.palette(shell.is_dark()).gold
+        _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
 def _bet(stop: int, step: Step) -> None:
@@ -199,11 +200,6 @@ def _summary() -> None:
                 f"{stop} {step.title}", key=f"tour_to_{stop}", icon=f":material/{mark}:", on_click=_go, args=(stop,),
                 type="tertiary", help=told,
             )  # fmt: skip
-
-
-def _pointed(target: tuple[str, ...], turn: str) -> None:
-    colour = plot.palette(shell.is_dark()).gold
-    _point(data={"keys": list(target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
 def _measured(step: Step) -> Answer | None:

@@ -1,4 +1,4 @@
-"""The paper's dispatcher on vectors of two numbers, small enough to follow on paper (no projections, one head)."""
+"""The dispatcher on vectors of two numbers, small enough to follow on paper (no projections, one head)."""
 
 from typing import NamedTuple
 
@@ -12,18 +12,25 @@ class Example(NamedTuple):
     """E experts, N items, vectors of d numbers. The last item gets a mix back."""
 
     fits: np.ndarray  # [E, N] dot products of experts and items
-    shares: np.ndarray  # [E, N] softmax over items
-    holds: np.ndarray  # [E, d] the items' vectors, mixed by the shares
-    back: np.ndarray  # [E] softmax over experts of the last item's fits
-    mixed: np.ndarray  # [d] what the experts hold, mixed by these
-    scores: np.ndarray  # [N] dot products of that and the items
+    shares: np.ndarray  # [E, N] softmax over items; with slots over experts
+    parts: np.ndarray  # [E, N] of which items what an expert holds is made
+    holds: np.ndarray  # [E, d] the items' vectors, mixed by these
+    back: np.ndarray  # [E] how much of each expert the last item gets
+    scores: np.ndarray  # [N] dot products of what it gets and the items; with slots probabilities, mixed by `back`
 
 
-def example() -> Example:
-    """Return every number of the example: aggregate (Equation 2), dispatch (Equation 3), scores."""
+def example(slots: bool) -> Example:
+    """Return every number: aggregate (Equation 2), dispatch (Equation 3), scores; with `slots` as slots/gated_slots.py has it."""
     items, experts = np.array(list(ITEMS.values())), np.array(list(EXPERTS.values()))
     fits = experts @ items.T
-    shares, back = np.exp(fits), np.exp(fits[:, -1])
-    shares, back = shares / shares.sum(1, keepdims=True), back / back.sum()
-    holds = shares @ items
-    return Example(fits, shares, holds, back, back @ holds, items @ (back @ holds))
+    shares = _softmax(fits, axis=0 if slots else 1)
+    left = np.cumprod((1 - shares)[:, :0:-1], axis=1)[:, ::-1]  # what later items leave of an item
+    parts = shares * np.pad(left, ((0, 0), (0, 1)), constant_values=1.0) if slots else shares
+    holds = parts @ items
+    back = _softmax((holds if slots else experts) @ items[-1])
+    return Example(fits, shares, parts, holds, back, back @ (_softmax(holds @ items.T) if slots else holds @ items.T))
+
+
+def _softmax(of: np.ndarray, axis: int = -1) -> np.ndarray:
+    found = np.exp(of)
+    return np.asarray(found / found.sum(axis, keepdims=True))
