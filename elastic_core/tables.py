@@ -154,7 +154,7 @@ def recalled(root: Path) -> pd.DataFrame:
     """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
     seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
     the interval of the average. Empty where nothing was kept."""
-    table = recall.read(root / recall.FILE)
+    table = recall.read_recall(root / recall.FILE)
     table = table[table["split"] == "test"]
     table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
     known = {row.name: row.label for row in rows()}

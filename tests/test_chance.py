@@ -94,7 +94,9 @@ def test_an_edit_of_a_journey_is_done_elsewhere_once_each(small_world: Dataset, 
     assert others and edit not in others and len(set(others)) == len(others) <= chance.MOST
     assert {type(other) for other in others} == {type(edit)}
     found = of_journey.of_version(model, small_world, tree)
-    mine, before = (inspect.situation_of(model, small_world, versions.read(small_world, tree, at)).answer for at in (1, 0))
+    mine, before = (
+        inspect.situation_of(model, small_world, versions.read_version(small_world, tree, at)).answer for at in (1, 0)
+    )
     assert found is not None and found.n == len(others)
     assert found.table["replaced"].iloc[0] == len(moved(before, mine).gone)
     assert of_journey.of_version(model, small_world, tree.go(0)) is None

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elastic_core import models
 from elastic_core.bench import events, stages, timing
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure, timed
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure_latency, timed
 from elastic_core.bench.timing import Timing, moved_bytes, row_of, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention, FeedForward
@@ -90,7 +90,9 @@ def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> N
 
 
 def test_sources_are_not_mixed_and_batches_become_histories() -> None:
-    rows = measure(Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1)
+    rows = measure_latency(
+        Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1
+    )
     table = curves.tidy(rows, curves.MEASURED)
     assert set(table["source"]) == {curves.MEASURED} and len(table) == 2 and (table["batch"] == 4).all()
     mine = next(r for r in rows if (r.system, r.rows) == ("elastic", "last"))

@@ -197,14 +197,14 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     run = Run(Path(shutil.copytree(original.path, tmp_path / original.name)))
     shares: list[float] = []
     monkeypatch.setattr(gauges, "held_out_r2", lambda x, y, rng: 0.5)  # ridge regressions, tested elsewhere
-    found = meaning.measure(run, model, dataset, shares.append)
+    found = meaning.measure_meaning(run, model, dataset, shares.append)
     assert found.quarter == gauges.gauges(model, dataset).quarter and shares == sorted(shares) and shares[-1] == 1.0
     told = meaning.recovered(found).set_index("model")
     for name, score in recovery.beside_nulls(model, dataset, shuffles=1).items():
         assert tuple(told.loc[name]) == pytest.approx((score.strongest.ami, score.events.ami), abs=5e-4), name
     meaning.keep(tmp_path, found)
     meaning.keep(tmp_path, found)
-    (back,) = meaning.read(meaning.files(tmp_path)[1])
+    (back,) = meaning.read_meaning(meaning.files(tmp_path)[1])
     assert back.quarter == pytest.approx(found.quarter, rel=1e-5) and meaning.of_runs(tmp_path, [run])[run.name] == back
     with (run.path / "model.safetensors").open("ab") as file:
         file.write(b" ")
@@ -216,7 +216,7 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     assert meaning.of_runs(tmp_path, [run])[run.name] == back, "and what came along with a run for its ranks, on those it had"
     for text in ("", "run,weights\n1,2\n", "\x00", "run\n" + "x" * 500):
         meaning.files(tmp_path)[1].write_text(text)
-        assert meaning.read(meaning.files(tmp_path)[1]) == []
+        assert meaning.read_meaning(meaning.files(tmp_path)[1]) == []
     monkeypatch.setenv("ELASTIC_PUBLIC", "1")
     with pytest.raises(InputError, match="measuring on this machine is off"):
         meaning.keep(tmp_path, found)

@@ -80,7 +80,7 @@ def relogged(change: Callable[[Path], None]) -> Callable[[Path], None]:
 
     def apply(run: Path) -> None:
         change(run)
-        found = ranks.read(run / ranks.FILE, "ranks")
+        found = ranks.read_ranks(run / ranks.FILE, "ranks")
         lines = [json.loads(line) for line in (run / EVENTS).read_text().splitlines()]
         for line in lines:
             if line["event"] == "test":

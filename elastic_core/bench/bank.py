@@ -43,7 +43,7 @@ ASKING = {DEFAULT: "network", VOTES: "votes"}  # what asks the memory, of a whol
 PARTS = ("search", "step", "forward", "training")
 
 
-def measure(part: str, device: torch.device, **harness: Any) -> list[Row]:
+def measure_bank(part: str, device: torch.device, **harness: Any) -> list[Row]:
     """All contestants of one of `PARTS`, interleaved."""
     torch.manual_seed(0)
     found = {"search": _searches, "step": _steps, "forward": _forwards, "training": _trainings}[part](device)
@@ -200,7 +200,7 @@ def figures(rows: Iterable[Row]) -> dict[str, float]:
     })  # fmt: skip
 
 
-def as_table(rows: list[Row]) -> str:
+def bank_table(rows: list[Row]) -> str:
     """Milliseconds of everything, then what was aimed at."""
     shape = f"{'K':>11}{'B':>6}{'N':>6}{'d':>4}{'k':>4}"
     lines = [f"{'part':<9}{'system':<13}{shape}{'ms':>10}{'processor':>11}{'quartiles':>20}  exact"]

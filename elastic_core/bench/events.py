@@ -54,7 +54,7 @@ def measure_events(setting: Setting, device: torch.device, systems: tuple[str, .
     found = []
     for name in readers() if systems is None else systems:
         reads = timed(build(name, setting).to(device).eval(), "last")
-        found.append(Contestant(name, told, partial(_read, reads, batch)))
+        found.append(Contestant(name, told, partial(_read_states, reads, batch)))
     for name in followers():
         stream = open_stream(build(name, roomy).to(device), ROOM)
         stream.refresh(items)
@@ -131,6 +131,6 @@ def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
         stream.step(items)
 
 
-def _read(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
+def _read_states(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
     with torch.inference_mode():
         states(batch)

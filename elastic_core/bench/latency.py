@@ -104,7 +104,7 @@ def smallest(system: str) -> models.Recommender:
     return build(system, Setting(length=2, width=2, k=1, side=2, layers=1))
 
 
-def measure(
+def measure_latency(
     settings: Setting | Iterable[Setting], device: torch.device, systems: tuple[str, ...] = SYSTEMS,
     rows: tuple[str, ...] = ROWS, **harness: Any,
 ) -> list[Row]:  # fmt: skip

@@ -70,7 +70,9 @@ def wanted(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]
                     yield world, system, PEEKING, seed
 
 
-def measure(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None) -> Row:
+def measure_leak(
+    world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None
+) -> Row:
     """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
     config = settings(world, system, seed)
     torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0])

@@ -40,10 +40,10 @@ def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable
     data = load(config, told)
     for people, together in CROWDS:
         told(f"{people} at a time, at most {together} answered together")
-        yield from measure(str(run), data, people, together, seconds)
+        yield from measure_serving(str(run), data, people, together, seconds)
 
 
-def measure(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[Row]:
+def measure_serving(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[Row]:
     """Rows of both parts. Raises InputError where the service does not start."""
     rows, ids = [], data.catalog.ids
 
@@ -135,7 +135,7 @@ def _processor(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def as_table(rows: list[Row]) -> str:
+def serving_table(rows: list[Row]) -> str:
     return as_lines(
         rows,
         f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}",

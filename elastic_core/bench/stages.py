@@ -116,7 +116,7 @@ def both_ways(row: Row) -> float:
     return float(row.processor + getattr(row, "back", 0))
 
 
-def as_table(rows: Sequence[Row]) -> str:
+def stages_table(rows: Sequence[Row]) -> str:
     """Of every pass its stages, the largest first: milliseconds of the processor there and back, their share, megabytes."""
     lines = []
     for stages in by_pass(rows):

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     a, b = ([find_run(name) for name in side] for side in (arguments.a, arguments.b))
     found = compare_runs(a, b, arguments.protocol, arguments.metric)
-    print(as_text(found, ", ".join(arguments.a), ", ".join(arguments.b)))
+    print(comparison_text(found, ", ".join(arguments.a), ", ".join(arguments.b)))
     if arguments.power:
         print(power_text(power_of(a, b, arguments.protocol, arguments.metric), found.mean_b))
     return 0
@@ -57,7 +57,7 @@ def power_text(noise: Noise, of: float) -> str:
     return "\n".join(lines)
 
 
-def as_text(found: Comparison, a: str, b: str) -> str:
+def comparison_text(found: Comparison, a: str, b: str) -> str:
     spread = ""
     if len(found.means_a) > 1 or len(found.means_b) > 1:
         spread = f"\nspread over seeds: A {found.spread_a:.4f}, B {found.spread_b:.4f}"

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"{found.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
     redrawn = under_random_ties(found, report, device, loaded)
     if not arguments.json:
-        print(as_table(report, arguments.metrics, redrawn))
+        print(report_table(report, arguments.metrics, redrawn))
         return 0
     print(as_json(report, found.name, arguments.metrics))
     if redrawn:
@@ -159,7 +159,7 @@ def store(run: Run, device: str, reason: str) -> None:
     say(f"{run.name}: scored again and kept; the log says why: {reason}")
 
 
-def as_table(report: Report, metrics: list[str], redrawn: Report | None = None) -> str:
+def report_table(report: Report, metrics: list[str], redrawn: Report | None = None) -> str:
     lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
         for shown, name in ((report, protocol), (redrawn, "  random ties")):

@@ -90,7 +90,7 @@ def _with_experts(name: str) -> Loaded:
 
 def _knobs(name: str) -> list[knobs.Turned]:
     loaded = _with_experts(name)
-    return knobs.measure(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
+    return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
 def written(frame: pd.DataFrame, csv: bool) -> str:

@@ -35,13 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
-        rows.append(leak.measure(world, system, times, seed, load(leak.settings(world, system).data), say))
+        rows.append(leak.measure_leak(world, system, times, seed, load(leak.settings(world, system).data), say))
         write_rows(FILE, rows)
-    print(as_text(rows))
+    print(leak_text(rows))
     return 0
 
 
-def as_text(rows: Sequence[Row]) -> str:
+def leak_text(rows: Sequence[Row]) -> str:
     """NDCG@10 on test, honest and as published, and what the difference is."""
     lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
     for pair in leak.pairs(rows):

@@ -24,7 +24,7 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit
 from elastic_core.memory import recall
 from elastic_core.memory.gaps import gaps
-from elastic_core.memory.recall import ORACLE, POPULARITY, read
+from elastic_core.memory.recall import ORACLE, POPULARITY, read_recall
 from elastic_core.runs import list_runs
 
 FILE = CHECKPOINTS / recall.FILE
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         table = recall.by_gap(found, gaps(dataset, arguments.split))
         if arguments.write:  # one by one: what is measured is not lost by what comes after it
             _write(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
-    print(as_text(table))
+    print(recall_text(table))
     return 0
 
 
@@ -62,7 +62,7 @@ def _named(names: list[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def as_text(table: pd.DataFrame) -> str:
+def recall_text(table: pd.DataFrame) -> str:
     """One block a measure, a line a system, a column a range of gaps."""
     ranges = list(dict.fromkeys(table["gap"]))
     people = [table.loc[table["gap"] == gap, "people"].iloc[0] for gap in ranges]
@@ -80,7 +80,7 @@ def as_text(table: pd.DataFrame) -> str:
 
 
 def _write(table: pd.DataFrame) -> None:
-    old = read(FILE)
+    old = read_recall(FILE)
     key = ["world", "split", "system"]
     if len(old):
         old = old[~old[key].apply(tuple, axis=1).isin(set(table[key].apply(tuple, axis=1)))]

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = Study(asked, folder, Progress()).conduct()
     if sys.stderr.isatty():
         say("")
-    print(as_text(found))
+    print(study_text(found))
     print(folder / PAGE)
     return 0
 
@@ -71,7 +71,7 @@ def data(arguments: argparse.Namespace) -> DataConfig:
     return base.override(*(f"data.{setting}" for setting in arguments.set)).data
 
 
-def as_text(found: dict[str, object]) -> str:
+def study_text(found: dict[str, object]) -> str:
     """The answer for a terminal: questions, answers and sentences."""
     lines = [str(found["title"]), str(found["headline"])]
     for section in found["sections"]:  # type: ignore[attr-defined]

@@ -168,7 +168,7 @@ class Followed:
         """Goes on from a file. Raises InputError for one that is none, of another version, another model or other weights, of
         other shapes, or with numbers that are none."""
         name = disk.shown(path.name)
-        told, tensors = _read(disk.regular(path, MOST_BYTES, path.parent), name)
+        told, tensors = _read_tensors(disk.regular(path, MOST_BYTES, path.parent), name)
         if told.get("format") != FORMAT:
             raise InputError(f"{name} holds no states of followed people")
         if told.get("version") != VERSION:
@@ -222,7 +222,7 @@ def fingerprint(model: Recommender) -> str:
     return found.hexdigest()[:16]
 
 
-def _read(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
+def _read_tensors(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping

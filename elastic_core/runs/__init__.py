@@ -88,7 +88,7 @@ class Run:
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
         interruption) counts once, the last time."""
-        rows = log.read(self.path / EVENTS, self.path)
+        rows = log.read_log(self.path / EVENTS, self.path)
         return [row for row in rows if kind is None or row["event"] == kind]
 
     def last(self, kind: str) -> dict[str, Any] | None:
@@ -181,7 +181,7 @@ class Run:
 
     def catalog(self) -> Catalog:
         """What the run's ids mean, with titles and genres where they came along (runs/items.py)."""
-        return items.read(self.path / ITEMS, self.path)
+        return items.read_items(self.path / ITEMS, self.path)
 
     def raw_ids(self) -> list[str]:
         """Raw id of each dense id; `[0]` is padding."""
@@ -340,7 +340,7 @@ def open_run(path: Path | str) -> Run:
 def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
     called = run._called(ranks.FILE)
-    found = ranks.read(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    found = ranks.read_ranks(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
     if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
         raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
     if protocol := ranks.other_test(found, run.last("test") or {}):

@@ -30,7 +30,7 @@ def write(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray | None 
     disk.write_text(path, out.getvalue())
 
 
-def read(path: Path, within: Path) -> Catalog:
+def read_items(path: Path, within: Path) -> Catalog:
     """Raises InputError for what is no such table, and where it is cut short."""
     columns = _columns(path, within)
     genres = columns.get("genres")
@@ -39,7 +39,7 @@ def read(path: Path, within: Path) -> Catalog:
 
 
 def counts(path: Path, within: Path) -> np.ndarray | None:
-    """Training events of every item, int64 `[n_items + 1]`; None where the run does not say. Raises InputError as `read` does."""
+    """Training events of every item, int64 `[n_items + 1]`; None where the run does not say. Raises InputError as `read_items` does."""
     found = _columns(path, within).get(EVENTS)
     if found is None:
         return None

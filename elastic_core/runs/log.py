@@ -95,18 +95,18 @@ def row(line: str) -> Row | None:
     return found if all(fits(found[name]) for name, fits in may.items() if name in found) else None
 
 
-def read(path: Path, within: Path) -> tuple[Row, ...]:
+def read_log(path: Path, within: Path) -> tuple[Row, ...]:
     """The rows from the last `start` on: an attempt that died does not count. A repeated epoch (after an interruption) counts
     once, the last time; a test and an end only while nobody went on after them, which `reopened` says for good. Shared: never
     change them. Raises InputError for what is no regular file or too large."""
     try:
-        return _read(path, within, disk.stamp(path))
+        return _read_rows(path, within, disk.stamp(path))
     except disk.Absent:
         return ()
 
 
 @functools.lru_cache(maxsize=512)
-def _read(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
+def _read_rows(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
     """A page asks for the same log dozens of times."""
     text = disk.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")
     rows = [found for line in text.splitlines() if (found := row(line)) is not None]

@@ -42,7 +42,7 @@ def write(report: Report, path: Path) -> None:
     save_file({name: _narrowest(values) for name, values in tensors.items()}, path, metadata)
 
 
-def read(path: Path, name: str) -> Report:
+def read_ranks(path: Path, name: str) -> Report:
     """The report of which `write` kept the ranks.
 
     Raises InputError, which calls the file `name`, if it is no regular file, too large, cut short or not what `write` makes.

@@ -12,7 +12,7 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.bench import lisa
-from elastic_core.bench.latency import Setting, measure
+from elastic_core.bench.latency import Setting, measure_latency
 from elastic_core.bench.store import write_rows
 from elastic_core.services.speed import curves
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
@@ -30,7 +30,9 @@ def rows(app_runs: Path) -> pd.DataFrame:
     small = {"width": 8, "k": 2, "side": 4, "histories": 2}
     systems = ("elastic", "sasrec-fused", "sasrec-eager")
     found = [
-        row for n in (8, 16, 32) for row in measure(Setting(length=n, **small), torch.device("cpu"), systems, rounds=3, warmup=1)
+        row
+        for n in (8, 16, 32)
+        for row in measure_latency(Setting(length=n, **small), torch.device("cpu"), systems, rounds=3, warmup=1)
     ]
     write_rows(app_runs / "benchmarks" / "latency.csv", found)
     return curves.tidy(found, curves.SHIPPED)

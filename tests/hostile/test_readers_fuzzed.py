@@ -202,7 +202,7 @@ def test_ranks(tiny_runs: Path, root: Path, where: int, how: int) -> None:
     path = root / "tiny" / ranks.FILE
     path.write_bytes(broken((tiny_runs / "tiny" / ranks.FILE).read_bytes(), where, how))
     try:
-        assert ranks.read(path, "tiny/ranks.safetensors").interval("full", "NDCG@10").mean <= 1
+        assert ranks.read_ranks(path, "tiny/ranks.safetensors").interval("full", "NDCG@10").mean <= 1
     except InputError as error:
         one_sentence(error)
 

@@ -161,7 +161,7 @@ class Shelf:
     def _look(self) -> Iterator[Kept | disk.Unreadable]:
         for path in disk.folders(self.folder, "[0-9a-f]*"):
             try:
-                yield _read(path)
+                yield _read_card(path)
             except InputError as error:
                 yield disk.Unreadable(path, str(error))
 
@@ -262,7 +262,7 @@ def _tame(label: str) -> str:
     return "".join(c if c.isalnum() or c in " .,-_()" else " " for c in label).strip()[:LONGEST_LABEL].strip() or "data"
 
 
-def _read(path: Path) -> Kept:
+def _read_card(path: Path) -> Kept:
     """One folder of the shelf, which may be anybody's. Raises InputError with one sentence."""
     disk.check_folder(path)
     card = disk.read_object(path / CARD, MOST_CARD, path)

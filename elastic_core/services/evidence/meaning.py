@@ -70,7 +70,7 @@ class Row(Gauges):
     ceiling: float
 
 
-def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
+def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
     """Raises InputError for a model without a memory, or where too few people have a history."""
     if not model.retrieves:
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
@@ -107,7 +107,7 @@ def files(root: Path) -> tuple[Path, Path]:
     return root / "benchmarks" / "meaning.csv", root / "jobs" / "evidence" / "meaning.csv"
 
 
-def read(file: Path) -> list[Row]:
+def read_meaning(file: Path) -> list[Row]:
     """The rows of a file that may have been measured; none of one that is missing or of another form."""
     try:
         table = read_table(file, NAMES)
@@ -132,7 +132,7 @@ def _measured(row: Row) -> bool:
 
 def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, Row]:
     """By name: the rows that were measured on the weights these runs have now, or came along with runs that have none."""
-    came, here = (read(file) for file in files(root))
+    came, here = (read_meaning(file) for file in files(root))
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
     found = {
@@ -147,7 +147,7 @@ def keep(root: Path, row: Row) -> None:
     """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
     public.refuse("measurement")
     file = files(root)[1]
-    rest = [old for old in read(file) if old.run != row.run][-99:]
+    rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
     with disk.said(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text([*rest, row]))
@@ -240,7 +240,7 @@ def main() -> None:
         run = Run(told.root / name)
         key = str(run.config.data)
         loaded[key] = loaded.get(key) or load(run.config.data)
-        rows.append(measure(run, run.model(loaded[key]), loaded[key], lambda share: None))
+        rows.append(measure_meaning(run, run.model(loaded[key]), loaded[key], lambda share: None))
     sys.stdout.write(text(rows))
 
 

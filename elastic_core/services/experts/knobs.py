@@ -129,7 +129,7 @@ def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def measure(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> list[Turned]:
+def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> list[Turned]:
     """A knob each: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
     rng = np.random.default_rng(0)
     means = stands_for(model, dataset, traffic)

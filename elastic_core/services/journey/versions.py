@@ -213,7 +213,7 @@ def start(dataset: Dataset, user: int, events: int) -> Tree:
     return Tree(Base(dataset.hash, user, events), tuple(int(i) for i in items[:events]), dataset.catalog.n_items)
 
 
-def read(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
+def read_version(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
     """A version as the models read it; what came next is known unless the history is one's own."""
     return reading(dataset, tree.base, tree.contents[tree.current if number is None else number])
 
