@@ -1,7 +1,7 @@
 """The tables of README.md and checkpoints/RESULTS.md, from the ranks that the named runs keep.
 
-`summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs against their
-own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
+`readme_summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs against
+their own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
 attention, and what long histories leave.
 """
 
@@ -29,9 +29,9 @@ from elastic_core.labels import (
     UNEVEN,
     UNEVEN_NOTE,
     VARIANTS,
-    called,
     in_words,
     is_variant,
+    model_label,
     named,
     recipe_in_words,
     recipe_of,
@@ -78,7 +78,7 @@ def rewrite(root: Path) -> list[Path]:
 
     Raises InputError where a file is missing or has no such place; then none is written."""
     texts, root = {}, root.resolve()
-    for path, tables in ((root.parent / "README.md", summary), (root / "RESULTS.md", results)):
+    for path, tables in ((root.parent / "README.md", readme_summary), (root / "RESULTS.md", results)):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -91,7 +91,7 @@ def rewrite(root: Path) -> list[Path]:
     return list(texts)
 
 
-def summary(root: Path) -> str:
+def readme_summary(root: Path) -> str:
     """What stands in the README between `BEGIN` and `END`: both of our models beside counting and SASRec, a line a data set."""
     return "\n\n".join([BEGIN, *_summary(_in_order(root)), END])
 
@@ -124,8 +124,8 @@ def _summary(every: Sequence[Systems]) -> Iterable[str]:
             found = {one.name: one for one in claims(plain[label], rivals, "full")}  # adjusted for all, as in RESULTS
             lines.append([_titled(plain)[0] + recipe_in_words(recipe), *cells, _told_briefly(found[sasrec]) if shown[1] else ""])
     if lines:
-        heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", called("sasrec"), "with our convolution"]
-        yield "\n".join(markdown([*heads, called(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines))
+        heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", model_label("sasrec"), "with our convolution"]
+        yield "\n".join(markdown([*heads, model_label(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines))
 
 
 def _told_briefly(claim: Claim) -> str:
@@ -141,7 +141,7 @@ def _shown(systems: Systems, root: Path) -> Iterable[str]:
     yield from _results(systems)
     yield from _compared(systems, OURS[0])
     yield from _carried(systems)
-    yield from _shares(systems)
+    yield from _remembered_shares(systems)
     yield from _told(systems, MET, "Told what was met before, by one learned number")
     yield from _told(systems, OWN_TABLE, "Items scored by a table of their own")
     more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
@@ -233,11 +233,11 @@ def _carried(systems: Systems) -> Iterable[str]:
         if MET in told and told in systems:
             parts.append((ABOUT_MET, systems[told]))
         if parts:
-            of = called(model) + recipe_in_words(recipe)
+            of = model_label(model) + recipe_in_words(recipe)
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
 
 
-def _shares(systems: Systems) -> Iterable[str]:
+def _remembered_shares(systems: Systems) -> Iterable[str]:
     """Where the truth is planted: what each system, and slots with a step taken back, remember of an interest by its silence."""
     some = next(run for runs in systems.values() for run in runs)
     if some.config.data.source != PLANTED:
@@ -296,14 +296,14 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
         here = (claim.name, (claim.runs[0].last("start") or {}).get("data_hash"))
         points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
-        who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
+        who = f"**{model_label(best)} is better**" if claim.who == "A" else claim.words
         lines.append([
             named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {chance(c.p)}", who,
             ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
             f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
         ])  # fmt: skip
     if lines:
-        heads = [f"Below {called(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
+        heads = [f"Below {model_label(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
         yield "\n".join(markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines))
 
 
@@ -331,7 +331,7 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
     leaks = list(leak.pairs(leak.read_leaks(root / "benchmarks" / "leak.csv")))
     if leaks:
         heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
-        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
+        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.leak_cells(p, "not published so")] for p in leaks]))
 
 
 def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:
@@ -358,7 +358,7 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
             continue
         found = [claim.found, *(compare_runs(runs, claim.runs, each) for each in protocols[1:])]
         cells = [_difference(each) for each in found]
-        better = {"A": called(runs[0].config.model.name), "B": claim.name}.get(claim.who)
+        better = {"A": model_label(runs[0].config.model.name), "B": claim.name}.get(claim.who)
         lines.append([claim.name, *mine, *cells, f"**{better} is better**" if better else claim.words])
     return "\n".join(markdown(heads, lines))
 

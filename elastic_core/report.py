@@ -21,7 +21,7 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.labels import MET, OURS, OWN_TABLE, called, is_variant, named, recipe_of, rival, standing, told_met
+from elastic_core.labels import MET, OURS, OWN_TABLE, is_variant, model_label, named, recipe_of, rival, standing, told_met
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
@@ -78,11 +78,11 @@ def differences(systems: Systems, protocol: str) -> pd.DataFrame:
             for _, claim in against(systems, ours, part, protocol):
                 if claim.found is None:
                     continue
-                better = {"A": f"{called(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
+                better = {"A": f"{model_label(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
                 lines.append({
-                    "protocol": protocol, "A": called(kind), "B": claim.name, "family": family, "seeds of A": len(systems[ours]),
-                    "seeds of B": len(claim.runs), "A − B": claim.found.difference, "low": claim.found.low,
-                    "high": claim.found.high, "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
+                    "protocol": protocol, "A": model_label(kind), "B": claim.name, "family": family,
+                    "seeds of A": len(systems[ours]), "seeds of B": len(claim.runs), "A − B": claim.found.difference,
+                    "low": claim.found.low, "high": claim.found.high, "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
                 })  # fmt: skip
     return pd.DataFrame(lines)
 
@@ -124,7 +124,7 @@ def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return found
 
 
-def write(root: Path, out: Path, pictures: bool = False) -> list[Path]:
+def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
     """All tables and figures into the folder `out`; with `pictures` as PNG and SVG, too, which takes a Chromium.
 
     Raises InputError where nothing is finished below `root`, or nothing here can make pictures."""

@@ -16,7 +16,7 @@ from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
-from elastic_core.reproduce import Row, reproduce, status
+from elastic_core.reproduce import PlannedRun, reproduce, status
 from elastic_core.runs import Run
 
 TABLE = "tuning.csv"  # below checkpoints/
@@ -62,14 +62,14 @@ def tune(
     """Trains a model at every point, or goes on with it, until `at` (monotonic time). True if all are finished."""
     for point in points:
         where = folder(root, model, point)
-        row = Row(where.name, dataset.name, f"{model} ({point})", config(model, point))
+        row = PlannedRun(where.name, dataset.name, f"{model} ({point})", config(model, point))
         if not reproduce(row, dataset, root, device, at, on_event):
             return False
         keep(root / TABLE, outcome(row, root, model, point))
     return True
 
 
-def outcome(row: Row, root: Path, model: str, point: str) -> Outcome:
+def outcome(row: PlannedRun, root: Path, model: str, point: str) -> Outcome:
     """A finished run, as validation saw it. Raises InputError if it is not finished."""
     if status(row, root) != "finished":
         raise InputError(f"{row.name} is {status(row, root)}, so it has no outcome yet")

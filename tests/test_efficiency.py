@@ -62,15 +62,15 @@ def test_crossings_and_words_leave_no_length_out() -> None:
     table = power_laws(elastic=(10.0, 1.0), **{"sasrec-fused": (0.025, 2.0)})  # equal at N = 400
     ratio = curves.versus(table, "elastic", "sasrec-fused")
     assert curves.crossings(ratio) == pytest.approx([400])
-    said = curves.words(table, "elastic", "sasrec-fused")
+    said = curves.speed_sentence(table, "elastic", "sasrec-fused")
     assert "SASRec (fused) is faster at N = 64 to 256 (up to" in said
     assert "ELASTIC (causal) is faster at N = 512 to 2,048 (" in said
     assert "near N = 400" in said
     assert curves._listed(pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])) == (
         "64 to 256, 1,024, 4,096, 8,192"
     )
-    assert "They do not cross" in curves.words(table[table["length"] > 400], "elastic", "sasrec-fused")
-    assert "not measured" in curves.words(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
+    assert "They do not cross" in curves.speed_sentence(table[table["length"] > 400], "elastic", "sasrec-fused")
+    assert "not measured" in curves.speed_sentence(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
     there_and_back = pd.Series([0.5, 2.0, 0.5, 2.0], index=[10, 20, 40, 80])
     assert len(curves.crossings(there_and_back)) == 3
 
@@ -264,4 +264,4 @@ def test_the_shipped_rows_can_be_read() -> None:
     for shape in curves.shapes(table):
         one = curves.of_shape(table, shape)
         assert not one.duplicated(["system", "length"]).any()
-        assert curves.words(one, "elastic", "sasrec-fused").startswith(("SASRec", "ELASTIC"))
+        assert curves.speed_sentence(one, "elastic", "sasrec-fused").startswith(("SASRec", "ELASTIC"))

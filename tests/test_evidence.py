@@ -168,10 +168,10 @@ def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None
         assert ("SASRec (fused) is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
 
 
-def row(run: Run, **values: float) -> meaning.Row:
-    usual = {field.name: 0.1 for field in dataclasses.fields(meaning.Row)}
+def row(run: Run, **values: float) -> meaning.MeaningRow:
+    usual = {field.name: 0.1 for field in dataclasses.fields(meaning.MeaningRow)}
     texts = {"run": run.name, "weights": meaning.fingerprint(run), "commit": "abc", "people": 1_000, "events": 5_000}
-    return meaning.Row(**{**usual, **texts, **values})
+    return meaning.MeaningRow(**{**usual, **texts, **values})
 
 
 def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_path: Path) -> None:

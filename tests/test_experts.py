@@ -178,7 +178,7 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     model = models.build(config, small_world.catalog.n_items).eval()
     traffic = routing(model, small_world, "test")
     found, expert = overview.survey(model, small_world, traffic), int(traffic.load.argmax())
-    assert len(overview.table(found)) == 16
+    assert len(overview.expert_table(found)) == 16
     people = expert_people.examples(model, small_world, found, expert)
     assert people.traced == (config.dispatch == "linear")
     pushes = items.pushes(model, small_world, traffic, expert)
@@ -307,7 +307,7 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation
     for load, status in zip(found.traffic.load, found.status(), strict=True):
         assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")
-    table = overview.table(found)
+    table = overview.expert_table(found)
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
     assert dataset.truth is not None and found.met is not None
     assert found.met.sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()

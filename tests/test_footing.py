@@ -140,7 +140,7 @@ def test_a_run_that_contradicts_itself_is_one_sentence_and_in_no_table(
         odd.report()
     (group,), (fault,) = groups([Run(root / each) for each in MADE_UP])
     assert fault.name == ODD and [len(group.systems[label]) for label in ("elastic", "sasrec")] == [1, 2]
-    for write in (lambda: readme.results(root), lambda: report.write(root, tmp_path / "out"), lambda: outcome(odd)):
+    for write in (lambda: readme.results(root), lambda: report.write_report(root, tmp_path / "out"), lambda: outcome(odd)):
         with pytest.raises(InputError, match=ODD):
             write()
     assert main(["reproduce", "--table", "--only", "planted", "--root", str(root)]) == 2

@@ -86,7 +86,7 @@ def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Data
     assert truth is not None
     rng, n = np.random.default_rng(0), small_world.catalog.n_items
     chosen = np.stack([truth.item_interest[1:], rng.integers(4, size=n)], 1)
-    found = codewords.words(Codewords(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3), None), small_world, draws=60)
+    found = codewords.judge_words(Codewords(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3), None), small_world, draws=60)
     first, second = found.books.to_dict("records")
     assert first["held"] == 1 and first["held"] > first["high"] and first["used"] == 4 and first["words"] == 6
     assert second["low"] <= second["held"] <= second["high"]

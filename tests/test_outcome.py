@@ -16,7 +16,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import EVENTS, Run
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.train import beside, outcome, run_table
-from elastic_core.services.train.beside import Beside, Row
+from elastic_core.services.train.beside import Beside, BesideRow
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -104,14 +104,16 @@ def test_a_memory_that_few_use_is_said_beside_its_null(run: Run) -> None:
 
 
 def test_the_verdict_is_the_interval(run: Run) -> None:
-    row = Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    weak = Row("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
+    row = BesideRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    weak = BesideRow("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
     for d_low, d_high, said in (
         (-0.08, -0.02, "Worse than Co"),
         (-0.08, 0.02, "No clear difference from Co"),
         (0.01, 0.02, "Better than Co"),
     ):
-        beside.keep(run, Beside(80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), Row("Vast", fault="too many items"))))
+        beside.keep(
+            run, Beside(80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), BesideRow("Vast", fault="too many items")))
+        )
         assert said in outcome.outcome(run).verdict
     for odd in ("{", "[]", '{"people": 1, "chance": 0.1, "rows": [{"system": 3}]}', '{"people": "x", "rows": []}'):
         (run.path / beside.FILE).write_text(odd)

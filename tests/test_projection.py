@@ -159,7 +159,7 @@ def test_sets_are_named_by_numbers_lines_and_genres() -> None:
 @given(st.sets(st.integers(0, 400)))
 def test_a_written_set_reads_back(experts: set[int]) -> None:
     big = pd.DataFrame({"row": np.zeros(401, dtype=int), "column": np.arange(401), "load": np.ones(401)})
-    assert m.pick(m.written(sorted(experts)), big) == (sorted(experts), [])
+    assert m.pick(m.ranges_text(sorted(experts)), big) == (sorted(experts), [])
 
 
 def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:

@@ -87,11 +87,14 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
         shutil.copytree(root / name, tmp_path / name)
     alone = judging.standings(group(tmp_path), "full-seen", compare_runs)
     assert set(alone["beside the baseline"]) == {"no baseline was run here"}
-    counts = (beside.Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02), beside.Row("Popularity", 0.1, 0.08, 0.12, 0.05))
+    counts = (
+        beside.BesideRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02),
+        beside.BesideRow("Popularity", 0.1, 0.08, 0.12, 0.05),
+    )
     again = (dataclasses.replace(counts[0], difference=0.03), counts[1])
     for name, rows_of in (("planted-sasrec", counts), ("planted-sasrec-seed1", again)):
         beside.keep(
-            Run(tmp_path / name), beside.Beside(2_000, 0.01, (*rows_of, beside.Row("Vast", fault="too large")), "full-seen")
+            Run(tmp_path / name), beside.Beside(2_000, 0.01, (*rows_of, beside.BesideRow("Vast", fault="too large")), "full-seen")
         )
     mine = group(tmp_path)
     assert judging.fitting(mine) == "full-seen"
@@ -108,7 +111,7 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     only = group(tmp_path / "alone")
     alone = judging.standings(only, "full-seen", compare_runs)
     nobody = judging.differences(only, "sasrec", "full-seen", compare_runs)
-    assert judging.summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
+    assert judging.system_summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
     shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
     assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"
 
@@ -117,11 +120,11 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
-        said = judging.summary(table, found.assign(who=[who, ""]), "a")
+        said = judging.system_summary(table, found.assign(who=[who, ""]), "a")
         assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
-    close = judging.summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
+    close = judging.system_summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
     assert close.endswith("worse than none. 1 is too close to call: c.")
-    both = judging.summary(table, found.assign(who=["A", "B"]), "a")
+    both = judging.system_summary(table, found.assign(who=["A", "B"]), "a")
     assert both == "a is better than 1 of 2 other systems, and worse than c."
 
 

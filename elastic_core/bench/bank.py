@@ -50,7 +50,7 @@ def measure_bank(part: str, device: torch.device, **harness: Any) -> list[Row]:
     return measure_rows("bank", found, device, **harness)
 
 
-def _named(part: str, system: str, experts: int, batch: int, job: Job, **more: Any) -> Contestant:
+def _contestant(part: str, system: str, experts: int, batch: int, job: Job, **more: Any) -> Contestant:
     """A contestant; `batch`: queries of a search, histories of all else. `exact` is measured before."""
     exact = {"exact": more.pop("exact")} if "exact" in more else {}
     told = {"part": part, "experts": experts, "width": WIDTH, "k": K, "batch": batch, **more, "dtype": "float32"}
@@ -66,11 +66,11 @@ def _searches(device: torch.device) -> list[Contestant]:
         keys, bank = ProductKeys(WIDTH, isqrt(experts)).to(device), RowBank(experts, WIDTH).to(device)
         queries = torch.randn(batch, WIDTH, device=device)
         job = torch.inference_mode()(partial(_search, keys, bank, queries))
-        found.append(_named("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
+        found.append(_contestant("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
     whole = torch.randn(MIDDLE, WIDTH, device=device)
     queries = torch.randn(FEW, WIDTH, device=device)
     flat = torch.inference_mode()(partial(_flat, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
-    return [*found, _named("search", "flat", MIDDLE, FEW, flat)]
+    return [*found, _contestant("search", "flat", MIDDLE, FEW, flat)]
 
 
 def _search(keys: ProductKeys, bank: RowBank, queries: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ def _steps(device: torch.device) -> list[Contestant]:
         ("sparse-adam", MILLION, _by_torch(MILLION, device, True)),
         ("fused-adam", MILLION, _by_torch(MILLION, device, False)),
     ]
-    return [_named("step", system, experts, QUERIES, job) for system, experts, job in (*ours, *peers)]
+    return [_contestant("step", system, experts, QUERIES, job) for system, experts, job in (*ours, *peers)]
 
 
 def _batches(experts: int, device: torch.device) -> Iterable[Tensor]:
@@ -157,7 +157,7 @@ def _forwards(device: torch.device) -> list[Contestant]:
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
         model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH, asking)), WORLD.items).to(device).eval()
         job = torch.inference_mode()(partial(model.last_state, Batch(items, items, padded=False)))
-        found.append(_named("forward", system, experts, HISTORIES, job, length=LENGTH))
+        found.append(_contestant("forward", system, experts, HISTORIES, job, length=LENGTH))
     return found
 
 
@@ -168,7 +168,7 @@ def _trainings(device: torch.device) -> list[Contestant]:
         settings = model_settings(DEFAULT, **_settings(experts, 200, asking))
         objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
         job = learning(models.build(settings, world.catalog), objective, TRAIN, device, DRAWN)
-        found.append(_named("training", system, experts, TRAIN.batch, job, length=settings.length))
+        found.append(_contestant("training", system, experts, TRAIN.batch, job, length=settings.length))
     return found
 
 

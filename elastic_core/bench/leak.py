@@ -129,7 +129,7 @@ def pairs(rows: Iterable[Row]) -> Iterator[Pair]:
         yield Pair(world, system, seed, both.get(HONEST), both.get(PEEKING))
 
 
-def told(pair: Pair, never: str) -> tuple[str, str, str]:
+def leak_cells(pair: Pair, never: str) -> tuple[str, str, str]:
     """Honest, as published (`never` where it was not published so) and the leak, in words."""
     honest, published = ("" if found is None else "{:.4f} ± {:.4f}".format(*found) for found in pair[-2:])
     worth = f"{pair.published[0] - pair.honest[0]:+.4f}" if pair.honest and pair.published else "–"

@@ -84,7 +84,7 @@ def _serving(run: str, folder: Path, together: int, every: int) -> Iterator[tupl
         deadline = time.monotonic() + BEGINS
         while True:
             try:
-                _asked(HTTPConnection("127.0.0.1", port, timeout=5), "/health", None)
+                _request(HTTPConnection("127.0.0.1", port, timeout=5), "/health", None)
                 break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
@@ -107,7 +107,7 @@ def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float]
         while time.perf_counter() - began < seconds:
             path, body = ask(rng)
             start = time.perf_counter()
-            found = _asked(connection, path, body)
+            found = _request(connection, path, body)
             if not found.get("items"):
                 raise InputError(f"the service gave no list: {found}")
             took.append(time.perf_counter() - start)
@@ -120,7 +120,7 @@ def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float]
     return took, time.perf_counter() - began
 
 
-def _asked(connection: HTTPConnection, path: str, body: dict[str, object] | None) -> dict[str, object]:
+def _request(connection: HTTPConnection, path: str, body: dict[str, object] | None) -> dict[str, object]:
     method = "GET" if body is None else "POST"
     connection.request(method, path, None if body is None else dumps(body), {"Content-Type": "application/json"})
     return dict(loads(connection.getresponse().read()))

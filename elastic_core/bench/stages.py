@@ -17,7 +17,7 @@ from torch import nn
 
 from elastic_core.bench.latency import FORWARD, ITEMS, ROWS, Setting, build, timed
 from elastic_core.bench.store import Row
-from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, summary
+from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, timing_of
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import Dispatcher
 from elastic_core.core.elastic import CausalDispatcher, InterestMemory, TwoWayDispatcher
@@ -229,7 +229,7 @@ def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more:
 
 
 def _times(found: Iterable[_Clock], stage: str, back: bool) -> Timing:
-    return summary([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
+    return timing_of([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
 
 
 def _order(stage: str) -> int:

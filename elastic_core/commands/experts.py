@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
         turned = [_knobs(name) for name in arguments.run_name.split(",")]
-        print(written(knobs.written(turned), arguments.csv), end="")
+        print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
     traffic = routing(loaded.model, loaded.dataset, "test")
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         found.place(arguments.expert)
         one(loaded, found, arguments.expert, arguments.swap)
         return 0
-    frame = overview.table(found)
+    frame = overview.expert_table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
         effects = ablation.everyone(loaded.model, loaded.dataset, traffic)
@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
     frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
     frame = frame.head(arguments.top) if arguments.top > 0 else frame
-    print(written(frame, arguments.csv), end="")
+    print(frame_text(frame, arguments.csv), end="")
     if not arguments.csv:
-        summary(loaded, found)
+        print_summary(loaded, found)
     return 0
 
 
@@ -93,7 +93,7 @@ def _knobs(name: str) -> list[knobs.Turned]:
     return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
-def written(frame: pd.DataFrame, csv: bool) -> str:
+def frame_text(frame: pd.DataFrame, csv: bool) -> str:
     return str(frame.to_csv(index=False)) if csv else shown(frame) + "\n"
 
 
@@ -102,7 +102,7 @@ def shown(frame: pd.DataFrame) -> str:
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
 
-def summary(loaded: Loaded, found: Survey) -> None:
+def print_summary(loaded: Loaded, found: Survey) -> None:
     counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
     words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (HOT, USUAL, COLD, DEAD))
     print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")

@@ -76,7 +76,7 @@ def _ask(model: Recommender, dataset: Dataset) -> Found:
     knob = None
     if named:
         try:
-            knob = knobs.written([knobs.measure_knobs(model, dataset, traffic, factors=(TURNED,))]).iloc[0].to_dict()
+            knob = knobs.knob_table([knobs.measure_knobs(model, dataset, traffic, factors=(TURNED,))]).iloc[0].to_dict()
         except InputError as error:
             say(f"No knob is turned: {error}.")
     return Found(traffic, gauges(model, dataset), held, knob)

@@ -45,6 +45,6 @@ def leak_text(rows: Sequence[Row]) -> str:
     """NDCG@10 on test, honest and as published, and what the difference is."""
     lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
     for pair in leak.pairs(rows):
-        honest, published, worth = leak.told(pair, "not so")
+        honest, published, worth = leak.leak_cells(pair, "not so")
         lines.append(f"{pair.world:<20}{pair.system:<28}{pair.seed:>5}{honest:>18}{published:>18}{worth:>9}")
     return "\n".join(lines)

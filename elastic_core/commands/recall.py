@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    chosen = [find_run(name) for name in _named(arguments.runs)]
+    chosen = [find_run(name) for name in _run_names(arguments.runs)]
     first = chosen[0].config.data
     if other := [run.name for run in chosen if run.config.data != first]:
         raise InputError(f"{other[0]} is of another world than {chosen[0].name}")
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named(names: list[str]) -> list[str]:
+def _run_names(names: list[str]) -> list[str]:
     """Patterns stand for the finished runs that they fit."""
     there = [run.name for run in list_runs(CHECKPOINTS) if run.finished]
     found = [name for given in names for name in (fnmatch.filter(there, given) if set(given) & set("*?[") else [given])]

@@ -22,7 +22,7 @@ from elastic_core.data.folding import RULES
 from elastic_core.data.reading.times import ORDERS
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.services.background.durations import about, clock
-from elastic_core.study.asked import Asked
+from elastic_core.study.asked import StudyAsked
 from elastic_core.study.conduct import PAGE, Study
 from elastic_core.study.plan import NOW, WAYS
 
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     ways = list(WAYS) if arguments.split == "both" else [arguments.split]
     plain = {"data": dataclasses.asdict(data(arguments)), "minutes": arguments.minutes, "ways": ways}
-    asked = Asked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
+    asked = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
     folder = arguments.out or CHECKPOINTS / "studies" / asked.name
     found = Study(asked, folder, Progress()).conduct()
     if sys.stderr.isatty():

@@ -44,14 +44,14 @@ class Bounded:
         for name, bounds in bounds_of(type(self)).items():  # type: ignore[arg-type]
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-                raise InputError(f"{self.section}.{name} must be a number, not {told(value)}")
+                raise InputError(f"{self.section}.{name} must be a number, not {value_text(value)}")
             if not bounds.low <= value <= bounds.high:
-                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {told(value)}")
+                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {value_text(value)}")
         for field_ in dataclasses.fields(self):  # type: ignore[arg-type]
             _check_text(getattr(self, field_.name), f"{self.section}.{field_.name}")
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value for a sentence, cut where it would fill a page."""
     try:
         text = repr(value)
@@ -131,7 +131,7 @@ class DataConfig(Bounded):
         super().__post_init__()
         pairs = [*self.columns, *self.columns.values()]
         if len(pairs) > 40 or not all(isinstance(name, str) for name in pairs):
-            raise InputError(f"data.columns must map names to names, not {told(self.columns)}")
+            raise InputError(f"data.columns must map names to names, not {value_text(self.columns)}")
         for name in pairs:
             _check_text(name, "data.columns")
 
@@ -317,7 +317,7 @@ def _member(family: type[N], plain: dict[str, Any]) -> N:
 
 def _kind(family: type[N], name: Any) -> type[N]:
     if not isinstance(name, str) or name not in family.known:
-        raise InputError(f"unknown {family.section} {told(name)}; known are {', '.join(sorted(family.known))}")
+        raise InputError(f"unknown {family.section} {value_text(name)}; known are {', '.join(sorted(family.known))}")
     return family.known[name]
 
 
@@ -332,7 +332,7 @@ def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
 def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:
     for key in plain:
         if key not in allowed:
-            raise InputError(f"unknown key {told(where + key)}; known are {', '.join(sorted(allowed))}")
+            raise InputError(f"unknown key {value_text(where + key)}; known are {', '.join(sorted(allowed))}")
 
 
 @functools.cache
@@ -351,7 +351,7 @@ def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
         if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
             value = _build(hint, value, f"{where}.{key}")
         elif not _fits(value, hint):
-            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {told(value)}")
+            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {value_text(value)}")
         values[key] = float(value) if hint is float and abs(value) < 1e300 else value
     return cls(**values)
 

@@ -118,7 +118,7 @@ def prefixes(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str
     if early:
         before = _sums(h[:, :early], weights[..., :early])
         h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
-    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before, way=way), maps)
+    return _given(*read_prefixes(h, weights, _slot_queries(h, maps), bias, start=before, way=way), maps)
 
 
 def chunk_of(n: int) -> int:
@@ -196,7 +196,7 @@ def _earlier(x: Tensor) -> Tensor:
     return functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0)).cumsum(2)
 
 
-def _asked(h: Tensor, maps: Maps) -> Tensor:
+def _slot_queries(h: Tensor, maps: Maps) -> Tensor:
     """What events ask of what slots have aggregated, `[B, H, N, d]`."""
     return linear(h, maps.query.flatten(0, 1)).unflatten(-1, maps.query.shape[:2]).transpose(1, 2)
 
@@ -208,7 +208,7 @@ def _sums(h: Tensor, weights: Tensor) -> Sums:
 def _read_slots(h: Tensor, maps: Maps, state: Sums) -> tuple[Tensor, Tensor]:
     """One event `[B, 1, d]` against finished sums: the slots' weights `[B, H, k, 1]` and what they hold, mixed `[B, H, 1, d]`."""
     memory = state.total / state.mass.clamp_min(LEAST).unsqueeze(-1)
-    slots = (memory @ _asked(h, maps).transpose(-1, -2) + _logits(h, maps.bias)).softmax(-2)
+    slots = (memory @ _slot_queries(h, maps).transpose(-1, -2) + _logits(h, maps.bias)).softmax(-2)
     return slots, slots.transpose(-1, -2) @ memory
 
 

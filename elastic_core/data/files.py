@@ -12,7 +12,7 @@ from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold
 from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
-from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, called, names
+from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, card_label, names
 from elastic_core.errors import InputError
 
 
@@ -25,7 +25,7 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
     tell(f"Reading {path.name}.")
     table = read_interactions(path, config.columns, config.dates, config.titles)
     known = recognise(table.blob)
-    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
+    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], card_label(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     return _folded(table, config, tell, (), name=name, label=label, licence=licence, titles_may_be_shared=known is None)
 

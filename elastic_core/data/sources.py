@@ -76,7 +76,7 @@ def gone(config: DataConfig) -> bool:
     return config.source != PLANTED and config.source not in SOURCES and _given(config.source) is None
 
 
-def called(path: Path) -> str:
+def card_label(path: Path) -> str:
     """The label on the card beside an uploaded file; nothing where there is no card."""
     try:
         label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")

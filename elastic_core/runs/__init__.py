@@ -207,7 +207,7 @@ class Run:
             raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
 
     def _called(self, name: str) -> str:
-        return disk.called(self.path / name, self.path)
+        return disk.file_name(self.path / name, self.path)
 
     # writing, used by the trainer only
 
@@ -216,7 +216,7 @@ class Run:
         for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             left.unlink(missing_ok=True)  # of an attempt that died
         self.save_config(config)
-        items.write(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
+        items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
 
     def save_config(self, config: RunConfig) -> None:
         disk.write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
@@ -243,7 +243,7 @@ class Run:
         """Keeps a test's ranks. Raises InputError if there are some already: the test split is scored once."""
         if self.has_report:
             raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
-        disk.write_whole(self.path / ranks.FILE, lambda beside: ranks.write(report, beside))
+        disk.write_whole(self.path / ranks.FILE, lambda beside: ranks.write_ranks(report, beside))
 
     def forget_report(self) -> None:
         (self.path / ranks.FILE).unlink(missing_ok=True)
@@ -264,7 +264,7 @@ class Run:
         if model.banks():
             from elastic_core.scale import bank_files  # where there are tables by rows
 
-            disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
+            disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write_banks(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
         """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""

@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.scale.bank_files import unfit
 
 
-def check(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
+def check_resume(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
     """Raises InputError, which calls the file `name`, if it is not of this training; without a learner, its progress alone."""
     wrong = _progress(kept, epochs) or ("" if learner is None else _learned(kept, learner))
     if wrong:
@@ -37,9 +37,9 @@ def _progress(kept: dict[str, Any], epochs: int) -> str:
 
 
 def _learned(kept: dict[str, Any], learner: Learner) -> str:
-    wrong = _alike(kept.get("model"), learner.rows.small(learner.model))
+    wrong = _mismatch(kept.get("model"), learner.rows.small(learner.model))
     if not wrong and learner.average is not None:
-        wrong = _alike(kept.get("average"), learner.rows.small(learner.average))
+        wrong = _mismatch(kept.get("average"), learner.rows.small(learner.average))
     return wrong or _optimizer(kept.get("optimizer"), learner.optimizer) or _rows(kept.get("rows"), learner.rows)
 
 
@@ -71,7 +71,7 @@ def _rows(found: Any, learner: Any) -> str:
     return ""
 
 
-def _alike(found: Any, wanted: dict[str, Any]) -> str:
+def _mismatch(found: Any, wanted: dict[str, Any]) -> str:
     if not isinstance(found, dict) or set(found) != set(wanted):
         return "it holds other weights"
     return next((f"it holds another {key}" for key, value in wanted.items() if not _fits(found[key], value)), "")

@@ -25,7 +25,7 @@ MOST_BYTES = 4 * MOST_BANK + 2**20
 AT_ONCE = 1 << 16  # rows of a table that are looked at together
 
 
-def write(model: nn.Module, path: Path) -> None:
+def write_banks(model: nn.Module, path: Path) -> None:
     """The tables of all banks."""
     save_file({name: bank.weight.cpu().contiguous() for name, bank in row_banks(model).items()}, path)
 

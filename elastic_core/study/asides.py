@@ -12,7 +12,7 @@ from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
-from elastic_core.study.pieces import UNKNOWN, Section, listed, name, percent, section, share, still_rising, table, values
+from elastic_core.study.pieces import UNKNOWN, Section, listed, name, percent, section, share, still_rising, table_part, values
 from elastic_core.study.plan import SEEDS, Way
 from elastic_core.study.verdicts import Found
 
@@ -46,7 +46,7 @@ def data(study: "Study") -> Section:
     ]
     kept = "stay among the candidates (full-seen)" if study.protocol == "full-seen" else "are left out of the candidates (full)"
     said = f"{share(again.again, again.people)} of people chose next what they had met before, so met items {kept}."
-    return section("data", "What is in these data?", "", [said], table(["", "here"], rows))
+    return section("data", "What is in these data?", "", [said], table_part(["", "here"], rows))
 
 
 def lists(study: "Study", way: Way) -> Section:
@@ -74,14 +74,14 @@ def lists(study: "Study", way: Way) -> Section:
             f"people chose next it is {percent(popular[CHOSEN])}."
         )
     head = ["system", "coverage", "novelty, bits (95%)", "of the most popular tenth (95%)"]
-    return section("lists", "What are the lists like?", "", sentences, table(head, rows))
+    return section("lists", "What are the lists like?", "", sentences, table_part(head, rows))
 
 
 def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     floor, sentences = study.best(way, trained=False), []
     of = float(values(study, way, floor).mean()) if floor else 0.0
     rows = [
-        (called(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
+        (question_name(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
         for key, one in found.items()
     ]
     for own, shared in MEMORIES if of else ():
@@ -98,7 +98,7 @@ def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
         "badly how far a training moves a result: take these for sizes."
     )
     head = ["question", "people", "would have been found", "part", "answer"]
-    return section("power", "What could have been found with so many people?", "", sentences, table(head, rows))
+    return section("power", "What could have been found with so many people?", "", sentences, table_part(head, rows))
 
 
 def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
@@ -148,8 +148,8 @@ def measured(study: "Study") -> Section:
         f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
     ]
     late = [key for key, reason in study.faults.items() if reason == LATE]
-    sentences += [f"Left out: {called(key)}: {reason}." for key, reason in study.faults.items() if reason != LATE]
-    sentences += [f"Left out for lack of time: {'; '.join(map(called, late))}."] if late else []
+    sentences += [f"Left out: {question_name(key)}: {reason}." for key, reason in study.faults.items() if reason != LATE]
+    sentences += [f"Left out for lack of time: {'; '.join(map(question_name, late))}."] if late else []
     return section("measured", "How was it measured?", "", sentences)
 
 
@@ -163,7 +163,7 @@ def why(study: "Study", way: Way, *labels: str) -> str:
     return next((reason for reason in found if reason), "the budget did not reach so far")
 
 
-def called(key: str) -> str:
+def question_name(key: str) -> str:
     """A question, a system or a way of holding out, by its key."""
     if key == "history":
         return "all events against the last alone"

@@ -20,7 +20,7 @@ MOST_BYTES = 2**22
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyAsked:
     """What a study is asked: of these data, in so many minutes, held out in these ways."""
 
     data: DataConfig
@@ -34,7 +34,7 @@ class Asked:
                 "clock": self.clock}  # fmt: skip
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> "Asked":
+    def read(cls, plain: dict[str, Any]) -> "StudyAsked":
         """Raises InputError for anything that `plain` would not have written."""
         minutes: Any = plain.get("minutes")
         ways: Any = plain.get("ways")

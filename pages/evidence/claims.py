@@ -42,7 +42,7 @@ def show() -> None:
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
     if panel.open:
         with panel:
-            table = verdicts.table(found)
+            table = verdicts.verdict_table(found)
             alt = f"{len(table)} findings with their numbers and runs"
             view.table("lrn_findings", table, WORDS.about("FINDINGS"), alt, height=220)
     if now is not None:

@@ -69,7 +69,7 @@ def show() -> None:
         st.error(f"{shell.plain(str(problem))}.")
         nobody()
         return
-    palette, noun = plot.palette(shell.is_dark()), inspect.words(now.dataset)
+    palette, noun = plot.palette(shell.is_dark()), inspect.item_words(now.dataset)
     two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun, apart(now.run, other))
     draw_verdict(two)
     draw_duel(two)

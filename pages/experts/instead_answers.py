@@ -15,7 +15,7 @@ from pages.kit.kept import kept
 
 @kept(4, "Judging what each codeword’s items have in common …")
 def codewords(run: Run, model: Recommender, data: Dataset) -> Words:
-    return coded.words(_codes(run, model), data)
+    return coded.judge_words(_codes(run, model), data)
 
 
 @kept(4)

@@ -80,7 +80,7 @@ def settings() -> dict[str, str | int]:
 
 
 now = shell.context()
-words = inspect.words(now.dataset)
+words = inspect.item_words(now.dataset)
 last = state.settle(now)
 
 top, below = st.container(), st.container()

@@ -17,7 +17,7 @@ TEXT, LARGE, KEPT, NAME, SAID, FILE = "map_set", "map_large", "map_kept", "map_n
 
 def choose(experts: list[int]) -> None:
     """Make this the chosen set. For callbacks."""
-    text = picture.written(experts)
+    text = picture.ranges_text(experts)
     small = len(text) <= picture.WRITTEN
     st.session_state[TEXT], st.session_state[LARGE] = (text, []) if small else ("", sorted(experts))
 

@@ -43,7 +43,7 @@ def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: O
     words = said(app)
     assert "2.68 times as fast" in words and "never drawn into the charts" in words
     for peer in ("sasrec-fused", "sasrec-eager"):
-        assert curves.words(rows, "elastic", peer)[:20].replace("(", "\\(").replace(")", "\\)") in words
+        assert curves.speed_sentence(rows, "elastic", peer)[:20].replace("(", "\\(").replace(")", "\\)") in words
     assert "Shipped measurement" in words and "torch" in words
     app.session_state["spd_source"] = curves.MEASURED
     assert "Nothing measured yet" in said(healthy(app.run()))

@@ -37,7 +37,7 @@ from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.services.train.watching import watch
-from elastic_core.study.asked import Asked
+from elastic_core.study.asked import StudyAsked
 
 pytestmark = pytest.mark.slow
 NAMES = ("user", "item", "time")
@@ -274,7 +274,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
     "evidence": {"run": "tiny", "weights": "0123"},
     "experts": {"run": "tiny", "weights": "0123", "data": "4567"},
-    "study": Asked(DataConfig(source="planted"), 5.0).plain(),
+    "study": StudyAsked(DataConfig(source="planted"), 5.0).plain(),
 }
 PARTS = {"end": JOB_FILES["end.json"], "progress": {"done": 1, "of": 3, "text": "x"}}
 

@@ -59,7 +59,7 @@ def is_usual(name: str) -> bool:
 def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
     """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
     names = list(sample.column_names)
-    said = {ours: _named(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
+    said = {ours: _mapped_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
     twice = [name for name in said.values() if list(said.values()).count(name) > 1]
     if twice:
         raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
@@ -78,7 +78,7 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     return Choice(roles, why, ordered or two or ("time" not in roles and listed))
 
 
-def _named(name: str, names: list[str], ours: str, shown: str) -> str:
+def _mapped_column(name: str, names: list[str], ours: str, shown: str) -> str:
     if ours not in ROLES:
         raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(ROLES)}")
     if name in names:

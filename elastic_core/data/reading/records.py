@@ -33,7 +33,7 @@ def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
         whole = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member)
+            yield _rows_part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member)
             return
         first, pieces = whole, iter(())
     for piece in chain([first], pieces):
@@ -49,7 +49,7 @@ def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
         if not found:
             line = bad[0][0] if bad else 1
             raise InputError(f"{member.shown} is not complete JSON (line {line}): write it again, an object a line")
-        yield _part(rows, bad, member)
+        yield _rows_part(rows, bad, member)
 
 
 def _parsed(text: str) -> Any:
@@ -93,7 +93,7 @@ def _flat(value: Any) -> Iterator[tuple[str, Any]]:
     yield from value.items() if isinstance(value, dict) and "$oid" not in value else [("", value)]
 
 
-def _part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member) -> Part:
+def _rows_part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member) -> Part:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     refuse_large(len(rows), len(names), member)
     columns = [pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in names]

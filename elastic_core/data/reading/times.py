@@ -108,7 +108,7 @@ class Times:
         places = np.append(clean, -1).astype(np.int32)[places]  # -1: missing, or no spelling
         numbers = np.where(places >= 0, np.append(_numbers(texts), np.nan)[places], numbers)
         try:
-            seconds = np.where(places >= 0, np.append(written(texts, dates, told), np.nan)[places], seconds)
+            seconds = np.where(places >= 0, np.append(read_dates(texts, dates, told), np.nan)[places], seconds)
         except Undecided:
             if 2 * np.isfinite(numbers).sum() < (places >= 0).sum():
                 raise
@@ -199,7 +199,7 @@ def clock(texts: list[str]) -> np.ndarray:
     return np.where(np.isfinite(_int(found, "h")), _clock_seconds(found), np.nan)
 
 
-def written(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
+def read_dates(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
     out, left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]

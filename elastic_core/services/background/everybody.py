@@ -27,25 +27,25 @@ def _fingerprint(path: Path, stamp: tuple[int, ...]) -> str:
         return ""
 
 
-class Asked(NamedTuple):
+class RunAsked(NamedTuple):
     run: str
     weights: str
     data: str = ""  # the dataset's hash, where what is found is of these data alone
 
 
-class OverEverybody(Queue[Task[Asked]]):
+class OverEverybody(Queue[Task[RunAsked]]):
     """Such passes of one kind."""
 
     act = "measurement"
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Asked:
+    def read(cls, plain: dict[str, Any]) -> RunAsked:
         weights, data = plain.get("weights"), plain.get("data", "")
         if not isinstance(weights, str) or not isinstance(data, str):
             raise InputError("its job.json does not say of which weights")
-        return Asked(name_of_run(plain), weights, data)
+        return RunAsked(name_of_run(plain), weights, data)
 
-    def opened(self, task: Task[Asked], hand: Hand) -> tuple[Run, Recommender, Dataset]:
+    def opened(self, task: Task[RunAsked], hand: Hand) -> tuple[Run, Recommender, Dataset]:
         """The run, its model in eval mode and its data. Raises InputError where weights or data are others by now."""
         name, weights, data = task.asked
         run = self.run(name)
@@ -56,7 +56,7 @@ class OverEverybody(Queue[Task[Asked]]):
             raise InputError(f"the data of {name} are others by now")
         return run, run.model(dataset), dataset
 
-    def submit(self, run: Run, data: str = "") -> Task[Asked]:
+    def submit(self, run: Run, data: str = "") -> Task[RunAsked]:
         return self.ask(lambda: self.about(run, data))
 
     def about(self, run: Run, data: str = "") -> dict[str, str]:

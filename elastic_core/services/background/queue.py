@@ -299,7 +299,7 @@ class Queue(Generic[Kept]):
             if not ID.fullmatch(path.name):
                 raise InputError(f"its name is none that a {self.noun} is given")
             disk.refuse_links(path)
-            plain, asked = _asked(self.read, path, disk.stamp(path / "job.json"))
+            plain, asked = _read_job(self.read, path, disk.stamp(path / "job.json"))
             done = self.done(asked)
             end = _end(path)
         except InputError as error:
@@ -360,7 +360,7 @@ def name_of_run(plain: dict[str, Any]) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _asked(read: Callable[[dict[str, Any]], Any], path: Path, stamp: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
+def _read_job(read: Callable[[dict[str, Any]], Any], path: Path, stamp: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
     plain = disk.read_object(path / "job.json", MOST_BYTES, path)
     return plain, read(plain)
 

@@ -211,7 +211,7 @@ def settings(runs: Sequence[Run]) -> str:
     return ", ".join(parts) + f"; best epoch {', '.join(map(str, epochs))}"
 
 
-def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
+def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     peers = differences[differences["family"] == FAMILIES["peers"]]
     against, what = (peers, "other systems") if len(peers) else (differences, "others")

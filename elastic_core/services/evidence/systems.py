@@ -13,7 +13,7 @@ from elastic_core.data.sources import PLANTED
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.labels import data_called, standing
-from elastic_core.reproduce import Row, rows, status
+from elastic_core.reproduce import PlannedRun, rows, status
 from elastic_core.runs import Run
 from elastic_core.tables import Systems
 
@@ -68,7 +68,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
     return sorted(found.values(), key=lambda group: (-len(group.systems), group.key)), faults
 
 
-def _place(group: Group, run: Run, row: Row | None) -> None:
+def _place(group: Group, run: Run, row: PlannedRun | None) -> None:
     """Beside the runs that differ from it in nothing but the seed, or by itself. A seed counts once."""
     if row is not None:
         group.systems.setdefault(row.label, []).append(run)

@@ -223,7 +223,7 @@ def faster(checkpoints: Path) -> Verdict:
             continue
         answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
         note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
-        found.append(Finding(answer, curves.words(table, "elastic", peer, column), n=len(ratio)))
+        found.append(Finding(answer, curves.speed_sentence(table, "elastic", peer, column), n=len(ratio)))
     command = "" if found else "nice python -m elastic_core bench --passes forward --threads 1"
     return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(found), "Another machine, batch, d or k; a GPU.", "speed",
                    command, "" if found else "No benchmark rows came along.", note)  # fmt: skip
@@ -240,7 +240,7 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not known", "runs", "sentence")
 
 
-def table(found: Sequence[Verdict]) -> pd.DataFrame:
+def verdict_table(found: Sequence[Verdict]) -> pd.DataFrame:
     """One row a finding, `COLUMNS`."""
     lines = [
         (each.claim, one.answer, one.where, one.difference, one.low, one.high, one.n, one.why, ", ".join(one.runs), one.sentence)

@@ -14,7 +14,7 @@ from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.runs import Run
-from elastic_core.services.background.everybody import Asked, OverEverybody
+from elastic_core.services.background.everybody import OverEverybody, RunAsked
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Task
 from elastic_core.services.experts import ablation
@@ -28,7 +28,7 @@ class Passes(OverEverybody):
 
     kind, noun = "experts", "pass"
 
-    def work(self, task: Task[Asked], hand: Hand) -> str:
+    def work(self, task: Task[RunAsked], hand: Hand) -> str:
         run, model, dataset = self.opened(task, hand)
         if not model.retrieves:
             raise InputError(f"{run.name} has no interest memory, so it has no experts")

@@ -115,7 +115,7 @@ def mean_known(rows: Sequence[np.ndarray], among: np.ndarray | bool = True) -> n
     return pd.DataFrame(np.where(among, rows, np.nan)).mean().to_numpy()
 
 
-def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
+def knob_table(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     """One row a knob; of several runs (training seeds) of one model on the same people, every person's mean over the runs.
 
     Raises InputError for runs that judge other people or turn other knobs."""

@@ -113,7 +113,7 @@ def aggregation(
     reads = trace.slots[layer][0].mean(0).tolist()
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
     table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
-    return Aggregation(table, slots, len({id(each) for each in trace.reading}), _alike(weights))
+    return Aggregation(table, slots, len({id(each) for each in trace.reading}), _row_correlation(weights))
 
 
 @torch.inference_mode()
@@ -149,15 +149,15 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
     for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
         most = sums[(sums["expert"] == expert) & (sums["layer"] == layer)].head(2)
         names = [
-            f"{_part(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
+            f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
             for row in most.itertuples()
         ]
-        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_part, most['others']))})"
+        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
         said.setdefault(int(expert), {})[int(layer)] = ", ".join(names) + beside
     return {expert: _layers(of) for expert, of in said.items()}
 
 
-def _part(share: float) -> str:
+def _share_text(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
@@ -168,7 +168,7 @@ def _layers(said: dict[int, str]) -> str:
     return "; ".join(f"layer {layer}: {names}" for layer, names in sorted(said.items()))
 
 
-def _alike(weights: np.ndarray) -> float:
+def _row_correlation(weights: np.ndarray) -> float:
     """Mean Pearson correlation over pairs of rows."""
     if len(weights) < 2 or weights.shape[1] < 3 or (np.ptp(weights, axis=1) == 0).any():
         return math.nan

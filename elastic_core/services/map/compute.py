@@ -112,7 +112,7 @@ def values_of(run: Run) -> np.ndarray:
     model = run.model() if model_class(run.config.model.name).objective else None
     if model is None or not model.retrieves:
         raise InputError(f"{run.name} has no interest memory")
-    whole.check(model)
+    whole.check_size(model)
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 

@@ -23,7 +23,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import listed
 from elastic_core.memory.routing import Routing
-from elastic_core.reproduce import Row, rows
+from elastic_core.reproduce import PlannedRun, rows
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -126,7 +126,7 @@ def _name(data: str, variant: str) -> str:
     return f"{data}-{variant}" if variant in models.names() else f"{data}-elastic-{variant}"
 
 
-def _done(row: Row, root: Path) -> bool:
+def _done(row: PlannedRun, root: Path) -> bool:
     try:
         return Run(row.folder(root)).finished
     except (InputError, OSError):

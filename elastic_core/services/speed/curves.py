@@ -207,7 +207,7 @@ def rounded(length: float) -> float:
     return round(length, -1 if length >= 100 else 0)
 
 
-def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
+def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     """Where the peer wins, where we win, and where they cross; no length is left out."""
     ratio, us, them = versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer)
     if ratio.empty:
@@ -307,9 +307,9 @@ def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
 
 
 def _event_race(ours: pd.Series, peer: pd.Series) -> str:
-    """`words` of the two."""
+    """`speed_sentence` of the two."""
     sides = (("elastic", ours), ("sasrec-fused", peer))
-    return words(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
+    return speed_sentence(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
                  "elastic", "sasrec-fused")  # fmt: skip
 
 

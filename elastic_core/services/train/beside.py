@@ -29,7 +29,7 @@ PROTOCOL, SEEN, METRIC = "full", "full-seen", "NDCG@10"
 
 
 @dataclass(frozen=True)
-class Row:
+class BesideRow:
     """A system that needs no training, and the run minus it, in pairs over people. `fault`: why it could not be judged."""
 
     system: str
@@ -48,11 +48,11 @@ class Beside:
 
     people: int
     chance: float
-    rows: tuple[Row, ...]
+    rows: tuple[BesideRow, ...]
     protocol: str = PROTOCOL
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> BesideRow | None:
         """The strongest of them."""
         return max((row for row in self.rows if not row.fault), key=lambda row: row.mean, default=None)
 
@@ -72,9 +72,9 @@ def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name:
             theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
             found = compare_many([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
             mean, _, low, high = theirs.interval(protocol, METRIC)
-            rows.append(Row(kind.label or name, mean, low, high, found.difference, found.low, found.high))
+            rows.append(BesideRow(kind.label or name, mean, low, high, found.difference, found.low, found.high))
         except InputError as error:
-            rows.append(Row(kind.label or name, fault=str(error)))
+            rows.append(BesideRow(kind.label or name, fault=str(error)))
     return Beside(len(mine.users), chance(dataset, protocol), tuple(rows), protocol)
 
 
@@ -101,7 +101,7 @@ def kept(run: Run) -> Beside | None:
         ):
             return None
         protocol = SEEN if plain.get("protocol") == SEEN else PROTOCOL
-        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_row, rows)), protocol)
+        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_system_row, rows)), protocol)
     except InputError:
         return None
 
@@ -120,10 +120,10 @@ def chance(dataset: Dataset, protocol: str = PROTOCOL) -> float:
     return float(expected(Ranks(np.zeros_like(others), others))[METRIC].mean())
 
 
-def _row(plain: Any) -> Row:
+def _system_row(plain: Any) -> BesideRow:
     if not isinstance(plain, dict) or not isinstance(plain.get("system"), str) or not isinstance(plain.get("fault", ""), str):
         raise InputError(f"{FILE} has a row of no system")
     numbers = {name: plain.get(name) for name in ("mean", "low", "high", "difference", "d_low", "d_high")}
     if not all(map(number, numbers.values())):  # of a single person there is no interval: NaN, and nothing to claim
         raise InputError(f"{FILE} has a row without numbers")
-    return Row(disk.shown(plain["system"]), **numbers, fault=disk.shown(plain.get("fault", ""), 300))  # type: ignore[arg-type]
+    return BesideRow(disk.shown(plain["system"]), **numbers, fault=disk.shown(plain.get("fault", ""), 300))  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
         objectives.check(config.objective.name, model)
         models.check_data(model, dataset)
         objective = objectives.build(config.objective, dataset, length)
-        budget.check(config, model, objective, dataset, torch.device("cpu"))
+        budget.check_budget(config, model, objective, dataset, torch.device("cpu"))
         found, (steps, _) = budget.price(config, model, objective, dataset), objective.size(train.batch)
         size = -(-len(objective.rows(np.random.default_rng(0)).users) // steps)
         rows = min(size, (ROOM - found.weights) * size // (found.step + found.held))
