@@ -1,8 +1,8 @@
 """The tables of README.md and checkpoints/RESULTS.md, from the ranks that the named runs keep.
 
-`readme_summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs against
-their own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
-attention, and what long histories leave.
+`readme_summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs
+against their own variants, each with and without a number for what was met, what is below counting, hosts with and without
+self-modulating attention, and what long histories leave.
 """
 
 import statistics

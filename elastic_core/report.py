@@ -81,8 +81,9 @@ def differences(systems: Systems, protocol: str) -> pd.DataFrame:
                 better = {"A": f"{model_label(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
                 lines.append({
                     "protocol": protocol, "A": model_label(kind), "B": claim.name, "family": family,
-                    "seeds of A": len(systems[ours]), "seeds of B": len(claim.runs), "A − B": claim.found.difference,
-                    "low": claim.found.low, "high": claim.found.high, "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
+                    "seeds of A": len(systems[ours]), "seeds of B": len(claim.runs),
+                    "A − B": claim.found.difference, "low": claim.found.low, "high": claim.found.high,
+                    "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
                 })  # fmt: skip
     return pd.DataFrame(lines)
 

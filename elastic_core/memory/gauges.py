@@ -104,7 +104,7 @@ def gauges(
 
 def overlap(a: np.ndarray, b: np.ndarray) -> float:
     """Mean part of row r of `a [U, k]` that row r of `b [U, k]` holds too."""
-    return float((a[:, :, None] == b[:, None, :]).any(2).mean())
+    return float((a[:, :, None] == b[:, None, :]).any(2).mean()) if a.size else 0.0
 
 
 def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:

@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
+from elastic_core.memory.routing import limits_of
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
 
@@ -129,7 +130,7 @@ def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread
         table = _in_words(found, book)
         mine, all_ = table[items].mean(0), counts @ table / counts.sum()
         rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
-        low, high = np.quantile([over(table[row].mean(0)) for row in drawn], (0.025, 0.975))
+        low, high = limits_of([over(table[row].mean(0)) for row in drawn])
         books.append({"book": book + 1, "spread": over(mine), "low": low, "high": high})
     return Spread(pd.concat(rows, ignore_index=True), pd.DataFrame(books), len(items))
 

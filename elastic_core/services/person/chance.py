@@ -156,13 +156,13 @@ def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
     try:
         states = found.last_state(batch, _Silence(silenced))
     except _Uneven as uneven:
-        done = {row: values for rows in uneven.groups for row, values in zip(rows, _some(model, versions, rows), strict=True)}
+        done = {
+            row: values
+            for rows in uneven.groups
+            for row, values in zip(rows, scores(model, [versions[row] for row in rows]), strict=True)
+        }
         return np.stack([done[row] for row in range(len(versions))])
     return model.scorer()(states, Met.by(batch)).float().numpy().copy()
-
-
-def _some(model: Recommender, versions: Sequence[Version], rows: Sequence[int]) -> np.ndarray:
-    return scores(model, [versions[row] for row in rows])
 
 
 class _Uneven(Exception):
