@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from elastic_core.errors import InputError, unless_memory
 
@@ -243,3 +243,13 @@ def reason(error: Exception) -> str:
 def size(n: int) -> str:
     """`3.2 MB`, `800 bytes`."""
     return f"{n:,} bytes" if n < 2**20 else f"{n / 2**20:,.1f} MB" if n < 2**30 else f"{n / 2**30:,.1f} GB"
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether a value from a file is a count."""
+    return type(value) is int and 0 <= value < 2**53
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value from a file is a number, and a finite one."""
+    return type(value) in (int, float) and abs(value) < 1e15

@@ -8,7 +8,7 @@ from elastic_core import disk
 from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.services.background.durations import about
-from elastic_core.services.background.process import Hand, number
+from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.study.asked import MOST_BYTES, StudyAsked
 from elastic_core.study.conduct import ANSWER, Study
@@ -64,7 +64,7 @@ class Studies(Queue[Task[StudyAsked]]):
         """What a study has answered; None while it has not, and for a file that is none that a study writes."""
         with suppress(InputError, KeyError, TypeError, ValueError, AttributeError):
             plain = disk.read_object(self.path(asked) / ANSWER, MOST_BYTES, self.path(asked))
-            if number(plain["minutes"]) and number(plain["seconds"]):
+            if disk.is_number(plain["minutes"]) and disk.is_number(plain["seconds"]):
                 texts = {name: str(plain[name]) for name in ("title", "headline", "data", "protocol")}
                 sections = [_section(section) for section in plain["sections"]]
                 return {**texts, "minutes": plain["minutes"], "seconds": plain["seconds"], "sections": sections}

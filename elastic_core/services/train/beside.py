@@ -21,7 +21,6 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import compare_many
 from elastic_core.runs import Run
-from elastic_core.services.background.process import number
 from elastic_core.services.person import inspect
 
 FILE, MOST_BYTES, MOST_ROWS = "beside.json", 2**16, 20
@@ -96,8 +95,8 @@ def kept(run: Run) -> Beside | None:
         if (
             not isinstance(rows, list)
             or len(rows) > MOST_ROWS
-            or not number(plain.get("people"))
-            or not number(plain.get("chance"))
+            or not disk.is_number(plain.get("people"))
+            or not disk.is_number(plain.get("chance"))
         ):
             return None
         protocol = SEEN if plain.get("protocol") == SEEN else PROTOCOL
@@ -124,6 +123,6 @@ def _system_row(plain: Any) -> BesideRow:
     if not isinstance(plain, dict) or not isinstance(plain.get("system"), str) or not isinstance(plain.get("fault", ""), str):
         raise InputError(f"{FILE} has a row of no system")
     numbers = {name: plain.get(name) for name in ("mean", "low", "high", "difference", "d_low", "d_high")}
-    if not all(map(number, numbers.values())):  # of a single person there is no interval: NaN, and nothing to claim
+    if not all(map(disk.is_number, numbers.values())):  # of a single person there is no interval: NaN, and nothing to claim
         raise InputError(f"{FILE} has a row without numbers")
     return BesideRow(disk.shown(plain["system"]), **numbers, fault=disk.shown(plain.get("fault", ""), 300))  # type: ignore[arg-type]

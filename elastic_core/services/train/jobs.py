@@ -21,7 +21,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services import public
-from elastic_core.services.background.process import Hand, number, whole
+from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.data.shelf import same_source
 from elastic_core.services.train import beside
@@ -55,8 +55,8 @@ class Job(Task[TrainingAsked]):
         plain = self.progress
         if plain.get("event") != "step":
             return {"event": plain["event"]} if isinstance(plain.get("event"), str) else {}
-        counted = all(whole(plain.get(name)) for name in ("epoch", "done", "of"))
-        return plain if counted and number(plain.get("loss")) else {}
+        counted = all(disk.is_count(plain.get(name)) for name in ("epoch", "done", "of"))
+        return plain if counted and disk.is_number(plain.get("loss")) else {}
 
 
 class Jobs(Queue[Job]):
