@@ -114,7 +114,7 @@ def in_words(label: str) -> str:
     return explain_label(label) or model_label(label.split(" ")[0]) + recipe_in_words(recipe_of(label))
 
 
-def standing(label: str) -> tuple[int, str, int, int]:
+def label_order(label: str) -> tuple[int, str, int, int]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes, and a recipe behind that."""
     kind = label.split(" ")[0]
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
@@ -194,6 +194,6 @@ def _briefly(label: str) -> str:
     return f"{model_label(kind)}, {told}{recipe_in_words(_recipe(label))}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a sentence has them: `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

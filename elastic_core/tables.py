@@ -34,7 +34,7 @@ def results_table(chosen: Iterable[PlannedRun], root: Path, protocol: str = "ful
     (standard deviation) stands beside it.
     """
     found = finished(chosen, root)
-    return "\n\n".join(_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
+    return "\n\n".join(_data_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
 
 
 def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
@@ -51,7 +51,7 @@ def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
     return groups
 
 
-def _section(data: str, systems: Systems, protocol: str) -> str:
+def _data_section(data: str, systems: Systems, protocol: str) -> str:
     some = next(iter(systems.values()))[0]
     start, test = some.last("start") or {}, some.last("test") or {}
     if protocol == "all":
@@ -138,16 +138,16 @@ def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str, c
     return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
 
 
-def remembered(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataFrame:
-    """What systems remember of a planted world (`gaps.remembered`), the mean over their seeds. Without those of which a run keeps
-    no ranks, or was asked of other events, or not of everybody."""
+def remembered_by_systems(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataFrame:
+    """What systems remember of a planted world (`gaps.remembered_shares`), the mean over their seeds. Without those of which
+    a run keeps no ranks, or was asked of other events, or not of everybody."""
     asked = {name: [run.report() for run in runs] for name, runs in systems.items() if all(run.has_report for run in runs)}
     values = {
         name: np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
         for name, reports in asked.items()
         if all(gaps.covers(report, world) for report in reports)
     }
-    return gaps.remembered(values, world)
+    return gaps.remembered_shares(values, world)
 
 
 def recalled(root: Path) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from measuring import but
 from torch import Tensor, nn
 
 from elastic_core.bench import goals, stages
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, measure_latency, ratios
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, measure_latency, ratios
 from elastic_core.bench.store import Row, read_rows, write_rows
 from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
@@ -52,7 +52,7 @@ def test_contestants_take_turns() -> None:
 @torch.no_grad()
 def test_both_jobs_of_a_contestant_agree(system: str) -> None:
     """`last` is a shortcut to the last row of `all`, not something else."""
-    model = build(system, Setting(length=16, **SMALL)).eval()
+    model = build_system(system, Setting(length=16, **SMALL)).eval()
     items = torch.randint(1, ITEMS + 1, (4, 16))
     batch = Batch(items, items, padded=False)
     torch.testing.assert_close(model.last_state(batch), model(batch).states[:, -1], atol=1e-5, rtol=1e-4)

@@ -55,7 +55,7 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
     before = Version(read, silenced)
     others = chance.removals(model, small_world, before, [len(read.items) - 1])
     assert len(others) == min(model.length, len(read.items)) - 1
-    found = chance.beside(model, before, Version(read.without_last(), silenced), others, stay)
+    found = chance.compare_acts(model, before, Version(read.without_last(), silenced), others, stay)
     assert found is not None and found.n == len(others)
     for row, version in zip(found.table.to_dict("records"), [Version(read.without_last(), silenced), *others], strict=True):
         places, furthest, gone = slow(model, small_world, before, version, stay)

@@ -53,7 +53,7 @@ def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Da
     found = weights.looked(model, small_world, 7)
     assert found.weights and found.found.agreement is not None and found.found.agreement.correlation > 0.99
     assert abs(found.others) < 0.35 and found.shuffled[0] < 0 < found.shuffled[1] < 0.9
-    crowd = weights.everybody(model, small_world)
+    crowd = weights.weights_of_everybody(model, small_world)
     assert crowd.own[0] > 0.99 and abs(crowd.stranger[0]) < 0.3 and crowd.difference[0] > crowd.difference[1]
 
 
@@ -75,7 +75,7 @@ def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
         found = weights.looked(model, small_world, 3)
         assert not found.weights and found.found.agreement is None
         with pytest.raises(InputError, match="no weights"):
-            weights.everybody(model, small_world)
+            weights.weights_of_everybody(model, small_world)
     peer = weights.looked(built(SASRecConfig(**SMALL), small_world), small_world, 3)
     assert peer.weights and peer.people == weights.LIKE and np.isfinite(peer.usual).any()
 

@@ -77,7 +77,7 @@ def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
 
 def test_neighbours_beside_are_those_of_brute_force() -> None:
     values, layout = points(), points(60, 2, seed=3)
-    table = trust.beside(values, np.arange(60), layout, 7, 8)
+    table = trust.neighbour_table(values, np.arange(60), layout, 7, 8)
     cosine = p.unit(values) @ p.unit(values)[7]
     assert table["original"].tolist() == [e for e in np.argsort(-cosine) if e != 7][:8]
     distance = np.linalg.norm(layout - layout[7], axis=1)
@@ -120,7 +120,9 @@ def test_epochs_are_turned_onto_each_other() -> None:
 
 def test_a_store_comes_back_for_its_own_values_only(tmp_path: Path) -> None:
     run, values = Run(tmp_path), points()
-    store = Store(np.arange(60), {Settings().key(0): points(60, 2), "evil": points(60, 2)}, about={"hash": p.fingerprint(values)})
+    store = Store(
+        np.arange(60), {Settings().key(0): points(60, 2), "evil": points(60, 2)}, about={"hash": p.values_fingerprint(values)}
+    )
     path = p.write_store(run, store)
     back = p.read_store(run, values)
     assert back is not None and list(back.layouts) == [Settings().key(0)]

@@ -21,7 +21,7 @@ from elastic_core.readme import BEGIN, END, readme_summary, results, rewrite
 from elastic_core.reproduce import PlannedRun, rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS
-from elastic_core.tuning import TABLE, Outcome, keep
+from elastic_core.tuning import TABLE, TuningOutcome, keep_outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "checkpoints/RESULTS.md"))
@@ -150,9 +150,9 @@ def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp
                 {"event": "epoch", "epoch": epoch, "valid": {"NDCG@10": valid}, "loss": loss, "seconds": 1, "targets": 9}
             )
     here = str((Run(tmp_path / "planted-sasrec").last("start") or {})["data_hash"])
-    point = Outcome("planted", here, "sasrec", "plain-0.2", 0, 0.25, 1, 2, 3.0, 4, "")
+    point = TuningOutcome("planted", here, "sasrec", "plain-0.2", 0, 0.25, 1, 2, 3.0, 4, "")
     for other in (point, replace(point, model="elastic"), replace(point, data_hash="a" * 16, point="averaged-0.3")):
-        keep(tmp_path / TABLE, other)
+        keep_outcome(tmp_path / TABLE, other)
     found = results(tmp_path).splitlines()
     at = next(i for i, line in enumerate(found) if line.startswith("| Below Popularity"))
     (line,) = [line for line in found[at + 2 :] if line.startswith("| ")]

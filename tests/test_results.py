@@ -43,11 +43,11 @@ def test_the_tables_are_those_of_the_report(root: Path) -> None:
     mine, theirs = group(root), report.data_sets(root)["planted"]
     assert list(mine.systems) == list(theirs) and mine.key == "planted" and mine.people == 2_000
     for protocol in ("full", "pop100"):
-        table, told = judging.standings(mine, protocol, compare_runs), report.measured(theirs, protocol)
+        table, told = judging.standings(mine, protocol, compare_runs), report.measured_systems(theirs, protocol)
         same = ["system", "NDCG@10", "± 95%", "HR@10", "MRR@10", "people", "parameters", "seconds", "runs"]
         assert table[same].to_dict("list") == told[same].to_dict("list")
-    found = judging.differences(mine, "elastic", "full", compare_runs)
-    told = report.differences(theirs, "full").query("A == 'ELASTIC'")
+    found = judging.system_differences(mine, "elastic", "full", compare_runs)
+    told = report.difference_table(theirs, "full").query("A == 'ELASTIC'")
     assert found[["system", "difference", "low", "high", "p", "adjusted"]].to_numpy().tolist() == (
         told[["B", "A − B", "low", "high", "p", "p adjusted"]].to_numpy().tolist()
     )
@@ -67,17 +67,17 @@ def test_a_claim_needs_the_adjusted_p_and_one_run_claims_nothing(root: Path) -> 
 
 def test_runs_of_somebodys_own_stand_beside_and_change_no_claim_of_the_report(root: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(root, tmp_path / "runs"))
-    before = judging.differences(group(folder), "elastic", "full", compare_runs)
+    before = judging.system_differences(group(folder), "elastic", "full", compare_runs)
     for name, changes in (("local-a", ("model.dropout=0.7",)), ("local-b", ("train.seed=7",)), ("local-c", ())):
         run = Run(Path(shutil.copytree(folder / "planted-elastic", folder / name)))
         (run.path / CONFIG).write_text(json.dumps(run.config.override(*changes).to_dict()))
     mine = group(folder)
     assert [run.name for run in mine.systems["elastic"]] == ["planted-elastic", "planted-elastic-seed1", "local-b"]
     assert "elastic (own: local-a)" in mine.systems and not any("local-c" in label for label in mine.systems)
-    after = judging.differences(mine, "elastic", "full", compare_runs)
+    after = judging.system_differences(mine, "elastic", "full", compare_runs)
     assert after["label"].tolist() == [*before["label"], "elastic (own: local-a)"]
     assert after["family"].tolist()[-1] == "other runs here" and systems.of_run([mine], folder / "local-b") == (mine, "elastic")
-    own = judging.differences(mine, "elastic (own: local-a)", "full", compare_runs)
+    own = judging.system_differences(mine, "elastic (own: local-a)", "full", compare_runs)
     assert len(own) == len(mine.systems) - 1
 
 
@@ -93,7 +93,7 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     )
     again = (dataclasses.replace(counts[0], difference=0.03), counts[1])
     for name, rows_of in (("planted-sasrec", counts), ("planted-sasrec-seed1", again)):
-        beside.keep(
+        beside.keep_beside(
             Run(tmp_path / name), beside.Beside(2_000, 0.01, (*rows_of, beside.BesideRow("Vast", fault="too large")), "full-seen")
         )
     mine = group(tmp_path)
@@ -110,7 +110,7 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     shutil.copytree(tmp_path / "planted-sasrec", tmp_path / "alone" / "planted-sasrec")
     only = group(tmp_path / "alone")
     alone = judging.standings(only, "full-seen", compare_runs)
-    nobody = judging.differences(only, "sasrec", "full-seen", compare_runs)
+    nobody = judging.system_differences(only, "sasrec", "full-seen", compare_runs)
     assert judging.system_summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
     shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
     assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"

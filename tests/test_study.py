@@ -155,7 +155,7 @@ def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: ob
         *read, target = data.histories.of(user)
         silence = next((i for i, item in enumerate(reversed(read), 1) if set(kinds[item]) & set(kinds[target])), 0)
         assert found[user] == silence
-    shown = asking.lists(model, data, "full")
+    shown = asking.best_lists(model, data, "full")
     for user in range(20):
         assert not set(shown[user]) & set(data.histories.of(user)[:-1]), "what was met is not listed"
 

@@ -46,7 +46,9 @@ PARTS = ("search", "step", "forward", "training")
 def measure_bank(part: str, device: torch.device, **harness: Any) -> list[Row]:
     """All contestants of one of `PARTS`, interleaved."""
     torch.manual_seed(0)
-    found = {"search": _searches, "step": _steps, "forward": _forwards, "training": _trainings}[part](device)
+    found = {"search": _searches, "step": _step_contestants, "forward": _forwards, "training": _training_contestants}[part](
+        device
+    )
     return measure_rows("bank", found, device, **harness)
 
 
@@ -69,7 +71,7 @@ def _searches(device: torch.device) -> list[Contestant]:
         found.append(_contestant("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
     whole = torch.randn(MIDDLE, WIDTH, device=device)
     queries = torch.randn(FEW, WIDTH, device=device)
-    flat = torch.inference_mode()(partial(_flat, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
+    flat = torch.inference_mode()(partial(_flat_search, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
     return [*found, _contestant("search", "flat", MIDDLE, FEW, flat)]
 
 
@@ -78,7 +80,7 @@ def _search(keys: ProductKeys, bank: RowBank, queries: Tensor) -> Tensor:
     return bank(found.indices) * gate(found.scores, "softmax").unsqueeze(-1)
 
 
-def _flat(keys: Tensor, bank: RowBank, queries: Tensor) -> Tensor:
+def _flat_search(keys: Tensor, bank: RowBank, queries: Tensor) -> Tensor:
     """The keys as whole vectors: what product keys save."""
     found = [(few @ keys.T).topk(K) for few in queries.split(64)]
     scores, experts = (torch.cat(parts) for parts in zip(*found, strict=True))
@@ -102,7 +104,7 @@ def exactness(keys: ProductKeys, queries: Tensor) -> float:
 # --- the bank's own step ---------------------------------------------------------------------------------------------
 
 
-def _steps(device: torch.device) -> list[Contestant]:
+def _step_contestants(device: torch.device) -> list[Contestant]:
     ours = [("rows", n, _by_rows(n, device)) for n in (SMALL**2 // 64, MIDDLE, MILLION, LARGE)]
     peers = [
         ("sparse-adam", MILLION, _by_torch(MILLION, device, True)),
@@ -161,7 +163,7 @@ def _forwards(device: torch.device) -> list[Contestant]:
     return found
 
 
-def _trainings(device: torch.device) -> list[Contestant]:
+def _training_contestants(device: torch.device) -> list[Contestant]:
     world = load(DataConfig(source="planted", planted=WORLD))
     found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):

@@ -54,13 +54,13 @@ def peeking(dataset: Dataset) -> Dataset:
     return dataclasses.replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
 
 
-def settings(world: str, system: str, seed: int = 0) -> RunConfig:
+def leak_config(world: str, system: str, seed: int = 0) -> RunConfig:
     """The toy recipe on a small planted world whose times do, or do not, tell what comes next."""
     model, more = SYSTEMS[system]
     return recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
 
 
-def wanted(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]:
+def leak_trainings(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]:
     """World, system, times, seed of every row."""
     for seed in seeds:
         for world in WORLDS:
@@ -74,7 +74,7 @@ def measure_leak(
     world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None
 ) -> Row:
     """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
-    config = settings(world, system, seed)
+    config = leak_config(world, system, seed)
     torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
     data = peeking(dataset) if times == PEEKING else dataset
     model = models.build(config.model, data.catalog)

@@ -192,7 +192,7 @@ def _parse_row(same: tuple[str, ...], figures: dict[str, Figure]) -> Row:
 
 
 @cache
-def _typed(text: str) -> int | float | str:
+def _parse_setting(text: str) -> int | float | str:
     if not NUMBER.fullmatch(text):
         return text[:LONGEST]
     return int(text) if text.lstrip("-").isdigit() else float(text)
@@ -200,7 +200,7 @@ def _typed(text: str) -> int | float | str:
 
 def _setting(text: str) -> dict[str, Any]:
     pairs = [part.partition("=") for part in text.split("; ") if part]
-    return {name[:LONGEST]: _typed(value) for name, _, value in pairs}
+    return {name[:LONGEST]: _parse_setting(value) for name, _, value in pairs}
 
 
 def _parse_number(text: str) -> float:

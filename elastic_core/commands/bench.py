@@ -51,7 +51,7 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.finding import CHECKPOINTS, find_run, listed, say
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say, split_commas
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
@@ -65,12 +65,12 @@ LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lengths", type=listed, help=f"history lengths N (default: {','.join(LENGTHS)})")
-    parser.add_argument("--people", type=listed, default=[], help="time one more event of so many people, with kept states")
+    parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
+    parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
     parser.add_argument(
-        "--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
+        "--systems", type=split_commas, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
     )
-    parser.add_argument("--passes", type=listed, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
+    parser.add_argument("--passes", type=split_commas, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
     parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
     parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
     parser.add_argument("--side", type=int, default=32, help="√K (default: 32)")

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     frame = overview.expert_table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
-        effects = ablation.everyone(loaded.model, loaded.dataset, traffic)
+        effects = ablation.remove_each(loaded.model, loaded.dataset, traffic)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
     if arguments.sort not in frame:
@@ -115,7 +115,7 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
             f"labels learned on half of the people: {held.labelled}; {held.holds} hold on the other half "
             f"({held.by_chance:.1f} with people shuffled there)"
         )
-    if shares := attribution.agreement(loaded.model, loaded.dataset):
+    if shares := attribution.share_agreement(loaded.model, loaded.dataset):
         print(
             f"{shares.people:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
             f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "
@@ -136,15 +136,15 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
         titles = "; ".join(dataset.catalog.title(item) for item in person["items"][:3])
         words = "reads" if person["rank"] else "recent, not read"
         print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
-    _items(loaded, traffic, expert)
+    _print_items(loaded, traffic, expert)
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
         print(shown(ablation.effects(model, dataset, traffic, expert, swapped)))
-    print("nearest by vector   ", _numbers(relations.nearest(found, model, expert, 5), "cosine"))
-    print("retrieved together   ", _numbers(relations.retrieved_together(traffic, expert, 5), "lift"))
+    print("nearest by vector   ", _numbers_text(relations.nearest(found, model, expert, 5), "cosine"))
+    print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
-def _items(loaded: Loaded, traffic: Routing, expert: int) -> None:
+def _print_items(loaded: Loaded, traffic: Routing, expert: int) -> None:
     pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert)
     for by in ("direct", "measured"):
         for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
@@ -154,5 +154,5 @@ def _items(loaded: Loaded, traffic: Routing, expert: int) -> None:
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 
-def _numbers(frame: pd.DataFrame, value: str) -> str:
+def _numbers_text(frame: pd.DataFrame, value: str) -> str:
     return ", ".join(f"{row['expert']} ({row[value]:.2f})" for row in frame.to_dict("records")) or "none"

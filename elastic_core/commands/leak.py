@@ -29,13 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     began, rows = time.monotonic(), leak.read_leaks(FILE)
-    for world, system, times, seed in () if arguments.list else leak.wanted(tuple(range(arguments.seeds))):
+    for world, system, times, seed in () if arguments.list else leak.leak_trainings(tuple(range(arguments.seeds))):
         if select_rows(rows, world=world, system=system, times=times, seed=seed):
             continue
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
-        rows.append(leak.measure_leak(world, system, times, seed, load(leak.settings(world, system).data), say))
+        rows.append(leak.measure_leak(world, system, times, seed, load(leak.leak_config(world, system).data), say))
         write_rows(FILE, rows)
     print(leak_text(rows))
     return 0

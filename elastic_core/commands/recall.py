@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         found[here.name] = recall.of_model(here.model(dataset), dataset, arguments.split)
         table = recall.by_gap(found, gaps(dataset, arguments.split))
         if arguments.write:  # one by one: what is measured is not lost by what comes after it
-            _write(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
+            _write_rows(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
     print(recall_text(table))
     return 0
 
@@ -79,7 +79,7 @@ def recall_text(table: pd.DataFrame) -> str:
     return "\n".join([*lines, f"{'people':<52}" + "".join(f"{count:>9,}" for count in people)])
 
 
-def _write(table: pd.DataFrame) -> None:
+def _write_rows(table: pd.DataFrame) -> None:
     old = read_recall(FILE)
     key = ["world", "split", "system"]
     if len(old):

@@ -84,7 +84,7 @@ def _recovered(model: Recommender, dataset: Dataset) -> None:
 
 def _remembered(model: Recommender, dataset: Dataset) -> None:
     values = evaluate(model, dataset, "test", (gaps.PROTOCOL,)).values(gaps.PROTOCOL, gaps.METRIC)
-    whole, *parts = gaps.remembered({"": values}, dataset).to_dict("records")
+    whole, *parts = gaps.remembered_shares({"": values}, dataset).to_dict("records")
     print(f"what it remembers: {whole['share']:.2f} of the oracle's {gaps.METRIC} ({gaps.PROTOCOL})")
     for row in parts:
         print(f"  interest last showed {row['gap']:>5} events ago   {row['share']:.2f}   ({row['people']} people)")

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, mapped, say, split_commas
 from elastic_core.core.config import DataConfig
 from elastic_core.data.folding import RULES
 from elastic_core.data.reading.times import ORDERS
@@ -37,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     split = "hold out the last event, all after a date, or both (default: both)"
     parser.add_argument("--split", choices=(*WAYS, "both"), default="both", help=split)
     systems = f"some of {','.join(STUDIED)} (default: as the time allows)"
-    parser.add_argument("--systems", type=listed, default=list(STUDIED), help=systems)
-    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--systems", type=split_commas, default=list(STUDIED), help=systems)
+    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
     parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")

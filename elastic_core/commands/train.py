@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from elastic_core import disk
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, mapped, say, split_commas
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core import registry as models
 from elastic_core.core.batches import ALONE, Alone
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
-    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
     orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
     parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")

@@ -12,7 +12,7 @@ from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold
 from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
-from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, card_label, names
+from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, card_label, source_names
 from elastic_core.errors import InputError
 
 
@@ -20,7 +20,7 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
     path = _given(config.source)
     if path is None:
         raise InputError(
-            f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
+            f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(source_names())}"
         )
     tell(f"Reading {path.name}.")
     table = read_interactions(path, config.columns, config.dates, config.titles)

@@ -272,7 +272,7 @@ class Run:
         if changed:
             from elastic_core.scale import bank_files  # where there are tables by rows
 
-            state = bank_files.changed(model, changed)
+            state = bank_files.changed_rows(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 

@@ -29,12 +29,12 @@ def _share(value: Any) -> bool:
     return value is None or (is_number(value) and 0 <= value <= 1)
 
 
-def _numbers(value: Any) -> bool:
+def _named_numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(map(is_number, value.values()))
 
 
 def _scores(value: Any) -> bool:
-    return _numbers(value) and "NDCG@10" in value
+    return _named_numbers(value) and "NDCG@10" in value
 
 
 def _protocols(value: Any) -> bool:
@@ -61,7 +61,7 @@ MAY: Mapping[str, Mapping[str, Check]] = {
         "data_hash": _text, "parameters": is_count, "processes": is_count, "tied": _share, "from": _text,
     },
     "epoch": {
-        "step": is_count, "targets": is_count, "events": is_count, "auxiliary": _numbers, "used": _share, "entropy": _share,
+        "step": is_count, "targets": is_count, "events": is_count, "auxiliary": _named_numbers, "used": _share, "entropy": _share,
         "gini": _share, "cut": _text,
     },
     "test": {"users": is_count, "errors": _errors, "used": _share, "entropy": _share, "gini": _share, "scored": is_count},

@@ -50,7 +50,7 @@ def map_tables(model: nn.Module, path: Path, name: str) -> None:
         bank.weight = table.to(bank.weight.device)
 
 
-def changed(model: nn.Module, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def changed_rows(model: nn.Module, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A model's state with, of its banks, only the rows of these numbers."""
     state = small_state(model)
     for name, bank in row_banks(model).items():

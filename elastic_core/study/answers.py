@@ -16,8 +16,8 @@ from elastic_core.study.conduct import cuts_of
 from elastic_core.study.pieces import (
     UNKNOWN,
     Section,
+    best_first,
     lines_part,
-    listed,
     mean_of,
     megabytes,
     name,
@@ -25,11 +25,11 @@ from elastic_core.study.pieces import (
     passes,
     percent,
     points,
-    ranked,
     section,
     series,
     share,
     still_rising,
+    system_names,
     table_part,
     together,
     trained,
@@ -53,8 +53,8 @@ def answer(study: "Study") -> dict[str, Any]:
     found = judged({key: one for key, one in asked.items() if not key.startswith("cut ")})
     sections = [
         asides.data(study), _history(study, way, asked, found), _memory(study, way, found), _systems(study, way, found),
-        _by_time(study, found), asides.lists(study, way), asides.power(study, way, found), asides.upcoming(study, way, found),
-        asides.measured(study),
+        _by_time(study, found), asides.lists_section(study, way), asides.power(study, way, found),
+        asides.upcoming(study, way, found), asides.method_section(study),
     ]  # fmt: skip
     known = sum(one.answer != UNKNOWN for one in found.values())
     headline = (
@@ -188,7 +188,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
         }
         gaps = judged({label: pair for label, pair in pairs.items() if label != reference})
         level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]
-        sentences.append(f"What cannot be told from {name(reference)}: {listed(level[1:]) or 'none of the others'}.")
+        sentences.append(f"What cannot be told from {name(reference)}: {system_names(level[1:]) or 'none of the others'}.")
         if timed := [label for label in level if label in costs]:
             quick = min(timed, key=lambda label: costs[label]["median"])
             c = costs[quick]
@@ -198,7 +198,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
                 f"and its numbers {megabytes(c['weights'])}."
             )
     rows, spots = [], []
-    for label in ranked(study, way):
+    for label in best_first(study, way):
         score, cost = mean_of(study, way, label), costs.get(label)
         row = [name(label), f"{score.mean:.4f}", f"{score.low:.4f} to {score.high:.4f}"]
         row.append(gaps[label].numbers if label in gaps else "")
@@ -240,6 +240,6 @@ def _by_time(study: "Study", found: dict[str, Found]) -> Section:
         )
     if best is None:
         sentences.append("All the time went to leave-one-out. By time, only the systems that count were asked.")
-    scores = [(label, mean_of(study, "time", label)) for label in ranked(study, "time")]
+    scores = [(label, mean_of(study, "time", label)) for label in best_first(study, "time")]
     rows = [(name(label), f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}") for label, one in scores]
     return section("time", question, together(answers), sentences, table_part(["system", METRIC, OVER_PEOPLE], rows))

@@ -12,7 +12,18 @@ from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
-from elastic_core.study.pieces import UNKNOWN, Section, listed, name, percent, section, share, still_rising, table_part, values
+from elastic_core.study.pieces import (
+    UNKNOWN,
+    Section,
+    name,
+    percent,
+    section,
+    share,
+    still_rising,
+    system_names,
+    table_part,
+    values,
+)
 from elastic_core.study.plan import SEEDS, Way
 from elastic_core.study.verdicts import Found
 
@@ -49,7 +60,7 @@ def data(study: "Study") -> Section:
     return section("data", "What is in these data?", "", [said], table_part(["", "here"], rows))
 
 
-def lists(study: "Study", way: Way) -> Section:
+def lists_section(study: "Study", way: Way) -> Section:
     """Coverage, novelty and popularity of everybody's ten."""
     here_, counts = study.held_out[way], study.held_out[way].counts()
     tenth = np.argsort(-counts[1:], kind="stable")[: max(here_.catalog.n_items // 10, 1)] + 1
@@ -107,11 +118,11 @@ def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     rising = [label for label in study.systems(way) if label in STUDIED and still_rising(study, way, label)]
     if rising:
         sentences.append(
-            f"More time: {listed(rising)} still got better when the time was up. The same command with --minutes {2 * minutes:g} "
-            f"goes on with what is there and takes {minutes:g} more."
+            f"More time: {system_names(rising)} still got better when the time was up. The same command with --minutes "
+            f"{2 * minutes:g} goes on with what is there and takes {minutes:g} more."
         )
     if left := [label for label in study.asked.labels if not study.runs(way, label)]:
-        sentences.append(f"More time, too: not trained at all were {listed(left)}.")
+        sentences.append(f"More time, too: not trained at all were {system_names(left)}.")
     counting, floor = found.get(f"{way} counting"), study.best(way, trained=False)
     if floor and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
@@ -132,7 +143,7 @@ def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     return section("next", "What to try next?", "", sentences or ["Nothing stands out: every question has its answer."])
 
 
-def measured(study: "Study") -> Section:
+def method_section(study: "Study") -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for way in study.held_out for label in study.systems(way) if label in STUDIED for run in study.runs(way, label)]
     taken = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]

@@ -280,7 +280,7 @@ class Study:
                     continue
                 self._say(f"Asking {name(label)}")
                 model = run.model(data)
-                kept["lists"] = asking.lists(model, data, self.protocol)
+                kept["lists"] = asking.best_lists(model, data, self.protocol)
                 if cuts:
                     short = asking.by_cut(model, data, self.protocol, cuts)
                     whole = run.report().values(self.protocol, asking.METRIC)[asking.some_people(data)]

@@ -30,7 +30,7 @@ def mean_of(study: "Study", way: Way, label: str) -> Interval:
     return Interval.of(values(study, way, label).mean(0))
 
 
-def ranked(study: "Study", way: Way) -> list[str]:
+def best_first(study: "Study", way: Way) -> list[str]:
     """The finished systems, the best test first: the order of a table, and no choice of anything."""
     return sorted(study.systems(way), key=lambda label: -float(values(study, way, label).mean()))
 
@@ -94,7 +94,7 @@ def megabytes(n: float) -> str:
     return f"{n / 1e6:.2f} MB"
 
 
-def listed(names: Sequence[str]) -> str:
+def system_names(names: Sequence[str]) -> str:
     """Systems by their names."""
     return ", ".join(map(name, names))
 

@@ -36,7 +36,7 @@ def looked(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -
 
 @kept(8, "Taking events away from other people, too …")
 def everybody(run: Run, model: Recommender, data: Dataset, stay: bool) -> Everybody:
-    return weights.everybody(model, data, stay)
+    return weights.weights_of_everybody(model, data, stay)
 
 
 @kept(64)

@@ -24,7 +24,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
     """Histogram, examples and the person’s own. Returns the moments of the score."""
     palette = plot.palette(shell.is_dark())
     along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
-    bars, here = people.histogram(of.survey, expert, along), people.standing(of.survey, expert, user)
+    bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
     figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()
     alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(

@@ -86,7 +86,7 @@ def _keep(kept: dict[str, list[int]], experts: list[int]) -> None:
 
 
 def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None:
-    mark = layouts.fingerprint(values)
+    mark = layouts.values_fingerprint(values)
     text = picture.to_file(now.run.name, mark, kept)
     st.download_button(
         "Download",

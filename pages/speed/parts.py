@@ -58,7 +58,7 @@ def _curves(
     key: str, table: pd.DataFrame, column: str, title: str, start: int, words: view.About, crossings: list[float],
     below: "st.delta_generator.DeltaGenerator",
 ) -> None:  # fmt: skip
-    found = {system: fit for system in set(table["system"]) if (fit := curves.fit(table, system, column, start)) is not None}
+    found = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
     figure = cache.drawn(charts.curves, table, found, _palette(), column, title, crossings)
     exponents = curves.fits(table, column, start)
     said = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))

@@ -107,7 +107,7 @@ def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> N
 
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
-    fits = {system: found for system in ("elastic",) if (found := curves.fit(rows, system, start=16)) is not None}
+    fits = {system: found for system in ("elastic",) if (found := curves.fit_line(rows, system, start=16)) is not None}
     figure = charts.curves(rows, fits, plot.LIGHT, "ms", "milliseconds per history", [20.0])
     drawn = [trace for trace in figure.data if trace.line.dash == "dot"]
     assert len(drawn) == 1 and min(drawn[0].x) == pytest.approx(16) and max(drawn[0].x) == pytest.approx(32)

@@ -178,7 +178,7 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     (job.path / "begun.json").write_text("{}")
     (job.path / "end.json").write_text(json.dumps({"state": "finished", "reason": "all epochs done"}))
     row = beside.BesideRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    beside.keep(job.run, beside.Beside(100, 0.01, (row, beside.BesideRow("Vast", fault="too many items"))))
+    beside.keep_beside(job.run, beside.Beside(100, 0.01, (row, beside.BesideRow("Vast", fault="too many items"))))
     well(at.run())
     assert r"Worse than Co\-\<b\>occurrence" in " ".join(each.value for each in at.markdown)
     assert "all 2 epochs" in texts(at.markdown)

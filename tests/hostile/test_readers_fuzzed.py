@@ -225,7 +225,7 @@ def test_maps(tiny_runs: Path, root: Path, where: int, how: int) -> None:
     run = Run(root / "tiny")
     table = layouts.snapshots(Run(tiny_runs / "tiny"))[1][-1]
     experts = np.arange(len(table))
-    store = layouts.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": layouts.fingerprint(table)})
+    store = layouts.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": layouts.values_fingerprint(table)})
     path = layouts.write_store(run, store)
     path.write_bytes(broken(path.read_bytes(), where, how))
     found = layouts.read_store(run, table)

@@ -14,7 +14,7 @@ from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Queue, Task, name_of_run
 
 
-def fingerprint(run: Run) -> str:
+def weights_fingerprint(run: Run) -> str:
     """Of the weights, sixteen hex digits; empty where they cannot be read."""
     return _fingerprint(run.path, disk.stamp(run.path / WEIGHTS))
 
@@ -49,7 +49,7 @@ class OverEverybody(Queue[Task[RunAsked]]):
         """The run, its model in eval mode and its data. Raises InputError where weights or data are others by now."""
         name, weights, data = task.asked
         run = self.run(name)
-        if fingerprint(run) != weights:
+        if weights_fingerprint(run) != weights:
             raise InputError(f"{name} was trained again since this was asked for")
         dataset = load(run.config.data, progress=hand.log)
         if data and dataset.hash != data:
@@ -61,4 +61,4 @@ class OverEverybody(Queue[Task[RunAsked]]):
 
     def about(self, run: Run, data: str = "") -> dict[str, str]:
         """What a job.json says that asks for this pass; `data`: the dataset's hash."""
-        return {"run": run.name, "weights": fingerprint(run)} | ({"data": data} if data else {})
+        return {"run": run.name, "weights": weights_fingerprint(run)} | ({"data": data} if data else {})

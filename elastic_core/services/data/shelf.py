@@ -57,7 +57,7 @@ ben,b2,2024-03-04T21:00:00,Another Book,Science
 """
 
 
-class Outcome(NamedTuple):
+class FileOutcome(NamedTuple):
     """What a file becomes. `steps`: how many events, people and items each rule leaves, and why."""
 
     shown: str
@@ -98,7 +98,7 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
 
 
-def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
+def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties)
     events = table.events
@@ -114,7 +114,7 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
-    return Outcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
+    return FileOutcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
 def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
@@ -175,7 +175,7 @@ class Shelf:
     def choices(self) -> dict[str, DataConfig]:
         return {kept.label: kept.config for kept in self.all()}
 
-    def keep(self, outcome: Outcome, label: str = "") -> KeptData:
+    def keep(self, outcome: FileOutcome, label: str = "") -> KeptData:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
         public.refuse("upload")
         text = _csv(outcome.table)
@@ -187,7 +187,7 @@ class Shelf:
             "notes": [*outcome.table.notes, *outcome.dataset.notes],
         }
         columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
-        source, ties = str(_place(self.folder / found / DATA)), outcome.ties
+        source, ties = str(_relative_place(self.folder / found / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
         return self._put(found, "file", label or outcome.shown, config, facts, text)
 
@@ -242,7 +242,7 @@ def _facts(data: Dataset) -> dict[str, Any]:
     return dict(zip(COUNTS, (data.histories.n_users, data.catalog.n_items, len(data.histories.items)), strict=True))
 
 
-def _place(path: Path) -> Path:
+def _relative_place(path: Path) -> Path:
     """As the run's configuration names it: below the working folder without its own address, so that it can move."""
     whole = path.resolve()
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
@@ -278,7 +278,7 @@ def _read_card(path: Path) -> KeptData:
     config = DataConfig.from_dict(card["config"])
     if kind == "file":
         # the folder may have moved
-        config = dataclasses.replace(config, source=str(_place(disk.regular(path / DATA, MOST_DATA, path))))
+        config = dataclasses.replace(config, source=str(_relative_place(disk.regular(path / DATA, MOST_DATA, path))))
     elif kind != "planted" or config.source != PLANTED:
         raise InputError(f"its {CARD} is neither of a file nor of a planted world")
     return KeptData(path.name, kind, label, config, facts, when)

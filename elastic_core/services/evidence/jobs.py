@@ -13,5 +13,5 @@ class Questions(OverEverybody):
 
     def work(self, task: Task[RunAsked], hand: Hand) -> str:
         tell = lambda share: hand.tell(round(100 * share), 100, "Asking the memory")  # noqa: E731
-        meaning.keep(self.root, meaning.measure_meaning(*self.opened(task, hand), tell))
+        meaning.keep_meaning(self.root, meaning.measure_meaning(*self.opened(task, hand), tell))
         return ""

@@ -34,7 +34,7 @@ from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.background.everybody import fingerprint
+from elastic_core.services.background.everybody import weights_fingerprint
 from elastic_core.services.evidence.systems import Group
 from elastic_core.services.evidence.verdicts import ONCE, SMALL, Answer, Finding, Verdict
 from elastic_core.text import minus
@@ -86,7 +86,7 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
             scores["events"] = score.events.labelled
             tell(i / parts)
         scores["ceiling"] = recovery.ceiling(dataset, model.length)
-    return MeaningRow(**vars(found), run=run.name, weights=fingerprint(run), commit=commit(), **scores)
+    return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=commit(), **scores)
 
 
 def _strongest(column: str) -> str:
@@ -136,14 +136,14 @@ def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
     found = {
-        run.name: rows.get((run.name, fingerprint(run))) if run.has_weights else without.get(run.name)
+        run.name: rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
         for run in runs
         if run.name in names
     }
     return {name: row for name, row in found.items() if row is not None}
 
 
-def keep(root: Path, row: MeaningRow) -> None:
+def keep_meaning(root: Path, row: MeaningRow) -> None:
     """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
     public.refuse("measurement")
     file = files(root)[1]

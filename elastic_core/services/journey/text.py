@@ -195,7 +195,7 @@ def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int
     if line.lower().startswith("id:"):
         return _by_id(dataset, line[3:].strip())
     for text in dict.fromkeys((line, LEADING.sub("", line))):
-        exact = list(dict.fromkeys(names.get(_plain(text), []) + _by_id(dataset, text)))
+        exact = list(dict.fromkeys(names.get(_folded_text(text), []) + _by_id(dataset, text)))
         if exact:
             return exact
     found = dataset.catalog.search(LEADING.sub("", line)).tolist()
@@ -216,10 +216,10 @@ def _names(dataset: Dataset) -> dict[str, list[int]]:
         title = dataset.catalog.title(item)
         name, year = split_year(title)
         bare = title.removesuffix(f"({year})").strip() if year else title
-        for known in {_plain(each) for each in (title, name, bare, f"{name} ({year})", f"{name} {year}") if each}:
+        for known in {_folded_text(each) for each in (title, name, bare, f"{name} ({year})", f"{name} {year}") if each}:
             names[known].append(item)
     return names
 
 
-def _plain(text: str) -> str:
+def _folded_text(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").split())

@@ -19,7 +19,7 @@ from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.experts.overview import busyness
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.people import spaced
-from elastic_core.services.person.recommend import Reading, packed, running, standing
+from elastic_core.services.person.recommend import Reading, packed, rank_of_target, running
 
 BINS = 48
 MOMENTS = 40
@@ -49,7 +49,7 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     for end, values, part in zip(ends, scores, parts, strict=True):
         truth = int(items[end])
         free = running(len(values), Reading(items[:end], truth), stay)
-        rows.append((int(end), truth, dataset.catalog.title(truth), standing(values, free, truth), int(free.sum()), part))
+        rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
     return Along(ranks, _retrieved(model, batch, ends))
 

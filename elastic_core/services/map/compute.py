@@ -81,7 +81,7 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
     store = layouts.read_store(run, values)
     if store is None or not np.array_equal(store.experts, experts):
         store = Store(experts)  # layouts of another sample never share a store
-    store.about.update({"hash": layouts.fingerprint(values), "versions": _versions(), "metric": "cosine"})
+    store.about.update({"hash": layouts.values_fingerprint(values), "versions": _versions(), "metric": "cosine"})
     noise = layouts.random_like(values[experts])
     todo = [
         (settings, seed, kind)

@@ -62,7 +62,7 @@ def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: 
     return pd.DataFrame(found).astype({"seed": "Int64"})
 
 
-def agreement(store: Store, settings: Settings, count: int) -> float | None:
+def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
     """How far maps of different seeds have the same neighbours: mean overlap over pairs of seeds."""
     layouts = [xy for seed in projection.SEEDS if (xy := store.get(settings, seed)) is not None]
     near = [nearest(xy[:MOST], count, angles=False) for xy in layouts]
@@ -70,7 +70,7 @@ def agreement(store: Store, settings: Settings, count: int) -> float | None:
     return float(np.mean(pairs)) if pairs else None
 
 
-def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int) -> pd.DataFrame:
+def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int) -> pd.DataFrame:
     """rank, expert in the original space, cosine, its rank on the map; expert on the map, and whether it is in both lists."""
     at = int(np.flatnonzero(experts == expert)[0])
     vectors = unit(values[experts])

@@ -106,7 +106,7 @@ class Agreement(NamedTuple):
 
 
 @torch.inference_mode()
-def agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: bool = False) -> Agreement | None:
+def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: bool = False) -> Agreement | None:
     """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
     of their experts; None where there are no shares."""
     if not can_retrieve(model):

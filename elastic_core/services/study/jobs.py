@@ -66,12 +66,12 @@ class Studies(Queue[Task[StudyAsked]]):
             plain = disk.read_object(self.path(asked) / ANSWER, MOST_BYTES, self.path(asked))
             if disk.is_number(plain["minutes"]) and disk.is_number(plain["seconds"]):
                 texts = {name: str(plain[name]) for name in ("title", "headline", "data", "protocol")}
-                sections = [_section(section) for section in plain["sections"]]
+                sections = [_read_section(section) for section in plain["sections"]]
                 return {**texts, "minutes": plain["minutes"], "seconds": plain["seconds"], "sections": sections}
         return None
 
 
-def _section(plain: dict[str, Any]) -> dict[str, Any]:
+def _read_section(plain: dict[str, Any]) -> dict[str, Any]:
     key = str(plain["key"])
     if not key.isidentifier() or not all(isinstance(sentence, str) for sentence in plain["sentences"]):
         raise ValueError("no section")

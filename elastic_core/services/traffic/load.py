@@ -125,7 +125,7 @@ class Chance(NamedTuple):
     draws: int
 
 
-def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
+def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     """Simulates the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, each = [], [], [], []

@@ -74,7 +74,7 @@ def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name:
             rows.append(BesideRow(kind.label or name, mean, low, high, found.difference, found.low, found.high))
         except InputError as error:
             rows.append(BesideRow(kind.label or name, fault=str(error)))
-    return Beside(len(mine.users), chance(dataset, protocol), tuple(rows), protocol)
+    return Beside(len(mine.users), random_ndcg(dataset, protocol), tuple(rows), protocol)
 
 
 def fitting(dataset: Dataset) -> str:
@@ -82,13 +82,13 @@ def fitting(dataset: Dataset) -> str:
     return SEEN if inspect.repeats(dataset).stay else PROTOCOL
 
 
-def keep(run: Run, found: Beside) -> None:
+def keep_beside(run: Run, found: Beside) -> None:
     """Raises InputError where the disk does not take it."""
     disk.write_text(run.path / FILE, json.dumps(asdict(found), indent=1))
 
 
 def kept(run: Run) -> Beside | None:
-    """What was kept with the run; None where there is none, or it is none that `keep` wrote."""
+    """What was kept with the run; None where there is none, or it is none that `keep_beside` wrote."""
     try:
         plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)
         rows = plain.get("rows")
@@ -105,7 +105,7 @@ def kept(run: Run) -> Beside | None:
         return None
 
 
-def chance(dataset: Dataset, protocol: str = PROTOCOL) -> float:
+def random_ndcg(dataset: Dataset, protocol: str = PROTOCOL) -> float:
     """NDCG@10 of a random order of everybody's candidates, exactly."""
     histories, columns = dataset.histories, dataset.catalog.n_items + 1
     if protocol == SEEN:

@@ -103,7 +103,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
             return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
         learner = Learner(model, objective, train, torch.device("cpu"))
-        step, memory = _steps(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
+        step, memory = _time_step(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
         banks = row_banks(model).values()
         by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)
         memory += (4 * 4 * (count - by_rows) + 4 * (3 * by_rows + kept)) / 1e6
@@ -113,7 +113,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
     return Estimate(count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs)
 
 
-def _steps(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
+def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
     """Seconds of one step of `size` rows, of which the batch has as many as may be tried, and the megabytes that its backward
     pass keeps."""
     learner.model.train()

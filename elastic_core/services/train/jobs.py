@@ -158,6 +158,6 @@ class Jobs(Queue[Job]):
 def _judge(run: Run, dataset: Dataset, hand: Hand) -> None:
     """What only counts, on the same people. The training is done and tested: nothing here may make it a failed one."""
     try:
-        beside.keep(run, beside.judge(run, dataset, lambda name: hand.say({"event": "beside", "system": name})))
+        beside.keep_beside(run, beside.judge(run, dataset, lambda name: hand.say({"event": "beside", "system": name})))
     except Exception:  # the card says that they were not judged
         traceback.print_exc()
