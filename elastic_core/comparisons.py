@@ -45,7 +45,13 @@ def system(run: Run, among: Iterable[Run]) -> list[Run]:
         return [run]
     mine, found = essence(run), {run.config.train.seed: run}
     for other in among:
-        if other.has_report and other.path != run.path and _readable(other) and essence(other) == mine and _alike(run, other):
+        if (
+            other.has_report
+            and other.path != run.path
+            and _readable(other)
+            and essence(other) == mine
+            and _comparable(run, other)
+        ):
             found.setdefault(other.config.train.seed, other)
     return [found[seed] for seed in sorted(found)]
 
@@ -66,7 +72,7 @@ def compare_runs(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", met
     if metric not in NAMES:
         raise InputError(f"unknown metric {metric!r}; known are {', '.join(NAMES)}")
     for side in (a, b):
-        check(side)
+        check_seeds(side)
     trained = (any(map(needs_training, a)), any(map(needs_training, b)))
     return compare_many([r.report() for r in a], [r.report() for r in b], protocol, metric, trained=trained)
 
@@ -78,7 +84,7 @@ def power_of(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", metric:
     return noise(left, right)
 
 
-def check(side: Sequence[Run]) -> None:
+def check_seeds(side: Sequence[Run]) -> None:
     """Raises InputError if these runs are not different seeds of one system."""
     seeds = [run.config.train.seed for run in side]
     names = ", ".join(run.name for run in side)
@@ -94,7 +100,7 @@ def average(reports: Sequence[Report], protocol: str, metric: str) -> Interval:
     return Interval.of(values)
 
 
-def _alike(a: Run, b: Run) -> bool:
+def _comparable(a: Run, b: Run) -> bool:
     try:
         return comparable(a, b)
     except InputError:

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from elastic_core.errors import InputError, unless_memory
 
@@ -49,7 +49,7 @@ def shown(text: object, most: int = LONGEST_NAME) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def called(path: Path, within: Path) -> str:
+def file_name(path: Path, within: Path) -> str:
     """How sentences call a file: `tiny/config.json`."""
     return f"{folder_name(within)}/{shown(path.relative_to(within))}"
 
@@ -67,7 +67,7 @@ def regular(path: Path, most: int, within: Path) -> Path:
 
     Raises Absent if there is none, InputError naming it for anything else.
     """
-    name = called(path, within)
+    name = file_name(path, within)
     try:
         found = path.lstat()
         linked = stat.S_ISLNK(found.st_mode) or path.resolve() != within.resolve() / path.relative_to(within)
@@ -95,7 +95,7 @@ def stamp(path: Path | str) -> tuple[int, ...]:
 
 def read_bytes(path: Path, most: int, within: Path) -> bytes:
     """The bytes of a file, as `regular` allows it."""
-    name = called(path, within)
+    name = file_name(path, within)
     try:
         # without waiting: whatever takes the file's place between the look and the opening must not hold us up
         descriptor = os.open(regular(path, most, within), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -113,12 +113,12 @@ def read_text(path: Path, most: int, within: Path) -> str:
     try:
         return read_bytes(path, most, within).decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{called(path, within)} is not a UTF-8 text file") from None
+        raise InputError(f"{file_name(path, within)} is not a UTF-8 text file") from None
 
 
 def read_object(path: Path, most: int, within: Path) -> dict[str, Any]:
     """The object in a JSON file."""
-    name = called(path, within)
+    name = file_name(path, within)
     try:
         plain = parse(read_text(path, most, within))
     except ValueError as error:
@@ -243,3 +243,13 @@ def reason(error: Exception) -> str:
 def size(n: int) -> str:
     """`3.2 MB`, `800 bytes`."""
     return f"{n:,} bytes" if n < 2**20 else f"{n / 2**20:,.1f} MB" if n < 2**30 else f"{n / 2**30:,.1f} GB"
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether a value from a file is a count."""
+    return type(value) is int and 0 <= value < 2**53
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value from a file is a number, and a finite one."""
+    return type(value) in (int, float) and abs(value) < 1e15

@@ -61,7 +61,7 @@ BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that a
 RECIPE = re.compile(rf"(?: \((?:{'|'.join(MARKS)})\))?(?: \([0-9.]+ minutes[^()]*\))?$")  # what is alike in a comparison
 
 
-def called(kind: str) -> str:
+def model_label(kind: str) -> str:
     """What people call a model: `elastic-slots` → ELASTIC with interest slots."""
     known = ModelConfig.known.get(kind)
     return (known.label or kind) if known else kind
@@ -102,23 +102,23 @@ def recipe_in_words(recipe: str) -> str:
     return recipe if not recipe or recipe.startswith(",") else f" {recipe}"
 
 
-def told(label: str) -> str:
+def explain_label(label: str) -> str:
     """What a control or a variant is called, with its recipe; nothing for other systems."""
     plain = plainly(label)
-    about = CONTROLS.get(plain) or (f"{called(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
+    about = CONTROLS.get(plain) or (f"{model_label(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
     return about + recipe_in_words(_recipe(label)) if about else ""
 
 
 def in_words(label: str) -> str:
     """The same, and other systems by their model and recipe."""
-    return told(label) or called(label.split(" ")[0]) + recipe_in_words(recipe_of(label))
+    return explain_label(label) or model_label(label.split(" ")[0]) + recipe_in_words(recipe_of(label))
 
 
-def standing(label: str) -> tuple[int, str, int, int]:
+def label_order(label: str) -> tuple[int, str, int, int]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes, and a recipe behind that."""
     kind = label.split(" ")[0]
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label or OWN_TABLE in label)
+    return group, model_label(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label or OWN_TABLE in label)
 
 
 def rival(label: str, recipe: str) -> bool:
@@ -128,12 +128,12 @@ def rival(label: str, recipe: str) -> bool:
 
 def named(label: str, runs: list[Run]) -> str:
     """`elastic (20 minutes)` → ELASTIC, K = 16², k = 8 (20 minutes)."""
-    if known := told(label):
+    if known := explain_label(label):
         return known
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
     mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{called(label.split(' ')[0])}{size}{recipe_in_words(recipe_of(label))}{mark}"
+    return f"{model_label(label.split(' ')[0])}{size}{recipe_in_words(recipe_of(label))}{mark}"
 
 
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
@@ -159,7 +159,7 @@ def run_called(run: Run) -> str:
     one's own ends with that of its folder, which is all that is left of a run that cannot be read."""
     try:
         label = _shipped_label(run)
-        system = _briefly(label) if label else called(run.config.model.name)
+        system = _briefly(label) if label else model_label(run.config.model.name)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
         own = "" if label else run.name.removeprefix("local-")
         return " · ".join(filter(None, (system, data_called(run), seed, own)))
@@ -191,9 +191,9 @@ def _briefly(label: str) -> str:
         return in_words(label)
     kind, _, variant = plain.partition(" ")
     told = SHORT.get(variant.strip("()")) or re.split(r": | \(|, ", VARIANTS[plain])[0]
-    return f"{called(kind)}, {told}{recipe_in_words(_recipe(label))}"
+    return f"{model_label(kind)}, {told}{recipe_in_words(_recipe(label))}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a sentence has them: `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -1,8 +1,8 @@
 """The tables of README.md and checkpoints/RESULTS.md, from the ranks that the named runs keep.
 
-`summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs against their
-own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
-attention, and what long histories leave.
+`readme_summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs
+against their own variants, each with and without a number for what was met, what is below counting, hosts with and without
+self-modulating attention, and what long histories leave.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from elastic_core.data import load
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.evaluation.verdict import chance
+from elastic_core.evaluation.verdict import p_text
 from elastic_core.labels import (
     ABOUT_MET,
     FLOORS,
@@ -29,14 +29,14 @@ from elastic_core.labels import (
     UNEVEN,
     UNEVEN_NOTE,
     VARIANTS,
-    called,
     in_words,
     is_variant,
+    label_order,
+    model_label,
     named,
     recipe_in_words,
     recipe_of,
     rival,
-    standing,
     told_met,
 )
 from elastic_core.memory import recall
@@ -52,7 +52,7 @@ from elastic_core.tables import (
     markdown,
     means,
     recalled,
-    remembered,
+    remembered_by_systems,
     reports_of,
     spread,
 )
@@ -78,7 +78,7 @@ def rewrite(root: Path) -> list[Path]:
 
     Raises InputError where a file is missing or has no such place; then none is written."""
     texts, root = {}, root.resolve()
-    for path, tables in ((root.parent / "README.md", summary), (root / "RESULTS.md", results)):
+    for path, tables in ((root.parent / "README.md", readme_summary), (root / "RESULTS.md", results)):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -91,7 +91,7 @@ def rewrite(root: Path) -> list[Path]:
     return list(texts)
 
 
-def summary(root: Path) -> str:
+def readme_summary(root: Path) -> str:
     """What stands in the README between `BEGIN` and `END`: both of our models beside counting and SASRec, a line a data set."""
     return "\n\n".join([BEGIN, *_summary(_in_order(root)), END])
 
@@ -112,10 +112,10 @@ def _summary(every: Sequence[Systems]) -> Iterable[str]:
     """One table: NDCG@10 of a data set and recipe, and ELASTIC minus SASRec, bold where it may be claimed."""
     lines = []
     for systems in every:
-        plain = _plain(systems)
+        plain = _without_variants(systems)
         judged = {floor: reports for floor in FLOORS if floor in plain and (reports := reports_of(plain[floor]))}
         best = max(judged, key=lambda floor: average(judged[floor], "full", METRICS[0]).mean, default="")
-        for label in (label for label in sorted(plain, key=standing) if label.split(" ")[0] == OURS[0] and MET not in label):
+        for label in (label for label in sorted(plain, key=label_order) if label.split(" ")[0] == OURS[0] and MET not in label):
             recipe = recipe_of(label)
             sasrec, local, slots = (f"{of} {recipe}".strip() for of in ("sasrec", "sasrec (local)", OURS[1]))
             shown = [plain.get(one, []) for one in (best, sasrec, local, label, slots)]
@@ -124,15 +124,15 @@ def _summary(every: Sequence[Systems]) -> Iterable[str]:
             found = {one.name: one for one in claims(plain[label], rivals, "full")}  # adjusted for all, as in RESULTS
             lines.append([_titled(plain)[0] + recipe_in_words(recipe), *cells, _told_briefly(found[sasrec]) if shown[1] else ""])
     if lines:
-        heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", called("sasrec"), "with our convolution"]
-        yield "\n".join(markdown([*heads, called(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines))
+        heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", model_label("sasrec"), "with our convolution"]
+        yield "\n".join(markdown([*heads, model_label(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines))
 
 
 def _told_briefly(claim: Claim) -> str:
     c = claim.found
     if c is None:
         return NO_RANKS
-    mark, sure = "**" if claim.who else "", chance(claim.adjusted) if c.seeds_counted else "one run"
+    mark, sure = "**" if claim.who else "", p_text(claim.adjusted) if c.seeds_counted else "one run"
     return f"{mark}{c.difference:+.4f}{mark} ({c.low:+.4f} to {c.high:+.4f}), {sure}"
 
 
@@ -141,9 +141,9 @@ def _shown(systems: Systems, root: Path) -> Iterable[str]:
     yield from _results(systems)
     yield from _compared(systems, OURS[0])
     yield from _carried(systems)
-    yield from _shares(systems)
-    yield from _told(systems, MET, "Told what was met before, by one learned number")
-    yield from _told(systems, OWN_TABLE, "Items scored by a table of their own")
+    yield from _remembered_shares(systems)
+    yield from _marked_lines(systems, MET, "Told what was met before, by one learned number")
+    yield from _marked_lines(systems, OWN_TABLE, "Items scored by a table of their own")
     more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
     if more:
         yield f"<details>\n<summary>{MORE}</summary>"
@@ -175,7 +175,9 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
 
 def _titled(plain: Systems) -> tuple[str, str]:
     """What a data set is called, and how many people and items it has."""
-    some, *_ = plain[min(plain, key=standing)]  # a baseline has its table of items, runs that are kept for their ranks have none
+    some, *_ = plain[
+        min(plain, key=label_order)
+    ]  # a baseline has its table of items, runs that are kept for their ranks have none
     start, test = some.last("start") or {}, some.last("test") or {}
     world = f" ({some.config.data.planted.interests} interests)" if some.config.data.source == PLANTED else ""
     size = f"{test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
@@ -184,25 +186,25 @@ def _titled(plain: Systems) -> tuple[str, str]:
 
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
-    plain = _plain(systems)
+    plain = _without_variants(systems)
     if not plain:
         return
     name, size = _titled(plain)
     yield f"### {name}\n\n{size}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
+    in_order = [(label, plain[label]) for label in sorted(plain, key=label_order)]
     lines = [(named(label, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
 
 
-def _plain(systems: Systems) -> Systems:
+def _without_variants(systems: Systems) -> Systems:
     return {label: runs for label, runs in systems.items() if not is_variant(label)}
 
 
 def _rivals(plain: Systems, ours: Sequence[str]) -> dict[str, list[tuple[str, list[Run]]]]:
     """Each of these models of ours, and whom it is held against: the baselines and the systems of the same recipe."""
-    order, found = sorted(plain, key=standing), {}
+    order, found = sorted(plain, key=label_order), {}
     for label in order:
         kind = label.split(" ")[0]
         if kind in ours:
@@ -213,7 +215,7 @@ def _rivals(plain: Systems, ours: Sequence[str]) -> dict[str, list[tuple[str, li
 
 def _compared(systems: Systems, *ours: str) -> Iterable[str]:
     """Each of these models of ours against its rivals, under every protocol."""
-    plain = _plain(systems)
+    plain = _without_variants(systems)
     for label, peers in _rivals(plain, ours).items():
         pairs = [(named(peer, of), of) for peer, of in peers]
         yield _against(f"{named(label, plain[label])} minus", plain[label], pairs, PROTOCOLS)
@@ -221,7 +223,7 @@ def _compared(systems: Systems, *ours: str) -> Iterable[str]:
 
 def _carried(systems: Systems) -> Iterable[str]:
     """Our models against forms of their own that lack one thing."""
-    plain = _plain(systems)
+    plain = _without_variants(systems)
     for whole in (label for model in OURS for label in plain if label.split(" ")[0] == model):
         model, recipe = whole.split(" ")[0], recipe_of(whole)
         parts = [
@@ -233,21 +235,21 @@ def _carried(systems: Systems) -> Iterable[str]:
         if MET in told and told in systems:
             parts.append((ABOUT_MET, systems[told]))
         if parts:
-            of = called(model) + recipe_in_words(recipe)
+            of = model_label(model) + recipe_in_words(recipe)
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
 
 
-def _shares(systems: Systems) -> Iterable[str]:
+def _remembered_shares(systems: Systems) -> Iterable[str]:
     """Where the truth is planted: what each system, and slots with a step taken back, remember of an interest by its silence."""
     some = next(run for runs in systems.values() for run in runs)
     if some.config.data.source != PLANTED:
         return
     shown = {
         in_words(label): systems[label]
-        for label in sorted(systems, key=standing)
+        for label in sorted(systems, key=label_order)
         if label.split(" ")[0] == OURS[1] or not is_variant(label)
     }
-    table = remembered(shown, load(some.config.data))
+    table = remembered_by_systems(shown, load(some.config.data))
     if table.empty:
         return
     people = dict(zip(table["gap"], table["people"], strict=True))
@@ -259,10 +261,10 @@ def _shares(systems: Systems) -> Iterable[str]:
     yield "\n".join(markdown(["Share of the oracle, full-seen, by gap (people)", "seeds", *heads], lines))
 
 
-def _told(systems: Systems, mark: str, title: str) -> Iterable[str]:
+def _marked_lines(systems: Systems, mark: str, title: str) -> Iterable[str]:
     """Each system with and without what any of them can be: with a repeat bias, where items seldom come again, or scoring
     by a table of its own."""
-    marked = [label for label in sorted(systems, key=standing) if mark in label and told_met(label, mark) in systems]
+    marked = [label for label in sorted(systems, key=label_order) if mark in label and told_met(label, mark) in systems]
     if not marked:
         return
     plain = {label: told_met(label, mark) for label in marked}
@@ -284,7 +286,7 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
     """The trained systems whose test mean is below the best baseline's, and how their training went: the means over seeds."""
     mean = {label: average(reports, "full", METRICS[0]).mean for label, runs in systems.items() if (reports := reports_of(runs))}
     best = max((label for label in FLOORS if label in mean), key=lambda label: mean[label], default="")
-    low = [label for label in sorted(mean, key=standing) if best and label not in FLOORS and mean[label] < mean[best]]
+    low = [label for label in sorted(mean, key=label_order) if best and label not in FLOORS and mean[label] < mean[best]]
     tried, lines = outcomes(root / TABLE), []
     for claim in claims(systems[best], [(label, systems[label]) for label in low], "full") if low else ():
         c, curves = claim.found, [curve for run in claim.runs if (curve := run.events("epoch"))]
@@ -296,14 +298,14 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
         here = (claim.name, (claim.runs[0].last("start") or {}).get("data_hash"))
         points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
-        who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
+        who = f"**{model_label(best)} is better**" if claim.who == "A" else claim.words
         lines.append([
-            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {chance(c.p)}", who,
+            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {p_text(c.p)}", who,
             ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
             f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
         ])  # fmt: skip
     if lines:
-        heads = [f"Below {called(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
+        heads = [f"Below {model_label(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
         yield "\n".join(markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines))
 
 
@@ -331,7 +333,7 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
     leaks = list(leak.pairs(leak.read_leaks(root / "benchmarks" / "leak.csv")))
     if leaks:
         heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
-        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
+        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.leak_cells(p, "not published so")] for p in leaks]))
 
 
 def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:
@@ -343,7 +345,7 @@ def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict
 
 
 def _difference(c: Comparison | None) -> str:
-    return f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {chance(c.p)}" if c else ""
+    return f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {p_text(c.p)}" if c else ""
 
 
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
@@ -358,7 +360,7 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
             continue
         found = [claim.found, *(compare_runs(runs, claim.runs, each) for each in protocols[1:])]
         cells = [_difference(each) for each in found]
-        better = {"A": called(runs[0].config.model.name), "B": claim.name}.get(claim.who)
+        better = {"A": model_label(runs[0].config.model.name), "B": claim.name}.get(claim.who)
         lines.append([claim.name, *mine, *cells, f"**{better} is better**" if better else claim.words])
     return "\n".join(markdown(heads, lines))
 

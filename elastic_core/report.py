@@ -21,7 +21,7 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.labels import MET, OURS, OWN_TABLE, called, is_variant, named, recipe_of, rival, standing, told_met
+from elastic_core.labels import MET, OURS, OWN_TABLE, is_variant, label_order, model_label, named, recipe_of, rival, told_met
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
@@ -44,10 +44,10 @@ PAPER_COLUMN = "the paper's NDCG@10 (its protocol, its MovieLens-1M)"
 def data_sets(root: Path) -> dict[str, Systems]:
     """Finished systems by data set, each in the order of the tables."""
     found = finished(rows(), root)
-    return {data: {label: found[data][label] for label in sorted(found[data], key=standing)} for data in found}
+    return {data: {label: found[data][label] for label in sorted(found[data], key=label_order)} for data in found}
 
 
-def measured(systems: Systems, protocol: str) -> pd.DataFrame:
+def measured_systems(systems: Systems, protocol: str) -> pd.DataFrame:
     """One row a system that keeps ranks. `± 95%` is over people, `spread` the standard deviation of NDCG@10 over seeds."""
     lines = []
     for label, runs in systems.items():
@@ -69,7 +69,7 @@ def measured(systems: Systems, protocol: str) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def differences(systems: Systems, protocol: str) -> pd.DataFrame:
+def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
     """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
     lines = []
     for ours in references(systems):
@@ -78,11 +78,12 @@ def differences(systems: Systems, protocol: str) -> pd.DataFrame:
             for _, claim in against(systems, ours, part, protocol):
                 if claim.found is None:
                     continue
-                better = {"A": f"{called(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
+                better = {"A": f"{model_label(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
                 lines.append({
-                    "protocol": protocol, "A": called(kind), "B": claim.name, "family": family, "seeds of A": len(systems[ours]),
-                    "seeds of B": len(claim.runs), "A − B": claim.found.difference, "low": claim.found.low,
-                    "high": claim.found.high, "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
+                    "protocol": protocol, "A": model_label(kind), "B": claim.name, "family": family,
+                    "seeds of A": len(systems[ours]), "seeds of B": len(claim.runs),
+                    "A − B": claim.found.difference, "low": claim.found.low, "high": claim.found.high,
+                    "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
                 })  # fmt: skip
     return pd.DataFrame(lines)
 
@@ -124,7 +125,7 @@ def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return found
 
 
-def write(root: Path, out: Path, pictures: bool = False) -> list[Path]:
+def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
     """All tables and figures into the folder `out`; with `pictures` as PNG and SVG, too, which takes a Chromium.
 
     Raises InputError where nothing is finished below `root`, or nothing here can make pictures."""
@@ -137,12 +138,12 @@ def write(root: Path, out: Path, pictures: bool = False) -> list[Path]:
     with disk.said(out):
         out.mkdir(parents=True, exist_ok=True)
     for protocol in PROTOCOLS:
-        tables = {data: measured(systems, protocol) for data, systems in found.items()}
+        tables = {data: measured_systems(systems, protocol) for data, systems in found.items()}
         tables = {data: table for data, table in tables.items() if not table.empty}
         if tables:
             files.append(_save(out / f"{protocol}.csv", joined(list(tables.values())).to_csv(index=False)))
         for data, table in tables.items():
-            title, against = f"{table['data'][0]}, {protocol}", differences(found[data], protocol)
+            title, against = f"{table['data'][0]}, {protocol}", difference_table(found[data], protocol)
             page += ["", f"## {title}", "", *_markdown(table.drop(columns=["data", "protocol", "runs"]))]
             if not against.empty:
                 page += ["", *_markdown(against.drop(columns="protocol"))]

@@ -85,7 +85,7 @@ OPENED = {"elastic": ("",), "elastic-slots": ("",)}  # by the app, of what was t
 
 
 @dataclass(frozen=True)
-class Row:
+class PlannedRun:
     """One run. `label` is what it is called in a table; rows that share it differ only in the seed."""
 
     name: str
@@ -98,12 +98,12 @@ class Row:
 
 
 @functools.cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[PlannedRun, ...]:
     """All of them, the quick ones first."""
     return (*_planted(), *_planted_long(), *_movielens_100k(), *_video_games(), *_movielens_1m())
 
 
-def select(pattern: str) -> list[Row]:
+def select(pattern: str) -> list[PlannedRun]:
     """Rows whose name fits a shell pattern or contains it. Raises InputError if none does."""
     chosen = [row for row in rows() if fnmatch.fnmatch(row.name, pattern) or pattern in row.name]
     if not chosen:
@@ -111,7 +111,7 @@ def select(pattern: str) -> list[Row]:
     return chosen
 
 
-def _planted() -> Iterator[Row]:
+def _planted() -> Iterator[PlannedRun]:
     for model in ("popularity", "cooccurrence", "sasrec", "elastic", "elastic-slots"):
         yield _row("planted", model)
     for seed in SEEDS:
@@ -136,14 +136,14 @@ def _planted() -> Iterator[Row]:
             yield _row("planted-64", "elastic-slots", variant)
 
 
-def _planted_long() -> Iterator[Row]:
+def _planted_long() -> Iterator[PlannedRun]:
     yield _row("planted-long", "popularity")
     for seed in SEEDS:
         for model in LONG:
             yield _row("planted-long", model, seed=seed)
 
 
-def _movielens_100k() -> Iterator[Row]:
+def _movielens_100k() -> Iterator[PlannedRun]:
     for model in ("popularity", "cooccurrence"):
         yield _row("ml-100k", model)
     for seed in SEEDS:
@@ -164,7 +164,7 @@ def _movielens_100k() -> Iterator[Row]:
     for (model, point), seed in itertools.product(ALSO_CHOSEN.items(), SEEDS):
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
-        yield Row(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
+        yield PlannedRun(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
     yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():
@@ -172,7 +172,7 @@ def _movielens_100k() -> Iterator[Row]:
                 yield _row("ml-100k", model, variant, seed)
 
 
-def _video_games() -> Iterator[Row]:
+def _video_games() -> Iterator[PlannedRun]:
     for model in ("popularity", "cooccurrence"):
         yield _row("video-games", model)
     for seed in SEEDS:
@@ -185,7 +185,7 @@ def _video_games() -> Iterator[Row]:
             yield _row("video-games", model, seed=seed)
 
 
-def _movielens_1m() -> Iterator[Row]:
+def _movielens_1m() -> Iterator[PlannedRun]:
     for model in ("popularity", "cooccurrence"):
         yield _row("ml-1m", model)
     for seed in SEEDS:
@@ -214,7 +214,7 @@ def _movielens_1m() -> Iterator[Row]:
     yield from _sizes("ml-1m")
 
 
-def _sizes(data: str) -> Iterator[Row]:
+def _sizes(data: str) -> Iterator[PlannedRun]:
     """Figure 5: other numbers of experts, and of those that are retrieved."""
     base = recipe(data).to_dict()["model"]
     for name, values in (("side", SIDES), ("k", EXPERTS)):
@@ -223,7 +223,7 @@ def _sizes(data: str) -> Iterator[Row]:
                 yield _row(data, "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
 
 
-def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = (), mark: str = "") -> Row:
+def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = (), mark: str = "") -> PlannedRun:
     label = f"{model} ({variant})" if variant else model
     parts = filter(None, [data, model, variant, mark, f"seed{seed}" if seed else ""])
     known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS, **PEERS}.get(model, VARIANTS)
@@ -235,7 +235,7 @@ def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[s
     if model in OPENED and variant in OPENED[model] and not (mark or seed):  # the app shows how its memory grew
         settings += ("train.snapshots=true",)
     world = data if config.data.source == "planted" else config.data.source
-    return Row("-".join(parts), world, label, config.override(*settings))
+    return PlannedRun("-".join(parts), world, label, config.override(*settings))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Deadline:
             raise _OutOfTime
 
 
-def status(row: Row, root: Path) -> Status:
+def status(row: PlannedRun, root: Path) -> Status:
     """Where a row stands. Device and snapshots may differ from the recipe's, and a time budget it does not have."""
     run = Run(row.folder(root))
     if not (run.path / "config.json").exists():
@@ -273,7 +273,7 @@ def status(row: Row, root: Path) -> Status:
 
 
 def reproduce(
-    row: Row,
+    row: PlannedRun,
     dataset: Dataset,
     root: Path,
     device: str,

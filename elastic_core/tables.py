@@ -1,6 +1,6 @@
 """Markdown tables of what the named runs measured on the test split, from the ranks they keep (nobody else's numbers).
 
-`table` is for any of them, `claims` what may be said of one against others; the README's own tables are readme.py's.
+`results_table` is for any of them, `claims` what may be said of one against others; the README's own tables are readme.py's.
 """
 
 import statistics
@@ -17,9 +17,9 @@ from elastic_core.core.evaluate import Report
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison, holm
-from elastic_core.labels import called, in_words
+from elastic_core.labels import in_words, model_label
 from elastic_core.memory import gaps, recall
-from elastic_core.reproduce import Row, rows, status
+from elastic_core.reproduce import PlannedRun, rows, status
 from elastic_core.runs import Run
 
 METRICS = ("NDCG@10", "HR@10")
@@ -27,17 +27,17 @@ NO_RANKS = "keeps no ranks of its test"
 Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
 
 
-def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
+def results_table(chosen: Iterable[PlannedRun], root: Path, protocol: str = "full") -> str:
     """Markdown, a section per data set, with 95% intervals over people; `protocol` may be `all` (NDCG@10 under each).
 
     With several seeds the mean is over people and seeds, the interval that of the people's averages, and the seeds' own spread
     (standard deviation) stands beside it.
     """
     found = finished(chosen, root)
-    return "\n\n".join(_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
+    return "\n\n".join(_data_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
 
 
-def finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
+def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
     """Finished runs by data and label. What was measured on other events, people or candidates than the first of its data stands
     apart, under a name that says so."""
     groups: dict[str, Systems] = {}
@@ -51,7 +51,7 @@ def finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
     return groups
 
 
-def _section(data: str, systems: Systems, protocol: str) -> str:
+def _data_section(data: str, systems: Systems, protocol: str) -> str:
     some = next(iter(systems.values()))[0]
     start, test = some.last("start") or {}, some.last("test") or {}
     if protocol == "all":
@@ -138,23 +138,23 @@ def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str, c
     return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
 
 
-def remembered(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataFrame:
-    """What systems remember of a planted world (`gaps.remembered`), the mean over their seeds. Without those of which a run keeps
-    no ranks, or was asked of other events, or not of everybody."""
+def remembered_by_systems(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataFrame:
+    """What systems remember of a planted world (`gaps.remembered_shares`), the mean over their seeds. Without those of which
+    a run keeps no ranks, or was asked of other events, or not of everybody."""
     asked = {name: [run.report() for run in runs] for name, runs in systems.items() if all(run.has_report for run in runs)}
     values = {
         name: np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
         for name, reports in asked.items()
         if all(gaps.covers(report, world) for report in reports)
     }
-    return gaps.remembered(values, world)
+    return gaps.remembered_shares(values, world)
 
 
 def recalled(root: Path) -> pd.DataFrame:
     """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
     seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
     the interval of the average. Empty where nothing was kept."""
-    table = recall.read(root / recall.FILE)
+    table = recall.read_recall(root / recall.FILE)
     table = table[table["split"] == "test"]
     table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
     known = {row.name: row.label for row in rows()}
@@ -162,7 +162,7 @@ def recalled(root: Path) -> pd.DataFrame:
     order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
     table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
     if recall.POPULARITY in order:
-        table = table[table["system"] != called("popularity")]  # a run of it is the null itself
+        table = table[table["system"] != model_label("popularity")]  # a run of it is the null itself
     found = table.groupby(["first", "gap", "system"], as_index=False, sort=False).agg(
         {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
     )

@@ -16,7 +16,7 @@ from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
-from elastic_core.reproduce import Row, reproduce, status
+from elastic_core.reproduce import PlannedRun, reproduce, status
 from elastic_core.runs import Run
 
 TABLE = "tuning.csv"  # below checkpoints/
@@ -24,7 +24,7 @@ MOST_BYTES = 2**22
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningOutcome:
     """What one training came to on the validation split (NDCG@10, all items a person has not met)."""
 
     data: str
@@ -62,36 +62,36 @@ def tune(
     """Trains a model at every point, or goes on with it, until `at` (monotonic time). True if all are finished."""
     for point in points:
         where = folder(root, model, point)
-        row = Row(where.name, dataset.name, f"{model} ({point})", config(model, point))
+        row = PlannedRun(where.name, dataset.name, f"{model} ({point})", config(model, point))
         if not reproduce(row, dataset, root, device, at, on_event):
             return False
-        keep(root / TABLE, outcome(row, root, model, point))
+        keep_outcome(root / TABLE, outcome(row, root, model, point))
     return True
 
 
-def outcome(row: Row, root: Path, model: str, point: str) -> Outcome:
+def outcome(row: PlannedRun, root: Path, model: str, point: str) -> TuningOutcome:
     """A finished run, as validation saw it. Raises InputError if it is not finished."""
     if status(row, root) != "finished":
         raise InputError(f"{row.name} is {status(row, root)}, so it has no outcome yet")
     run = Run(row.folder(root))
     start, epochs = run.last("start") or {}, run.events("epoch")
     best = max(epochs, key=lambda epoch: float(epoch["valid"]["NDCG@10"]))
-    return Outcome(
+    return TuningOutcome(
         data=str(start["data"]), data_hash=str(start["data_hash"]), model=model, point=point, seed=run.config.train.seed,
         valid=best["valid"]["NDCG@10"], best_epoch=best["epoch"], epochs=len(epochs), seconds=epochs[-1]["seconds"],
         parameters=start["parameters"], commit=str(start.get("commit", "")),
     )  # fmt: skip
 
 
-def outcomes(path: Path) -> list[Outcome]:
+def outcomes(path: Path) -> list[TuningOutcome]:
     """All that are kept; none if there is no table. Raises InputError if it cannot be read as one."""
     try:
         text = disk.read_text(path, MOST_BYTES, path.parent)
     except disk.Absent:
         return []
-    kinds = get_type_hints(Outcome)
+    kinds = get_type_hints(TuningOutcome)
     try:
-        found = [Outcome(**{name: kinds[name](line[name]) for name in kinds}) for line in csv.DictReader(io.StringIO(text))]
+        found = [TuningOutcome(**{name: kinds[name](line[name]) for name in kinds}) for line in csv.DictReader(io.StringIO(text))]
         if not all(0 <= each.valid <= 1 for each in found):
             raise ValueError
     except (KeyError, TypeError, ValueError, csv.Error):
@@ -99,18 +99,18 @@ def outcomes(path: Path) -> list[Outcome]:
     return found
 
 
-def keep(path: Path, found: Outcome) -> None:
+def keep_outcome(path: Path, found: TuningOutcome) -> None:
     """Adds an outcome; the same point of the same model and data is replaced."""
     rows = {each.key: each for each in outcomes(path)} | {found.key: found}
     out = io.StringIO()
-    writer = csv.DictWriter(out, [f.name for f in fields(Outcome)], lineterminator="\n")
+    writer = csv.DictWriter(out, [f.name for f in fields(TuningOutcome)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(rows[key]) for key in sorted(rows))
     with disk.said(path):
         disk.write_text(path, out.getvalue())
 
 
-def best(found: list[Outcome], model: str) -> Outcome | None:
+def best(found: list[TuningOutcome], model: str) -> TuningOutcome | None:
     """The point of the grid that validation chooses for a model: the highest mean, ties to the first of the grid.
 
     Raises InputError where it was tried on different data."""

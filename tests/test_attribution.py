@@ -10,7 +10,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services.person import inspect
-from elastic_core.services.person.attribution import CLEAR, agreement, reasons
+from elastic_core.services.person.attribution import CLEAR, reasons, share_agreement
 from elastic_core.services.person.recommend import answer, reading
 
 ITEMS = [3, 1, 7, 20]
@@ -89,7 +89,7 @@ def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_wor
     plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3), small_world.catalog).eval()
     peer = models.build(ModelConfig.known["sasrec"](length=24, width=16), small_world.catalog).eval()
     assert all(reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
-    assert agreement(plain, small_world) is None
+    assert share_agreement(plain, small_world) is None
     with pytest.raises(InputError, match="one vector"):
         plain.attribute(history_batch(read.items, 24), torch.tensor([ITEMS]))  # type: ignore[operator]
 
@@ -99,7 +99,7 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
     """With one layer, and shares that do not know what was written, what removal takes follows from the shares exactly."""
     model = built(small_world, layers=1)
     model.layers[0].recency.zero_()  # type: ignore[index, union-attr, operator]
-    found = agreement(model, small_world, most=30)
+    found = share_agreement(model, small_world, most=30)
     assert found is not None and found.chance == pytest.approx(1 / 3) and found.correlation > found.shuffled
     hits = people = 0
     for user in range(small_world.histories.n_users):
@@ -119,6 +119,6 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
                 torch.testing.assert_close(after - scorer(state)[0, item], want, atol=1e-3, rtol=1e-3)
             lost.append(float(scorer(state)[0, item] - after))
         people, hits = people + 1, hits + (int(np.argmax(lost)) == int(parts[:3].argmax()))
-    everybody = agreement(model, small_world)
+    everybody = share_agreement(model, small_world)
     assert everybody is not None and everybody.people == people
     assert everybody.owners == pytest.approx(hits / people, abs=1.01 / people)  # one near tie

@@ -22,14 +22,14 @@ def test_rows_and_figures_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "WORLD": PlantedConfig(users=40, items=40, interests=4, mean_length=12, max_length=24),
     }.items():
         monkeypatch.setattr(bank, name, value)
-    rows = [row for part in bank.PARTS for row in bank.measure(part, torch.device("cpu"), rounds=1, warmup=0)]
+    rows = [row for part in bank.PARTS for row in bank.measure_bank(part, torch.device("cpu"), rounds=1, warmup=0)]
     write_rows(tmp_path / "bank.csv", [*rows, *rows])
     assert [vars(row) for row in read_rows(tmp_path / "bank.csv", "bank")] == [vars(row) for row in rows]
     assert {row.exact for row in rows if row.system == "product-keys"} == {1.0}
     rows = [but(row, processor=0.001 * row.experts * (10 if row.system != "rows" else 1)) for row in rows]
     told = bank.figures(rows)
     assert list(told.values()) == pytest.approx([1e6 * 1.44 / 8, 1, 1, 256 / 64, 10, 10, 9, 9, 9, 9])
-    assert all(what in bank.as_table(rows) for what in told)
+    assert all(what in bank.bank_table(rows) for what in told)
     assert all(goal.value(rows) in told.values() for goal in goals.GOALS if goal.file == "bank")
     moved = [but(row, torch="other") for row in rows if row.experts == bank.MILLION]
     assert list(bank.figures(moved)) == ["search, us", "exact", "SparseAdam", "fused Adam"], "figures of other code are not mixed"

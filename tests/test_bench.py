@@ -12,7 +12,7 @@ from measuring import but
 from torch import Tensor, nn
 
 from elastic_core.bench import goals, stages
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, measure, ratios
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, measure_latency, ratios
 from elastic_core.bench.store import Row, read_rows, write_rows
 from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
@@ -52,14 +52,14 @@ def test_contestants_take_turns() -> None:
 @torch.no_grad()
 def test_both_jobs_of_a_contestant_agree(system: str) -> None:
     """`last` is a shortcut to the last row of `all`, not something else."""
-    model = build(system, Setting(length=16, **SMALL)).eval()
+    model = build_system(system, Setting(length=16, **SMALL)).eval()
     items = torch.randint(1, ITEMS + 1, (4, 16))
     batch = Batch(items, items, padded=False)
     torch.testing.assert_close(model.last_state(batch), model(batch).states[:, -1], atol=1e-5, rtol=1e-4)
 
 
 def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
-    rows = measure(Setting(length=8, direction="forward+backward", **SMALL), CPU, rounds=3, warmup=1)
+    rows = measure_latency(Setting(length=8, direction="forward+backward", **SMALL), CPU, rounds=3, warmup=1)
     assert len(rows) == 2 * len(SYSTEMS) and all(row.batch == 8 and row.saved > 0 and row.peak > 0 for row in rows)
     write_rows(tmp_path / "rows.csv", rows)
     write_rows(tmp_path / "rows.csv", [*read_rows(tmp_path / "rows.csv"), *rows])  # the same measurement: replaced
@@ -92,7 +92,7 @@ def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.Mo
     monkeypatch.setattr(bench, "find_device", lambda name: CPU)
     monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments)) or ())
     assert main(["bench", "--gpu"]) == 0
-    (blank,) = measure(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
+    (blank,) = measure_latency(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
     rows = [
         but(
             blank, system=system, rows=which, seconds=1.0 + (system != "elastic-two-way"), peak=4 + (system != "elastic-two-way"),
@@ -106,7 +106,7 @@ def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.Mo
 
 def test_goals_are_read_from_rows_of_one_measurement() -> None:
     """The peer's time over ours, both by the same code; the newest that measured both counts; nothing is made up."""
-    (blank,) = measure(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
+    (blank,) = measure_latency(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
 
     def row(system: str, rows: str = "last", seconds: float = 1.0, **values: Any) -> Row:
         usual = {"length": 1_024, "width": 64, "k": 16, "batch": 16, "commit": "a", "date": "2020-01-01"}

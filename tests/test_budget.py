@@ -58,9 +58,9 @@ def test_a_model_beyond_the_budget_is_one_sentence_and_is_never_built() -> None:
 def test_the_form_and_the_trainer_refuse_it_alike(world: Dataset, tmp_path: Any) -> None:
     config = presets.preset(DataConfig(source="planted"), presets.variant("ELASTIC"), presets.BUDGETS[1])
     with pytest.raises(InputError, match=r"256,\d{3},\d{3} parameters .* at most 200,000,000"):
-        presets.changed(config, {"model.side": 2_000})
+        presets.changed_config(config, {"model.side": 2_000})
     with pytest.raises(InputError, match="must lie in 1 … 64, not 100000"):
-        presets.changed(config, {"model.layers": 100_000})
+        presets.changed_config(config, {"model.layers": 100_000})
     wide = dataclasses.replace(recipes.toy(), model=dataclasses.replace(recipes.toy().model, side=3_000))
     with pytest.raises(InputError, match="parameters"):
         train(wide, world, tmp_path / "run")

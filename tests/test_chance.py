@@ -55,7 +55,7 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
     before = Version(read, silenced)
     others = chance.removals(model, small_world, before, [len(read.items) - 1])
     assert len(others) == min(model.length, len(read.items)) - 1
-    found = chance.beside(model, before, Version(read.without_last(), silenced), others, stay)
+    found = chance.compare_acts(model, before, Version(read.without_last(), silenced), others, stay)
     assert found is not None and found.n == len(others)
     for row, version in zip(found.table.to_dict("records"), [Version(read.without_last(), silenced), *others], strict=True):
         places, furthest, gone = slow(model, small_world, before, version, stay)
@@ -94,7 +94,9 @@ def test_an_edit_of_a_journey_is_done_elsewhere_once_each(small_world: Dataset, 
     assert others and edit not in others and len(set(others)) == len(others) <= chance.MOST
     assert {type(other) for other in others} == {type(edit)}
     found = of_journey.of_version(model, small_world, tree)
-    mine, before = (inspect.situation_of(model, small_world, versions.read(small_world, tree, at)).answer for at in (1, 0))
+    mine, before = (
+        inspect.situation_of(model, small_world, versions.read_version(small_world, tree, at)).answer for at in (1, 0)
+    )
     assert found is not None and found.n == len(others)
     assert found.table["replaced"].iloc[0] == len(moved(before, mine).gone)
     assert of_journey.of_version(model, small_world, tree.go(0)) is None

@@ -262,7 +262,7 @@ def test_states_are_saved_now_and_then_and_never_half_a_step(here: Path, monkeyp
     monkeypatch.setattr(stream, "EVERY", 0.0)
     monkeypatch.setattr(stream, "SHARE", 0)
     model = Run(here / "checkpoints/tiny").model()
-    kept = stream.Kept(Followed(model), Path("now.kept"), 9)
+    kept = stream.FollowedEvents(Followed(model), Path("now.kept"), 9)
     for person in ("ann", "bob", "ann"):
         kept.add(person, 1)
         assert list(Followed.load(Path("now.kept"), model).row) == list(kept.met)

@@ -12,7 +12,7 @@ from scipy import stats
 from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Contrast, compare, compare_many, contrast, over_people, sign_flips
-from elastic_core.evaluation.verdict import ONE_RUN, better, chance, interval, numbers, sentence
+from elastic_core.evaluation.verdict import ONE_RUN, better, interval, numbers, p_text, sentence
 
 
 def report(above: np.ndarray, **changes: object) -> Report:
@@ -146,7 +146,7 @@ def test_over_people_alone_it_is_student_s_interval() -> None:
 
 
 def test_a_p_is_not_told_more_exactly_than_noise_is_known() -> None:
-    assert (chance(0.01234), chance(0.0001), chance(0.00009), chance(0.0)) == ("0.0123", "0.0001", "< 0.0001", "< 0.0001")
+    assert (p_text(0.01234), p_text(0.0001), p_text(0.00009), p_text(0.0)) == ("0.0123", "0.0001", "< 0.0001", "< 0.0001")
     assert interval(Contrast(0.1, 0.05, 0.15, 1e-9, True)) == "95% +0.0500 to +0.1500, p < 0.0001"
     assert interval(Contrast(0.1, 0.05, 0.15, 0.02, True)) == "95% +0.0500 to +0.1500, p = 0.0200"
 

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elastic_core import models
 from elastic_core.bench import events, stages, timing
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure, timed
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, contestants, measure_latency, timed
 from elastic_core.bench.timing import Timing, moved_bytes, row_of, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention, FeedForward
@@ -44,17 +44,17 @@ def power_laws(**laws: tuple[float, float]) -> pd.DataFrame:
 def test_the_fit_finds_the_exponent_of_a_power_law(exponent: float) -> None:
     rng = np.random.default_rng(0)
     table = power_laws(a=(3e-3, exponent))
-    found = curves.fit(table, "a")
+    found = curves.fit_line(table, "a")
     assert found is not None and found.exponent == pytest.approx(exponent, abs=1e-9) and found.error < 1e-9
     assert found.at(300) == pytest.approx(3e-3 * 300**exponent)
     table["ms"] *= np.exp(rng.normal(0, 0.05, len(table)))
-    noisy = curves.fit(table, "a", start=256)
+    noisy = curves.fit_line(table, "a", start=256)
     assert noisy is not None and (noisy.start, noisy.end, noisy.points) == (256, 2048, 4)
     assert abs(noisy.exponent - exponent) < 4 * noisy.error
     slow = np.polyfit(np.log(LENGTHS[2:]), np.log(table["ms"][2:]), 1)
     assert noisy.exponent == pytest.approx(slow[0]) and math.log(noisy.factor) == pytest.approx(slow[1])
-    assert curves.fit(table, "a", start=2048) is None and curves.fit(table, "b") is None
-    two = curves.fit(table, "a", start=1024)
+    assert curves.fit_line(table, "a", start=2048) is None and curves.fit_line(table, "b") is None
+    two = curves.fit_line(table, "a", start=1024)
     assert two is not None and math.isnan(two.error), "two points leave no error"
 
 
@@ -62,15 +62,15 @@ def test_crossings_and_words_leave_no_length_out() -> None:
     table = power_laws(elastic=(10.0, 1.0), **{"sasrec-fused": (0.025, 2.0)})  # equal at N = 400
     ratio = curves.versus(table, "elastic", "sasrec-fused")
     assert curves.crossings(ratio) == pytest.approx([400])
-    said = curves.words(table, "elastic", "sasrec-fused")
+    said = curves.speed_sentence(table, "elastic", "sasrec-fused")
     assert "SASRec (fused) is faster at N = 64 to 256 (up to" in said
     assert "ELASTIC (causal) is faster at N = 512 to 2,048 (" in said
     assert "near N = 400" in said
     assert curves._listed(pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])) == (
         "64 to 256, 1,024, 4,096, 8,192"
     )
-    assert "They do not cross" in curves.words(table[table["length"] > 400], "elastic", "sasrec-fused")
-    assert "not measured" in curves.words(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
+    assert "They do not cross" in curves.speed_sentence(table[table["length"] > 400], "elastic", "sasrec-fused")
+    assert "not measured" in curves.speed_sentence(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
     there_and_back = pd.Series([0.5, 2.0, 0.5, 2.0], index=[10, 20, 40, 80])
     assert len(curves.crossings(there_and_back)) == 3
 
@@ -90,7 +90,9 @@ def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> N
 
 
 def test_sources_are_not_mixed_and_batches_become_histories() -> None:
-    rows = measure(Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1)
+    rows = measure_latency(
+        Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1
+    )
     table = curves.tidy(rows, curves.MEASURED)
     assert set(table["source"]) == {curves.MEASURED} and len(table) == 2 and (table["batch"] == 4).all()
     mine = next(r for r in rows if (r.system, r.rows) == ("elastic", "last"))
@@ -127,7 +129,7 @@ KERNELS = {torch.ops.aten.baddbmm_: _in_place, torch.ops.mkldnn._linear_pointwis
 @pytest.mark.parametrize(("n", "d", "k", "heads"), [(128, 64, 8, 1), (512, 32, 4, 2)])
 def test_the_calculator_agrees_with_torchs_counter(system: str, n: int, d: int, k: int, heads: int) -> None:
     people = 32
-    model = build(system, Setting(length=n, width=d, k=k, side=16, heads=heads)).eval()
+    model = build_system(system, Setting(length=n, width=d, k=k, side=16, heads=heads)).eval()
     for module in model.modules():
         if isinstance(module, Attention):
             module.fused = False  # the counter does not see into the fused kernel
@@ -156,7 +158,7 @@ def test_the_calculator_grows_as_it_says() -> None:
 def test_the_kept_state_is_what_the_calculator_says() -> None:
     from elastic_core.following.stream import open_stream
 
-    stream = open_stream(build("elastic", Setting(length=32, width=16, k=3, side=4)), room=8)
+    stream = open_stream(build_system("elastic", Setting(length=32, width=16, k=3, side=4)), room=8)
     stream.refresh(torch.ones(2, 20, dtype=torch.long))
     shape = costs.Shape(d=16, k=3, side=4)
     assert 4 * stream.numbers() == costs.memory(shape).set_index("what").loc["Kept per person, ELASTIC streaming", "bytes"]
@@ -170,7 +172,7 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
     setting = Setting(length=64, histories=16, width=32, k=4, side=8, direction=direction)
     found = stages.measure_stages(setting, CPU, system, rows, rounds=2, warmup=0)
     whole, training = found.pop(stages.WHOLE), direction != "forward"
-    model, items = build(system, setting), torch.randint(1, 100, (16, 64))
+    model, items = build_system(system, setting), torch.randint(1, 100, (16, 64))
     batch, work = Batch(items, items, padded=False), timed(model.train(training), rows)
 
     def job() -> None:
@@ -262,4 +264,4 @@ def test_the_shipped_rows_can_be_read() -> None:
     for shape in curves.shapes(table):
         one = curves.of_shape(table, shape)
         assert not one.duplicated(["system", "length"]).any()
-        assert curves.words(one, "elastic", "sasrec-fused").startswith(("SASRec", "ELASTIC"))
+        assert curves.speed_sentence(one, "elastic", "sasrec-fused").startswith(("SASRec", "ELASTIC"))

@@ -34,7 +34,7 @@ def world(root: Path, **made_up: float) -> list[systems.Group]:
 
 
 def told(group: systems.Group, label: str, protocol: str) -> pd.DataFrame:
-    return judging.differences(group, label, protocol, compare_runs)
+    return judging.system_differences(group, label, protocol, compare_runs)
 
 
 def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     assert nothing.answer == "not known" and not nothing.findings and "No finished run on" in nothing.absent
     assert nothing.lines == {"": nothing.absent}, "what is not known is said where it is asked"
     assert better.lines == {"yes": f"Made-up world (16 interests) {found.difference:+.4f}."}
-    assert verdicts.counted([better, worse, nothing]) == "Of 3 claims: 1 yes, 1 no, 1 not known."
+    assert verdicts.count_sentence([better, worse, nothing]) == "Of 3 claims: 1 yes, 1 no, 1 not known."
 
 
 def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_been_found(tmp_path: Path) -> None:
@@ -168,10 +168,10 @@ def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None
         assert ("SASRec (fused) is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
 
 
-def row(run: Run, **values: float) -> meaning.Row:
-    usual = {field.name: 0.1 for field in dataclasses.fields(meaning.Row)}
-    texts = {"run": run.name, "weights": meaning.fingerprint(run), "commit": "abc", "people": 1_000, "events": 5_000}
-    return meaning.Row(**{**usual, **texts, **values})
+def row(run: Run, **values: float) -> meaning.MeaningRow:
+    usual = {field.name: 0.1 for field in dataclasses.fields(meaning.MeaningRow)}
+    texts = {"run": run.name, "weights": meaning.weights_fingerprint(run), "commit": "abc", "people": 1_000, "events": 5_000}
+    return meaning.MeaningRow(**{**usual, **texts, **values})
 
 
 def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_path: Path) -> None:
@@ -197,14 +197,14 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     run = Run(Path(shutil.copytree(original.path, tmp_path / original.name)))
     shares: list[float] = []
     monkeypatch.setattr(gauges, "held_out_r2", lambda x, y, rng: 0.5)  # ridge regressions, tested elsewhere
-    found = meaning.measure(run, model, dataset, shares.append)
+    found = meaning.measure_meaning(run, model, dataset, shares.append)
     assert found.quarter == gauges.gauges(model, dataset).quarter and shares == sorted(shares) and shares[-1] == 1.0
     told = meaning.recovered(found).set_index("model")
     for name, score in recovery.beside_nulls(model, dataset, shuffles=1).items():
         assert tuple(told.loc[name]) == pytest.approx((score.strongest.ami, score.events.ami), abs=5e-4), name
-    meaning.keep(tmp_path, found)
-    meaning.keep(tmp_path, found)
-    (back,) = meaning.read(meaning.files(tmp_path)[1])
+    meaning.keep_meaning(tmp_path, found)
+    meaning.keep_meaning(tmp_path, found)
+    (back,) = meaning.read_meaning(meaning.files(tmp_path)[1])
     assert back.quarter == pytest.approx(found.quarter, rel=1e-5) and meaning.of_runs(tmp_path, [run])[run.name] == back
     with (run.path / "model.safetensors").open("ab") as file:
         file.write(b" ")
@@ -216,7 +216,7 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     assert meaning.of_runs(tmp_path, [run])[run.name] == back, "and what came along with a run for its ranks, on those it had"
     for text in ("", "run,weights\n1,2\n", "\x00", "run\n" + "x" * 500):
         meaning.files(tmp_path)[1].write_text(text)
-        assert meaning.read(meaning.files(tmp_path)[1]) == []
+        assert meaning.read_meaning(meaning.files(tmp_path)[1]) == []
     monkeypatch.setenv("ELASTIC_PUBLIC", "1")
     with pytest.raises(InputError, match="measuring on this machine is off"):
-        meaning.keep(tmp_path, found)
+        meaning.keep_meaning(tmp_path, found)

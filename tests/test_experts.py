@@ -27,7 +27,7 @@ from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people
 from elastic_core.services.experts.evidence import Evidence
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.traffic.load import chance, traffic
+from elastic_core.services.traffic.load import simulate_chance, traffic
 
 World = tuple[Recommender, Dataset, Survey]
 
@@ -158,7 +158,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
 def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
     model, dataset, found = world
     heard: list[float] = []
-    table = ablation.everyone(model, dataset, found.traffic, tell=heard.append).set_index("expert")
+    table = ablation.remove_each(model, dataset, found.traffic, tell=heard.append).set_index("expert")
     assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
     below, above, expected = ablation.apart(table)
     assert (below, above) == ((table["high"] < 0).sum(), (table["low"] > 0).sum()) and expected == pytest.approx(len(table) / 20)
@@ -178,7 +178,7 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     model = models.build(config, small_world.catalog.n_items).eval()
     traffic = routing(model, small_world, "test")
     found, expert = overview.survey(model, small_world, traffic), int(traffic.load.argmax())
-    assert len(overview.table(found)) == 16
+    assert len(overview.expert_table(found)) == 16
     people = expert_people.examples(model, small_world, found, expert)
     assert people.traced == (config.dispatch == "linear")
     pushes = items.pushes(model, small_world, traffic, expert)
@@ -246,7 +246,7 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
         own, retrieved = every[user, busy], busy in found.traffic.experts[user]
         assert margins[user] == pytest.approx(own - ordered[user, k if retrieved else k - 1], abs=1e-5)
         assert (margins[user] >= 0) == retrieved
-        stands = expert_people.standing(found, busy, user)
+        stands = expert_people.expert_standing(found, busy, user)
         assert stands["place"] == (every[user] > own).sum() + 1 and (stands["gate"] > 0) == retrieved
     bands = expert_people.bands(found, busy)
     lowest = {band: margins[bands == band].min() for band in expert_people.BANDS if (bands == band).any()}
@@ -303,11 +303,11 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     dead = killed(found, busy)
     assert dead.status()[busy] == "dead" and overview.label(dead, busy).text == "no label"  # type: ignore[union-attr]
     low, high = found.band
-    drawn = chance(traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
+    drawn = simulate_chance(traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
     assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation
     for load, status in zip(found.traffic.load, found.status(), strict=True):
         assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")
-    table = overview.table(found)
+    table = overview.expert_table(found)
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
     assert dataset.truth is not None and found.met is not None
     assert found.met.sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()

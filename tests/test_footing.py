@@ -24,7 +24,7 @@ from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import groups
 from elastic_core.services.method import effects
 from elastic_core.services.train.outcome import outcome
-from elastic_core.tuning import Outcome, best
+from elastic_core.tuning import TuningOutcome, best
 
 MADE_UP = {"planted-popularity": 0.02, "planted-sasrec": 0.05, "planted-sasrec-seed1": 0.06, "planted-elastic": 0.2,
            "planted-elastic-seed1": 0.21}  # fmt: skip
@@ -80,7 +80,7 @@ def relogged(change: Callable[[Path], None]) -> Callable[[Path], None]:
 
     def apply(run: Path) -> None:
         change(run)
-        found = ranks.read(run / ranks.FILE, "ranks")
+        found = ranks.read_ranks(run / ranks.FILE, "ranks")
         lines = [json.loads(line) for line in (run / EVENTS).read_text().splitlines()]
         for line in lines:
             if line["event"] == "test":
@@ -113,7 +113,7 @@ def scrambled(whole: Path, place: Path, scramble: Callable[[Path], None]) -> Pat
 
 def numbers(root: Path) -> dict[str, tuple[int, float]]:
     """Seeds and NDCG@10 of everybody in the report's table of one data set."""
-    table = report.measured(report.data_sets(root)["planted"], "full").set_index("system")
+    table = report.measured_systems(report.data_sets(root)["planted"], "full").set_index("system")
     return {str(name): (int(row["seeds"]), float(row["NDCG@10"])) for name, row in table.iterrows()}
 
 
@@ -140,13 +140,13 @@ def test_a_run_that_contradicts_itself_is_one_sentence_and_in_no_table(
         odd.report()
     (group,), (fault,) = groups([Run(root / each) for each in MADE_UP])
     assert fault.name == ODD and [len(group.systems[label]) for label in ("elastic", "sasrec")] == [1, 2]
-    for write in (lambda: readme.results(root), lambda: report.write(root, tmp_path / "out"), lambda: outcome(odd)):
+    for write in (lambda: readme.results(root), lambda: report.write_report(root, tmp_path / "out"), lambda: outcome(odd)):
         with pytest.raises(InputError, match=ODD):
             write()
     assert main(["reproduce", "--table", "--only", "planted", "--root", str(root)]) == 2
     assert main(["report", "--root", str(root), "--out", str(tmp_path / "out")]) == 2
     assert all(ODD in line for line in capsys.readouterr().err.splitlines())
-    assert effects.measured(root, "planted", "elastic") is None
+    assert effects.measured_variant(root, "planted", "elastic") is None
 
 
 @pytest.mark.parametrize("name", APART)
@@ -170,13 +170,13 @@ def test_what_was_measured_otherwise_stands_apart(whole: Path, tmp_path: Path, n
     table = judging.standings(found[0], "full", compare_runs).set_index("label")
     assert table.loc["elastic", "seeds"] == 1 and table.loc["elastic", "runs"] == "planted-elastic"
     assert ODD not in outcome(Run(root / "planted-elastic"), [odd]).seeds and " 2 seeds" not in outcome(odd, [odd]).seeds
-    told = effects.measured(root, "planted", "elastic", "pop100")
+    told = effects.measured_variant(root, "planted", "elastic", "pop100")
     assert told is not None and told.runs == ("planted-elastic",)
 
 
 def test_trainings_on_different_data_have_no_best() -> None:
-    one = Outcome("planted", "a" * 16, "sasrec", "plain-0.2", 0, 0.1, 1, 2, 3.0, 4, "")
-    other = Outcome("planted", "b" * 16, "sasrec", "averaged-0.3", 0, 0.2, 1, 2, 3.0, 4, "")
+    one = TuningOutcome("planted", "a" * 16, "sasrec", "plain-0.2", 0, 0.1, 1, 2, 3.0, 4, "")
+    other = TuningOutcome("planted", "b" * 16, "sasrec", "averaged-0.3", 0, 0.2, 1, 2, 3.0, 4, "")
     assert best([one], "sasrec") == one
     with pytest.raises(InputError, match="different data"):
         best([one, other], "sasrec")

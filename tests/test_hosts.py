@@ -159,7 +159,7 @@ def test_a_state_that_is_a_history_has_no_latents(small_world: Dataset) -> None:
 
 
 def test_the_bench_times_din_with_its_scores() -> None:
-    model = latency.build("din", latency.Setting(length=8, width=8))
+    model = latency.build_system("din", latency.Setting(length=8, width=8))
     items = torch.randint(1, latency.ITEMS + 1, (2, 8))
     for rows, shape in (("last", (2,)), ("all", (2, 8))):
         latency.timed(model, rows)(Batch(items, items, padded=False)).square().mean().backward()

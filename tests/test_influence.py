@@ -17,7 +17,7 @@ from elastic_core.models import Recommender
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.popularity import PopularityConfig
-from elastic_core.services.person.influence import agreement, influence
+from elastic_core.services.person.influence import influence, rank_agreement
 from elastic_core.services.person.recommend import reading
 
 MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4)
@@ -94,17 +94,17 @@ def test_events_that_are_not_read_change_nothing(small_world: Dataset) -> None:
 def test_agreement_is_spearman() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=40), rng.normal(size=40)
-    found = agreement(a, b)
+    found = rank_agreement(a, b)
     assert found is not None
     ranks = [np.argsort(np.argsort(column)) for column in (a, b)]
     squared = float(((ranks[0] - ranks[1]) ** 2).sum())
     assert found.correlation == pytest.approx(1 - 6 * squared / (40 * (40**2 - 1)))
-    same, opposite = agreement(a, a**3), agreement(a, -a)
+    same, opposite = rank_agreement(a, a**3), rank_agreement(a, -a)
     assert same is not None and same.correlation == pytest.approx(1) and opposite is not None
     assert opposite.correlation == pytest.approx(-1)
-    assert agreement(a, np.zeros(40)) is None and agreement(a[:4], b[:4]) is None
+    assert rank_agreement(a, np.zeros(40)) is None and rank_agreement(a[:4], b[:4]) is None
     a[:37] = np.nan
-    assert agreement(a, b) is None
+    assert rank_agreement(a, b) is None
 
 
 def test_what_cannot_be_asked_is_said(small_world: Dataset) -> None:

@@ -53,7 +53,7 @@ def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Da
     found = weights.looked(model, small_world, 7)
     assert found.weights and found.found.agreement is not None and found.found.agreement.correlation > 0.99
     assert abs(found.others) < 0.35 and found.shuffled[0] < 0 < found.shuffled[1] < 0.9
-    crowd = weights.everybody(model, small_world)
+    crowd = weights.weights_of_everybody(model, small_world)
     assert crowd.own[0] > 0.99 and abs(crowd.stranger[0]) < 0.3 and crowd.difference[0] > crowd.difference[1]
 
 
@@ -75,7 +75,7 @@ def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
         found = weights.looked(model, small_world, 3)
         assert not found.weights and found.found.agreement is None
         with pytest.raises(InputError, match="no weights"):
-            weights.everybody(model, small_world)
+            weights.weights_of_everybody(model, small_world)
     peer = weights.looked(built(SASRecConfig(**SMALL), small_world), small_world, 3)
     assert peer.weights and peer.people == weights.LIKE and np.isfinite(peer.usual).any()
 
@@ -86,7 +86,7 @@ def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Data
     assert truth is not None
     rng, n = np.random.default_rng(0), small_world.catalog.n_items
     chosen = np.stack([truth.item_interest[1:], rng.integers(4, size=n)], 1)
-    found = codewords.words(Codewords(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3), None), small_world, draws=60)
+    found = codewords.judge_words(Codewords(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3), None), small_world, draws=60)
     first, second = found.books.to_dict("records")
     assert first["held"] == 1 and first["held"] > first["high"] and first["used"] == 4 and first["words"] == 6
     assert second["low"] <= second["held"] <= second["high"]

@@ -148,13 +148,15 @@ def test_every_preset_can_be_built_and_estimated(chosen: presets.Variant) -> Non
     assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     found = estimate.estimate(config, data)
     assert found.timed and found.seconds >= 0 and found.memory_mb > 100
-    assert presets.changed(config, {"train.seed": 3}).train.seed == 3
-    assert presets.differences(config, presets.changed(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
+    assert presets.changed_config(config, {"train.seed": 3}).train.seed == 3
+    assert presets.config_differences(config, presets.changed_config(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
 
 
 def test_twins_share_what_they_can() -> None:
     config = presets.preset(PLANTED, presets.variant("ELASTIC"), presets.BUDGETS[1], seed=5)
-    assert presets.differences(config, presets.twin(config, presets.variant("PKM-ACT"))) == ["model.memory: shared → per-layer"]
+    assert presets.config_differences(config, presets.twin(config, presets.variant("PKM-ACT"))) == [
+        "model.memory: shared → per-layer"
+    ]
     other = presets.twin(config, presets.variant("SASRec"))
     assert (other.model.length, other.model.width, other.train.seed) == (config.model.length, config.model.width, 5)
     assert presets.twin(config, presets.variant("ELASTIC, two-way")).objective.name == "last"
@@ -164,13 +166,13 @@ def test_settings_that_cannot_work_are_one_sentence() -> None:
     config = presets.preset(PLANTED, presets.variant("ELASTIC, two-way"), presets.BUDGETS[0])
     for values in ({"model.k": 100_000}, {"objective.name": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
         with pytest.raises(InputError):
-            presets.changed(config, values)
+            presets.changed_config(config, values)
     causal = presets.preset(PLANTED, presets.variant("ELASTIC"), presets.BUDGETS[0])
-    name = presets.settings(causal, "objective")[0]
+    name = presets.form_settings(causal, "objective")[0]
     assert (name.key, name.value, name.choices) == ("objective.name", "window", ("window", "last"))
-    made = presets.changed(causal, {"objective.name": "last", "objective.span": 9, "objective.loss": "sampled"})
+    made = presets.changed_config(causal, {"objective.name": "last", "objective.span": 9, "objective.loss": "sampled"})
     assert (made.objective.name, made.objective.loss) == ("last", "sampled")
-    kinds = {setting.key: setting.kind for setting in presets.settings(config, "model")}
+    kinds = {setting.key: setting.kind for setting in presets.form_settings(config, "model")}
     assert (kinds["model.side"], kinds["model.gate"], kinds["model.dropout"]) == ("int", "choice", "float")
 
 

@@ -98,7 +98,7 @@ def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Da
 
 def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
-    table = knobs.written([knobs.measure(model, dataset, routing(model, dataset), factors=(0.0, 8.0))]).set_index("knob")
+    table = knobs.knob_table([knobs.measure_knobs(model, dataset, routing(model, dataset), factors=(0.0, 8.0))]).set_index("knob")
     down, up = table.loc["own, × 0"], table.loc["own, × 8"]
     assert up["own_low"] > 0 > down["own_high"]
     assert up["d_own"] > up["other_high"] and down["d_own"] < down["other_low"]
@@ -115,7 +115,7 @@ def test_runs_judged_together_are_the_means_of_every_person() -> None:
     two = knobs.Turned(
         "own, × 0", np.array([0.3, 0.2, -0.1, np.nan]), np.array([0.2, 0.0, 0.1, np.nan]), np.full(4, 0.1), np.ones(4)
     )
-    row = knobs.written([[one], [two]]).iloc[0]
+    row = knobs.knob_table([[one], [two]]).iloc[0]
     assert row["people"] == 3 and row["d_own"] == pytest.approx((0.2 + 0.2 - 0.2) / 3)
     assert row["d_other"] == pytest.approx((0.1 + 0 + 0.1) / 3) and row["d_ndcg"] == pytest.approx((0.5 + 1 + 0.5) / 3)
     assert row["d_instead"] == pytest.approx(0.1)
@@ -123,14 +123,14 @@ def test_runs_judged_together_are_the_means_of_every_person() -> None:
     fewer, other = knobs.Turned("own, × 0", *np.zeros((4, 3))), knobs.Turned("own, × 2", *np.zeros((4, 4)))
     for wrong in ([[one], [fewer]], [[one], [other]], [[one], [one, two]]):
         with pytest.raises(InputError, match="same people with the same knobs"):
-            knobs.written(wrong)
+            knobs.knob_table(wrong)
 
 
 def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -> None:
     """The null: with random experts a knob stirs the list, towards one block of items as much as towards another."""
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
-    row = knobs.measure(model, small_world, routing(model, small_world), factors=(8.0,))[0].row()
+    row = knobs.measure_knobs(model, small_world, routing(model, small_world), factors=(8.0,))[0].row()
     assert abs(row["d_own"]) < 0.1
 
 
@@ -141,7 +141,7 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     traffic = routing(model, small_world)
     if len(np.unique(knobs.stands_for(model, small_world, traffic))) < 2:
         pytest.skip("the four stand for one block")
-    table = knobs.written([knobs.measure(model, small_world, traffic, factors=(2.0,))]).set_index("knob")
+    table = knobs.knob_table([knobs.measure_knobs(model, small_world, traffic, factors=(2.0,))]).set_index("knob")
     assert table.loc["own, × 2", "people"] == 60 and table.loc["lent, × 1", "people"] == 0
 
 
@@ -149,7 +149,7 @@ def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> N
     model, dataset, _ = tiny
     bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
     with pytest.raises(InputError, match="no genres"):
-        knobs.measure(model, bare, routing(model, dataset))
+        knobs.measure_knobs(model, bare, routing(model, dataset))
 
 
 def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(slots: tuple[Recommender, Dataset]) -> None:

@@ -12,7 +12,7 @@ from elastic_core.__main__ import main
 from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.latents import Dictionary, Fit, Latents, _explained, _learn, fit
+from elastic_core.memory.latents import Dictionary, Fit, Latents, _explained, _learn, fit_latents
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts import ablation, knobs
@@ -40,7 +40,7 @@ def test_planted_directions_are_found_again() -> None:
 
 @pytest.fixture(scope="module")
 def told(tiny: tuple[Recommender, Dataset, Run]) -> tuple[Latents, Fit, Dataset]:
-    made, found = fit(tiny[0], tiny[1], side=5, k=3, epochs=20)
+    made, found = fit_latents(tiny[0], tiny[1], side=5, k=3, epochs=20)
     return made, found, tiny[1]
 
 

@@ -518,7 +518,7 @@ def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: f
     held = slow_slots(x, steps)
     slots = (torch.einsum("bnd,bnkd->bnk", queries, held) + bias).softmax(-1)
     expected = torch.einsum("bnk,bnkd->bnd", slots, held)
-    found = gated_slots.read(x, steps, queries, bias, chunk)
+    found = gated_slots.read_slots(x, steps, queries, bias, chunk)
     since = int(first * n)
     later = gated_slots.hold(x, steps, chunk, since)
     torch.testing.assert_close(gated_slots.hold(x, steps, chunk), held)

@@ -186,6 +186,17 @@ def test_a_room_keeps_its_budget(room: str) -> None:
     assert held <= BUDGET[room][0]
 
 
+def test_names_can_be_searched() -> None:
+    """What stands in three modules under one name says too little of what it is about; `run` and `configure` are an interface."""
+    homes: dict[str, set[Path]] = {}
+    for path in CORE_FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                homes.setdefault(node.name, set()).add(path)
+    names = sorted(name for name, paths in homes.items() if len(paths) > 2)
+    assert len(names) <= 8, names
+
+
 def readme_commands() -> list[str]:
     text = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
     return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?(python3?|torchrun .*) -m elastic_core\b", line)]

@@ -16,7 +16,7 @@ from elastic_core.reproduce import REPEATS, VARIANTS, rows
 from elastic_core.runs import CONFIG, Run
 from elastic_core.runs.ranks import FILE
 from elastic_core.services.method import effects, notes
-from elastic_core.services.method.effects import measured, table_3
+from elastic_core.services.method.effects import measured_variant, table_3
 from elastic_core.services.speed import curves
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ def test_the_nine_questions_and_the_variants_are_complete() -> None:
 
 
 def test_numbers_are_those_of_the_runs() -> None:
-    found = measured(RUNS, "ml-100k", "memory-none")
+    found = measured_variant(RUNS, "ml-100k", "memory-none")
     assert found is not None and found.runs == ("ml-100k-elastic-memory-none",)
     test = Run(RUNS / found.runs[0]).last("test")
     assert test is not None and found.people == test["users"]
@@ -69,9 +69,9 @@ def test_changing_a_run_changes_the_page_and_taking_it_away_says_not_measured(tm
     run = made_up(tmp_path, "ml-100k-sasrec", 0)
     assert "full 1.0000" in effects.of_protocols(tmp_path, "ml-100k").text
     (run.path / FILE).unlink()
-    assert measured(tmp_path, "ml-100k", "sasrec") is None, "a run without ranks is no measurement"
+    assert measured_variant(tmp_path, "ml-100k", "sasrec") is None, "a run without ranks is no measurement"
     (run.path / FILE).write_bytes(b"damaged")
-    assert measured(tmp_path, "ml-100k", "sasrec") is None
+    assert measured_variant(tmp_path, "ml-100k", "sasrec") is None
     shutil.rmtree(run.path)
     made_up(tmp_path, "ml-100k-sasrec", 2)
     assert "full 0.5000" in effects.of_protocols(tmp_path, "ml-100k").text

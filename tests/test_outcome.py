@@ -16,7 +16,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import EVENTS, Run
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.train import beside, outcome, run_table
-from elastic_core.services.train.beside import Beside, Row
+from elastic_core.services.train.beside import Beside, BesideRow
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,7 +45,7 @@ def ended(run: Run, reason: str, best: int, epochs: int, **test: float) -> Run:
 def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[Recommender, Dataset, Run]) -> None:
     data = tiny[1]
     found = beside.judge(run, data)
-    beside.keep(run, found)
+    beside.keep_beside(run, found)
     assert beside.kept(run) == found and found.people == data.histories.n_users
     assert found.protocol == "full-seen" == beside.fitting(data), "people of the planted world come back to items"
     mine = run.report().values(found.protocol, "NDCG@10")
@@ -75,7 +75,7 @@ def test_chance_is_what_random_scores_get(small_world: Dataset) -> None:
     for protocol in (beside.PROTOCOL, beside.SEEN):
         drawn = [evaluate(Noise(), small_world, protocols=(protocol,)).metrics[protocol]["NDCG@10"] for _ in range(40)]
         error = statistics.stdev(drawn) / len(drawn) ** 0.5
-        assert abs(statistics.fmean(drawn) - beside.chance(small_world, protocol)) < 4 * error < 0.03
+        assert abs(statistics.fmean(drawn) - beside.random_ndcg(small_world, protocol)) < 4 * error < 0.03
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,16 @@ def test_a_memory_that_few_use_is_said_beside_its_null(run: Run) -> None:
 
 
 def test_the_verdict_is_the_interval(run: Run) -> None:
-    row = Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    weak = Row("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
+    row = BesideRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    weak = BesideRow("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
     for d_low, d_high, said in (
         (-0.08, -0.02, "Worse than Co"),
         (-0.08, 0.02, "No clear difference from Co"),
         (0.01, 0.02, "Better than Co"),
     ):
-        beside.keep(run, Beside(80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), Row("Vast", fault="too many items"))))
+        beside.keep_beside(
+            run, Beside(80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), BesideRow("Vast", fault="too many items")))
+        )
         assert said in outcome.outcome(run).verdict
     for odd in ("{", "[]", '{"people": 1, "chance": 0.1, "rows": [{"system": 3}]}', '{"people": "x", "rows": []}'):
         (run.path / beside.FILE).write_text(odd)

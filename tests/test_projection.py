@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.memory.gauges import overlap
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.map import compute, trust
@@ -76,7 +77,7 @@ def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
 
 def test_neighbours_beside_are_those_of_brute_force() -> None:
     values, layout = points(), points(60, 2, seed=3)
-    table = trust.beside(values, np.arange(60), layout, 7, 8)
+    table = trust.neighbour_table(values, np.arange(60), layout, 7, 8)
     cosine = p.unit(values) @ p.unit(values)[7]
     assert table["original"].tolist() == [e for e in np.argsort(-cosine) if e != 7][:8]
     distance = np.linalg.norm(layout - layout[7], axis=1)
@@ -119,12 +120,14 @@ def test_epochs_are_turned_onto_each_other() -> None:
 
 def test_a_store_comes_back_for_its_own_values_only(tmp_path: Path) -> None:
     run, values = Run(tmp_path), points()
-    store = Store(np.arange(60), {Settings().key(0): points(60, 2), "evil": points(60, 2)}, about={"hash": p.fingerprint(values)})
+    store = Store(
+        np.arange(60), {Settings().key(0): points(60, 2), "evil": points(60, 2)}, about={"hash": p.values_fingerprint(values)}
+    )
     path = p.write_store(run, store)
     back = p.read_store(run, values)
     assert back is not None and list(back.layouts) == [Settings().key(0)]
     near = trust.nearest(points(60, 2), 5, angles=False)
-    assert trust.overlap(near, trust.nearest(back.layouts[Settings().key(0)].astype(float), 5, angles=False)) > 0.97
+    assert overlap(near, trust.nearest(back.layouts[Settings().key(0)].astype(float), 5, angles=False)) > 0.97
     assert p.read_store(run, values + 1) is None, "more training, another map"
     for content in (path.read_bytes()[:200], b"", b"not a store"):
         path.write_bytes(content)
@@ -159,7 +162,7 @@ def test_sets_are_named_by_numbers_lines_and_genres() -> None:
 @given(st.sets(st.integers(0, 400)))
 def test_a_written_set_reads_back(experts: set[int]) -> None:
     big = pd.DataFrame({"row": np.zeros(401, dtype=int), "column": np.arange(401), "load": np.ones(401)})
-    assert m.pick(m.written(sorted(experts)), big) == (sorted(experts), [])
+    assert m.pick(m.ranges_text(sorted(experts)), big) == (sorted(experts), [])
 
 
 def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:

@@ -15,7 +15,7 @@ from elastic_core.core.evaluate import Ranks, Report, evaluate
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.runs.ranks import FILE, read, write
+from elastic_core.runs.ranks import FILE, read_ranks, write_ranks
 
 
 def test_a_training_keeps_the_ranks_of_its_test_and_every_number_follows_from_them(tiny_runs: Path) -> None:
@@ -38,23 +38,23 @@ def test_a_training_keeps_the_ranks_of_its_test_and_every_number_follows_from_th
 @pytest.mark.parametrize("highest", [0, 255, 256, 65_535, 65_536, 2**30 - 1])
 def test_ranks_are_kept_as_narrow_as_they_are_and_read_as_they_were(tmp_path: Path, highest: int) -> None:
     above, people = np.array([0, 1, highest, highest // 2]), np.arange(4)
-    write(Report({"full": Ranks(above, people)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
+    write_ranks(Report({"full": Ranks(above, people)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
     with safe_open(tmp_path / FILE, "numpy") as file:
         kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
     wide = "U8" if highest < 256 else "U16" if highest < 65_536 else "I32"
     assert kinds == {"full.above": wide, "full.tied": "U8"}
-    found = read(tmp_path / FILE, "run").ranks["full"]
+    found = read_ranks(tmp_path / FILE, "run").ranks["full"]
     assert found.above.tolist() == above.tolist() and found.tied.tolist() == people.tolist()
     assert found.above.dtype == found.tied.dtype == np.int32
 
 
 def test_where_nobody_ties_nothing_is_kept_of_it_and_files_of_old_are_read(tmp_path: Path) -> None:
     above, nobody, people = np.array([4, 0, 2]), np.zeros(3, int), np.arange(3)
-    write(Report({"full": Ranks(above, nobody)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
+    write_ranks(Report({"full": Ranks(above, nobody)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
     assert set(load_file(tmp_path / FILE)) == {"full.above"}
-    new = read(tmp_path / FILE, "run")
+    new = read_ranks(tmp_path / FILE, "run")
     of(full_tied=nobody.astype(np.uint8), users=people.astype(np.uint8))(tmp_path / FILE)
-    old = read(tmp_path / FILE, "run")
+    old = read_ranks(tmp_path / FILE, "run")
     for found in (new, old):
         assert found.users.tolist() == [0, 1, 2] and found.users.dtype == np.int64
         assert found.ranks["full"].above.tolist() == [4, 0, 2] and found.ranks["full"].tied.tolist() == [0, 0, 0]
@@ -125,12 +125,12 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
 def test_a_strangers_file_is_one_sentence(tmp_path: Path, name: str) -> None:
     ranks = Ranks(np.array([0, 3, 1, 9], I32), np.array([0, 0, 2, 0], I32))
     path = tmp_path / FILE
-    write(Report({"full": ranks}, np.arange(4), "test", "abc", 7, 1.0, "c0ffee"), path)
-    found = read(path, "run/ranks")
+    write_ranks(Report({"full": ranks}, np.arange(4), "test", "abc", 7, 1.0, "c0ffee"), path)
+    found = read_ranks(path, "run/ranks")
     assert (found.seed, found.commit) == (7, "c0ffee") and found.per_user["full"]["HR@5"].tolist() == [1, 1, 1, 0]
     TAMPERED[name](path)
     with pytest.raises(InputError, match=r"^run/ranks ") as error:
-        read(path, "run/ranks")
+        read_ranks(path, "run/ranks")
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 

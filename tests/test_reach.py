@@ -60,7 +60,7 @@ def test_planted_kinds_lie_together_and_shuffled_ones_do_not(small_world: Datase
 def test_codewords_are_laid_flat_and_keys_are_counted(small_world: Dataset) -> None:
     model = models.build(LisaConfig(width=16, length=16, books=3, words=5), small_world.catalog).eval()
     assert isinstance(model, Quantises)
-    found = items.words(model)
+    found = items.lay_words(model)
     assert len(found.table) == 15 and found.table["kind"].nunique() == 3
     assert "15 in all" in search.instead(model, small_world, 3)
     peer = models.build(SASRecConfig(width=16, length=16), small_world.catalog)

@@ -17,15 +17,15 @@ from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.readme import BEGIN, END, results, rewrite, summary
-from elastic_core.reproduce import Row, rows
+from elastic_core.readme import BEGIN, END, readme_summary, results, rewrite
+from elastic_core.reproduce import PlannedRun, rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS
-from elastic_core.tuning import TABLE, Outcome, keep
+from elastic_core.tuning import TABLE, TuningOutcome, keep_outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "checkpoints/RESULTS.md"))
-WRITTEN = ((README, summary), (RESULTS, results))
+WRITTEN = ((README, readme_summary), (RESULTS, results))
 
 
 @pytest.mark.parametrize(("text", "tables"), WRITTEN, ids=["README", "RESULTS"])
@@ -56,7 +56,7 @@ def test_both_files_are_rewritten_or_neither(tmp_path: Path) -> None:
     assert "old" in (tmp_path / "README.md").read_text()
     (root / "RESULTS.md").write_text(f"{BEGIN}{END}")
     assert rewrite(root) == [tmp_path / "README.md", root / "RESULTS.md"]
-    assert (tmp_path / "README.md").read_text() == f"before\n{summary(root)}\nafter"
+    assert (tmp_path / "README.md").read_text() == f"before\n{readme_summary(root)}\nafter"
     assert (root / "RESULTS.md").read_text() == results(root) and "Popularity" in results(root)
 
 
@@ -66,12 +66,12 @@ def test_a_summary_is_bold_where_something_may_be_claimed(tmp_path: Path) -> Non
     for number, (name, good) in enumerate(made_up):
         kept(tmp_path, named[f"planted-{name}"], good, number)
     cell = r"\+0\.\d{4}%s \(\+0\.\d{4} to \+0\.\d{4}\), %s \|$"
-    assert re.search(cell % ("", "one run"), summary(tmp_path), re.MULTILINE)
+    assert re.search(cell % ("", "one run"), readme_summary(tmp_path), re.MULTILINE)
     kept(tmp_path, named["planted-sasrec-seed1"], 0.05, 9)
-    assert re.search(r"\*\*" + cell % (r"\*\*", "< 0.0001"), summary(tmp_path), re.MULTILINE)
+    assert re.search(r"\*\*" + cell % (r"\*\*", "< 0.0001"), readme_summary(tmp_path), re.MULTILINE)
 
 
-def kept(root: Path, row: Row, good: float, seed: int) -> None:
+def kept(root: Path, row: PlannedRun, good: float, seed: int) -> None:
     """A finished run of a row whose people are ranked by chance: the larger `good`, the better."""
     run, data = Run(row.folder(root)), load(row.config.data)
     run.start(row.config, data)
@@ -114,7 +114,7 @@ def test_two_recipes_on_one_data_set_have_a_line_each(tmp_path: Path, monkeypatc
     monkeypatch.setattr(readme, "rows", lambda: made_up)
     for number, (row, good) in enumerate(zip(made_up, (0.02, 0.2, 0.1, 0.05), strict=True)):
         kept(tmp_path, row, good, number)
-    _, _, *lines = summary(tmp_path).split("\n\n")[1].splitlines()
+    _, _, *lines = readme_summary(tmp_path).split("\n\n")[1].splitlines()
     usual, short = (line.strip("| ").split(" | ") for line in sorted(lines, key=len))
     assert "20 minutes" in short[0] and short[1] == usual[1], "what only counts stands beside either"
     assert len(usual) < len(short) and "one run" in short[-1], "who had 20 minutes is held against who had"
@@ -128,7 +128,7 @@ def test_a_line_claims_what_the_table_of_all_systems_does(tmp_path: Path) -> Non
             row = named[f"planted-64-{name}{f'-seed{seed}' if seed else ''}"]
             kept(tmp_path, row, 0.215 if name == "elastic" else 0.2, 2 * number + seed)
     (line,) = (line for line in results(tmp_path).splitlines() if re.match(r"\| SASRec \| [+-]", line))
-    shown = summary(tmp_path).splitlines()[-3]
+    shown = readme_summary(tmp_path).splitlines()[-3]
     assert shown.startswith("| Planted") and "SASRec" not in shown
     low, sure = re.search(r"\((.\d\.\d+) to .*?, ([\d.]+) \|$", shown).groups()  # type: ignore[union-attr]
     assert float(low) > 0 and float(sure) > 0.05 and "**" not in shown and "**" not in line
@@ -150,9 +150,9 @@ def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp
                 {"event": "epoch", "epoch": epoch, "valid": {"NDCG@10": valid}, "loss": loss, "seconds": 1, "targets": 9}
             )
     here = str((Run(tmp_path / "planted-sasrec").last("start") or {})["data_hash"])
-    point = Outcome("planted", here, "sasrec", "plain-0.2", 0, 0.25, 1, 2, 3.0, 4, "")
+    point = TuningOutcome("planted", here, "sasrec", "plain-0.2", 0, 0.25, 1, 2, 3.0, 4, "")
     for other in (point, replace(point, model="elastic"), replace(point, data_hash="a" * 16, point="averaged-0.3")):
-        keep(tmp_path / TABLE, other)
+        keep_outcome(tmp_path / TABLE, other)
     found = results(tmp_path).splitlines()
     at = next(i for i, line in enumerate(found) if line.startswith("| Below Popularity"))
     (line,) = [line for line in found[at + 2 :] if line.startswith("| ")]

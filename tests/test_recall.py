@@ -85,7 +85,7 @@ def test_what_is_kept_is_drawn_with_its_nulls_and_intervals(
     names = {"planted-long-elastic": "tiny", "planted-long-elastic-seed1": "tiny-peer", "mine": "tiny"}
     copies = [str(shutil.copytree(tiny_runs / source, tmp_path / name)) for name, source in names.items()]
     assert main(["recall", *copies, "--write"]) == 0 and "planted oracle" in capsys.readouterr().out
-    kept, table = recall.read(tmp_path / recall.FILE), tables.recalled(tmp_path)
+    kept, table = recall.read_recall(tmp_path / recall.FILE), tables.recalled(tmp_path)
     assert list(dict.fromkeys(table["system"])) == [*recall.NULLS, "ELASTIC", "mine"]
     assert table["gap"].drop_duplicates().tolist() == [recall.name_of(*each) for each in recall.BINS][: table["gap"].nunique()]
     for gap, mine in kept.groupby("gap"):

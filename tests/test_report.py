@@ -13,7 +13,7 @@ from elastic_core.comparisons import compare_runs
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.report import data_sets, differences, joined, measured, write
+from elastic_core.report import data_sets, difference_table, joined, measured_systems, write_report
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 
@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_says_what_the_ranks_say(root: Path, tmp_path: Path) -> None:
-    files = write(root, tmp_path / "out")
+    files = write_report(root, tmp_path / "out")
     assert all(path.is_file() for path in files) and "cdn" not in (tmp_path / "out" / "planted-full.html").read_text()
     pair = [Run(root / name) for name in ("planted-elastic", "planted-elastic-seed1")]
     peer = [Run(root / name) for name in ("planted-sasrec", "planted-sasrec-seed1")]
@@ -51,7 +51,7 @@ def test_it_says_what_the_ranks_say(root: Path, tmp_path: Path) -> None:
 
 def test_claims_are_adjusted_for_their_number(root: Path) -> None:
     """Holm by hand: the smallest p of two peers counts twice."""
-    found = differences(data_sets(root)["planted"], "full")
+    found = difference_table(data_sets(root)["planted"], "full")
     mine = found[found["A"] == "ELASTIC"].sort_values("p")
     smaller, larger = mine["p"]
     assert mine["p adjusted"].tolist() == pytest.approx([min(2 * smaller, 1), max(2 * smaller, larger)])
@@ -59,7 +59,7 @@ def test_claims_are_adjusted_for_their_number(root: Path) -> None:
 
 def test_protocols_are_never_mixed(root: Path) -> None:
     systems = data_sets(root)["planted"]
-    tables = {protocol: measured(systems, protocol) for protocol in PROTOCOLS}
+    tables = {protocol: measured_systems(systems, protocol) for protocol in PROTOCOLS}
     for one, other in combinations(PROTOCOLS, 2):
         with pytest.raises(InputError, match="cannot stand in one table"):
             joined([tables[one], tables[other]])
@@ -82,7 +82,7 @@ def test_pictures_are_made_where_a_chromium_is(
 ) -> None:
     monkeypatch.setenv("BROWSER_PATH", chromium)
     monkeypatch.setattr("elastic_core.report.PROTOCOLS", ("full",))
-    pictures = [path for path in write(root, tmp_path / "out", pictures=True) if path.suffix in (".png", ".svg")]
+    pictures = [path for path in write_report(root, tmp_path / "out", pictures=True) if path.suffix in (".png", ".svg")]
     assert [path.name for path in pictures] == ["planted-full.png", "planted-full.svg"]
     for path in pictures:
         assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<svg")

@@ -11,9 +11,9 @@ from elastic_core.core.objective import WindowConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.reproduce import Row, reproduce, rows, select, status
+from elastic_core.reproduce import PlannedRun, reproduce, rows, select, status
 from elastic_core.runs import Run
-from elastic_core.tables import table
+from elastic_core.tables import results_table
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 TOY = RunConfig(
@@ -22,7 +22,7 @@ TOY = RunConfig(
     objective=WindowConfig(span=4),
     train=TrainConfig(batch=32, epochs=4, patience=99),
 )
-ROW = Row("toy", "planted", "elastic", TOY)
+ROW = PlannedRun("toy", "planted", "elastic", TOY)
 
 
 @pytest.fixture(scope="module")
@@ -71,19 +71,21 @@ def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(worl
 
 def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path: Path) -> None:
     assert reproduce(ROW, world, tmp_path, "cpu")
-    other = Row("toy", "planted", "elastic", TOY.override("model.k=3"))
+    other = PlannedRun("toy", "planted", "elastic", TOY.override("model.k=3"))
     assert status(other, tmp_path) == "other settings"
     with pytest.raises(InputError, match="other settings"):
         reproduce(other, world, tmp_path, "cpu")
-    assert status(Row("toy", "planted", "elastic", TOY.override("train.device=cuda")), tmp_path) == "finished"
+    assert status(PlannedRun("toy", "planted", "elastic", TOY.override("train.device=cuda")), tmp_path) == "finished"
 
 
 def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path) -> None:
-    assert table([ROW], tmp_path) == "nothing is finished yet"
-    seeds = [Row(f"toy-{seed}", "planted", "elastic", TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)]
+    assert results_table([ROW], tmp_path) == "nothing is finished yet"
+    seeds = [
+        PlannedRun(f"toy-{seed}", "planted", "elastic", TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)
+    ]
     for row in seeds:
         assert reproduce(row, world, tmp_path, "cpu")
-    printed = table(seeds, tmp_path, "pop100")
+    printed = results_table(seeds, tmp_path, "pop100")
     assert world.hash in printed and "pop100" in printed and f"{world.histories.n_users} people" in printed
     line = printed.splitlines()[-1]
     assert line.startswith("| elastic | 2 |") and line.count("±") == 2

@@ -43,11 +43,11 @@ def test_the_tables_are_those_of_the_report(root: Path) -> None:
     mine, theirs = group(root), report.data_sets(root)["planted"]
     assert list(mine.systems) == list(theirs) and mine.key == "planted" and mine.people == 2_000
     for protocol in ("full", "pop100"):
-        table, told = judging.standings(mine, protocol, compare_runs), report.measured(theirs, protocol)
+        table, told = judging.standings(mine, protocol, compare_runs), report.measured_systems(theirs, protocol)
         same = ["system", "NDCG@10", "± 95%", "HR@10", "MRR@10", "people", "parameters", "seconds", "runs"]
         assert table[same].to_dict("list") == told[same].to_dict("list")
-    found = judging.differences(mine, "elastic", "full", compare_runs)
-    told = report.differences(theirs, "full").query("A == 'ELASTIC'")
+    found = judging.system_differences(mine, "elastic", "full", compare_runs)
+    told = report.difference_table(theirs, "full").query("A == 'ELASTIC'")
     assert found[["system", "difference", "low", "high", "p", "adjusted"]].to_numpy().tolist() == (
         told[["B", "A − B", "low", "high", "p", "p adjusted"]].to_numpy().tolist()
     )
@@ -67,17 +67,17 @@ def test_a_claim_needs_the_adjusted_p_and_one_run_claims_nothing(root: Path) -> 
 
 def test_runs_of_somebodys_own_stand_beside_and_change_no_claim_of_the_report(root: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(root, tmp_path / "runs"))
-    before = judging.differences(group(folder), "elastic", "full", compare_runs)
+    before = judging.system_differences(group(folder), "elastic", "full", compare_runs)
     for name, changes in (("local-a", ("model.dropout=0.7",)), ("local-b", ("train.seed=7",)), ("local-c", ())):
         run = Run(Path(shutil.copytree(folder / "planted-elastic", folder / name)))
         (run.path / CONFIG).write_text(json.dumps(run.config.override(*changes).to_dict()))
     mine = group(folder)
     assert [run.name for run in mine.systems["elastic"]] == ["planted-elastic", "planted-elastic-seed1", "local-b"]
     assert "elastic (own: local-a)" in mine.systems and not any("local-c" in label for label in mine.systems)
-    after = judging.differences(mine, "elastic", "full", compare_runs)
+    after = judging.system_differences(mine, "elastic", "full", compare_runs)
     assert after["label"].tolist() == [*before["label"], "elastic (own: local-a)"]
     assert after["family"].tolist()[-1] == "other runs here" and systems.of_run([mine], folder / "local-b") == (mine, "elastic")
-    own = judging.differences(mine, "elastic (own: local-a)", "full", compare_runs)
+    own = judging.system_differences(mine, "elastic (own: local-a)", "full", compare_runs)
     assert len(own) == len(mine.systems) - 1
 
 
@@ -87,11 +87,14 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
         shutil.copytree(root / name, tmp_path / name)
     alone = judging.standings(group(tmp_path), "full-seen", compare_runs)
     assert set(alone["beside the baseline"]) == {"no baseline was run here"}
-    counts = (beside.Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02), beside.Row("Popularity", 0.1, 0.08, 0.12, 0.05))
+    counts = (
+        beside.BesideRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02),
+        beside.BesideRow("Popularity", 0.1, 0.08, 0.12, 0.05),
+    )
     again = (dataclasses.replace(counts[0], difference=0.03), counts[1])
     for name, rows_of in (("planted-sasrec", counts), ("planted-sasrec-seed1", again)):
-        beside.keep(
-            Run(tmp_path / name), beside.Beside(2_000, 0.01, (*rows_of, beside.Row("Vast", fault="too large")), "full-seen")
+        beside.keep_beside(
+            Run(tmp_path / name), beside.Beside(2_000, 0.01, (*rows_of, beside.BesideRow("Vast", fault="too large")), "full-seen")
         )
     mine = group(tmp_path)
     assert judging.fitting(mine) == "full-seen"
@@ -107,8 +110,8 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     shutil.copytree(tmp_path / "planted-sasrec", tmp_path / "alone" / "planted-sasrec")
     only = group(tmp_path / "alone")
     alone = judging.standings(only, "full-seen", compare_runs)
-    nobody = judging.differences(only, "sasrec", "full-seen", compare_runs)
-    assert judging.summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
+    nobody = judging.system_differences(only, "sasrec", "full-seen", compare_runs)
+    assert judging.system_summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
     shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
     assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"
 
@@ -117,11 +120,11 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
-        said = judging.summary(table, found.assign(who=[who, ""]), "a")
+        said = judging.system_summary(table, found.assign(who=[who, ""]), "a")
         assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
-    close = judging.summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
+    close = judging.system_summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
     assert close.endswith("worse than none. 1 is too close to call: c.")
-    both = judging.summary(table, found.assign(who=["A", "B"]), "a")
+    both = judging.system_summary(table, found.assign(who=["A", "B"]), "a")
     assert both == "a is better than 1 of 2 other systems, and worse than c."
 
 

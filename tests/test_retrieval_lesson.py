@@ -85,7 +85,7 @@ def test_the_picture_shows_what_every_sum_one_by_one_would_give(lesson: Lesson) 
 @given(first=st.integers(0, 71), second=st.integers(0, 71), k=st.integers(1, 4))
 def test_wherever_the_sliders_stand_the_search_by_halves_finds_what_whole_keys_find(first: int, second: int, k: int) -> None:
     lesson = search.of_angles(5 * first, 5 * second, k)
-    found = checks.check(lesson.keys, k, lesson.query[None])
+    found = checks.check_search(lesson.keys, k, lesson.query[None])
     assert found.agree == 1, "no ties either, so that one can bet on a place"
     assert len(frames.frames(lesson)["pairs"]) == k * k
 
@@ -167,7 +167,7 @@ def test_multiplications_are_those_of_the_design() -> None:
 
 def test_both_searches_agree_and_nothing_is_lost_in_adding(model: Elastic) -> None:
     keys = search.first_memory(model).keys
-    found = sum((checks.check(keys, 4, checks.random_queries(16, 200, seed)) for seed in range(3)), Check())
+    found = sum((checks.check_search(keys, 4, checks.random_queries(16, 200, seed)) for seed in range(3)), Check())
     assert (found.queries, found.agree, found.ties, found.wrong) == (600, 600, 0, 0)
     assert "600 of 600" in found.sentence and "tie" not in found.sentence
 
@@ -177,7 +177,7 @@ def test_ties_are_counted_as_ties() -> None:
     lesson = search.of_chance(6, 16, 3, seed=0)
     with torch.no_grad():
         lesson.keys.sub_keys[:, 1:] = lesson.keys.sub_keys[:, :1]
-    found = checks.check(lesson.keys, 3, checks.random_queries(16, 300, seed=0))
+    found = checks.check_search(lesson.keys, 3, checks.random_queries(16, 300, seed=0))
     assert found.wrong == 0 and found.agree + found.ties == 300
 
 
@@ -185,7 +185,7 @@ def test_a_wrong_search_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     lesson = search.of_chance(6, 16, 3, seed=0)
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
-    found = checks.check(lesson.keys, 3, checks.random_queries(16, 100, seed=0))
+    found = checks.check_search(lesson.keys, 3, checks.random_queries(16, 100, seed=0))
     assert found.wrong > 50 and f"{100 - found.wrong} of 100" in found.sentence
 
 

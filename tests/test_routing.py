@@ -126,7 +126,7 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     local = open_run(SHIPPED / "planted-cooccurrence").report().values("full-seen", "NDCG@10")
     shares = gaps.by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
-    curves = cards.remembered(readable_runs(SHIPPED), world)  # of every system on this world, with a memory or without
+    curves = cards.remembered_by_runs(readable_runs(SHIPPED), world)  # of every system on this world, with a memory or without
     assert set(curves["system"]) == {"Popularity", "Co-occurrence", "SASRec", "ELASTIC", "ELASTIC with interest slots"}
     whole, *own = curves[curves["system"] == "Co-occurrence"].to_dict("records")
     assert [row["share"] for row in own] == pytest.approx(shares) and sum(row["people"] for row in own) == (gap > 0).sum()
@@ -139,7 +139,7 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     mean = gaps.by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
     assert curves[curves["system"] == "SASRec"]["share"].tolist()[1:] == pytest.approx(mean)
     variant = cards.system_of("planted-elastic-memory-none")
-    assert variant in set(cards.remembered(readable_runs(SHIPPED), world, "planted-elastic-memory-none")["system"])
+    assert variant in set(cards.remembered_by_runs(readable_runs(SHIPPED), world, "planted-elastic-memory-none")["system"])
     with pytest.raises(InputError, match="planted"):
         gaps.gaps(replace(world, truth=None))
 

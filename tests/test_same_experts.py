@@ -41,7 +41,7 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
     for row, user in enumerate(people.tolist()):
         start = inspect.after(model, data, user).heard
         tree = versions.start(data, user, len(data.histories.of(user)) - 1)
-        journey = inspect.situation_of(model, data, versions.read(data, tree))
+        journey = inspect.situation_of(model, data, versions.read_version(data, tree))
         assert journey.found is not None
         assert trace.cards(journey.found, traffic)["expert"].tolist() == start, "Journey"
         assert overview.hot_experts(traffic, row)["expert"].tolist() == start, "Experts"

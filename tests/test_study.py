@@ -22,7 +22,7 @@ from elastic_core.evaluation.compare import Luck
 from elastic_core.models import build
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.study import asking, conduct, plan, sheet
-from elastic_core.study.asked import Asked, Clock
+from elastic_core.study.asked import Clock, StudyAsked
 from elastic_core.study.conduct import ANSWER, PAGE, Study
 from elastic_core.study.plan import CUTS, SEEDS, WAYS, Probe
 from elastic_core.study.verdicts import Question, judged, onwards
@@ -155,7 +155,7 @@ def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: ob
         *read, target = data.histories.of(user)
         silence = next((i for i, item in enumerate(reversed(read), 1) if set(kinds[item]) & set(kinds[target])), 0)
         assert found[user] == silence
-    shown = asking.lists(model, data, "full")
+    shown = asking.best_lists(model, data, "full")
     for user in range(20):
         assert not set(shown[user]) & set(data.histories.of(user)[:-1]), "what was met is not listed"
 
@@ -164,7 +164,9 @@ def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: ob
 
 
 def tiny(folder: Path, minutes: float = 0.1) -> Study:
-    return Study(Asked(WORLD, minutes, ("last",), PAIR, "processor"), folder, probe=lambda config, data: Probe(0.1, 0.05, 0.1))
+    return Study(
+        StudyAsked(WORLD, minutes, ("last",), PAIR, "processor"), folder, probe=lambda config, data: Probe(0.1, 0.05, 0.1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +203,7 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
     again = tiny(answered.folder)
     assert again.conduct() == json.loads((answered.folder / ANSWER).read_text()), "nothing is done anew"
     with pytest.raises(InputError, match="another study"):
-        Study(Asked(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).conduct()
+        Study(StudyAsked(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).conduct()
     runs = [answered.run("last", label, seed) for label in PAIR for seed in range(SEEDS)]
     before = [len(run.events("epoch")) for run in runs]
     monkeypatch.setattr(conduct, "SLACK", 1e9)
@@ -237,7 +239,7 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path) -> None:
 def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> None:
     few = DataConfig(source="planted", planted=PlantedConfig(users=20, items=40, interests=4, mean_length=20, max_length=40))
     with pytest.raises(InputError, match=r"20 people can be asked, and a study needs 50 at least"):
-        Study(Asked(few, 1.0), tmp_path / "few").conduct()
+        Study(StudyAsked(few, 1.0), tmp_path / "few").conduct()
     for wrong in (
         {"minutes": 0},
         {"minutes": "5"},
@@ -248,8 +250,8 @@ def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> No
         {"data": 5},
     ):
         with pytest.raises(InputError):
-            Asked.read(Asked(WORLD, 1.0).plain() | wrong)
-    asked = Asked(WORLD, 1.0)
-    assert Asked.read(json.loads(json.dumps(asked.plain()))) == asked
-    assert asked.name == Asked(WORLD, 30.0).name != Asked(few, 1.0).name
+            StudyAsked.read(StudyAsked(WORLD, 1.0).plain() | wrong)
+    asked = StudyAsked(WORLD, 1.0)
+    assert StudyAsked.read(json.loads(json.dumps(asked.plain()))) == asked
+    assert asked.name == StudyAsked(WORLD, 30.0).name != StudyAsked(few, 1.0).name
     assert CUTS[0] == 1, "history begins with the last event alone"

@@ -15,16 +15,16 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.person import inspect
 from elastic_core.services.tour import answers
-from elastic_core.services.tour.answers import Asked
+from elastic_core.services.tour.answers import TourAsked
 
 
 @pytest.fixture(scope="module")
-def asked(tiny: tuple[Recommender, Dataset, Run]) -> Asked:
+def asked(tiny: tuple[Recommender, Dataset, Run]) -> TourAsked:
     model, dataset, run = tiny
-    return Asked(run, model, dataset, 3, routing(model, dataset, "test"), run.path.parent)
+    return TourAsked(run, model, dataset, 3, routing(model, dataset, "test"), run.path.parent)
 
 
-def test_how_many_suggestions_stay(asked: Asked) -> None:
+def test_how_many_suggestions_stay(asked: TourAsked) -> None:
     before, after = (
         set(inspect.after(asked.model, asked.dataset, 3, [None] * removed, stay=True).answer.table["item"]) for removed in (0, 1)
     )
@@ -33,7 +33,7 @@ def test_how_many_suggestions_stay(asked: Asked) -> None:
     assert found.reason.startswith(f"{stay} of the ten") and found.option == (0 if stay == 10 else 1 if stay >= 5 else 2)
 
 
-def test_without_the_gate_keys_and_query_network_learn_nothing(asked: Asked) -> None:
+def test_without_the_gate_keys_and_query_network_learn_nothing(asked: TourAsked) -> None:
     found = answers.starved(asked)
     assert found.option == 1 and "row and column keys" in found.reason.lower()
 
@@ -46,7 +46,7 @@ def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
     assert answers.neighbours_kept(circle, rng.normal(size=(80, 2))) < 0.2
 
 
-def test_strongest_expert_and_load(asked: Asked) -> None:
+def test_strongest_expert_and_load(asked: TourAsked) -> None:
     assert asked.traffic is not None
     assert inspect.repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
     expert = inspect.after(asked.model, asked.dataset, 3, stay=True).strongest
@@ -57,7 +57,7 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
     assert found.option == (0 if load > high else 2 if load < low else 1)
 
 
-def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:
+def test_seeds_are_compared_by_name(asked: TourAsked, tmp_path: Path) -> None:
     assert answers.seeds(asked).option is None and "only one seed" in answers.seeds(asked).reason
 
 
@@ -70,11 +70,11 @@ def test_neighbours_of_many_experts_are_judged_in_bounded_memory() -> None:
     assert 0 < kept < 0.5 and most < 150e6, "all distances of 6,000 would be 290 MB"
 
 
-def test_what_was_not_measured_is_no_answer(asked: Asked, tmp_path: Path) -> None:
+def test_what_was_not_measured_is_no_answer(asked: TourAsked, tmp_path: Path) -> None:
     assert answers.faster_when(asked._replace(checkpoints=tmp_path)).option is None
 
 
-def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: Asked) -> None:
+def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: TourAsked) -> None:
     high, low = (
         [Report({"full": Ranks(np.full(80, place, np.int32), np.zeros(80, np.int32))}, np.arange(80), "test", "abc", 0, 0.0)] * 2
         for place in (0, 5)

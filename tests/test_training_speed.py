@@ -84,7 +84,7 @@ def test_parts_of_a_step_add_up_to_it_and_goals_are_read_from_rows(small_world: 
         assert row.system == each.model and row.rounds == 3
         assert 0.8 * row.processor < sum(getattr(row, part) for part in training.PARTS) < 1.2 * row.processor  # of medians
         assert row.overall == pytest.approx(row.targets / row.processor, rel=0.5)
-    assert training.as_table(rows).count("full") == 2
+    assert training.training_table(rows).count("full") == 2
     told = training.rates([but(row, rate=7.0, threads=1) for row in rows if row.system == "sasrec"])
     assert told == {"sasrec all": 7.0} and not training.rates([but(row, world="ml-1m") for row in rows])
     assert {goal.name for goal in goals.GOALS if goal.file == "training"} == {"C13"}

@@ -15,7 +15,7 @@ from elastic_core.following.stream import open_stream
 from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
-from elastic_core.peers.lrurec import FASTEST, SLOWEST, Block, LinearRecurrence, LRURec, powers, scan
+from elastic_core.peers.lrurec import FASTEST, SLOWEST, LinearRecurrence, LRURec, RecurrentBlock, powers, scan
 
 N_ITEMS, LENGTH, WIDTH = 12, 13, 4
 FORMS = [
@@ -99,7 +99,7 @@ def lru_twin(model: LRURec, items: list[int]) -> list[Tensor]:
     """h ← λh + γ(Bx + b), written with Python's complex numbers, channel by channel."""
     xs = [normed(model.norm, model.events.items.weight[item] * math.sqrt(WIDTH)) for item in items]
     for block in model.blocks:
-        assert isinstance(block, Block)
+        assert isinstance(block, RecurrentBlock)
         unit, out = block.recurrence, []
         channels = len(unit.decay)
         rates = [(math.exp(float(nu)), math.exp(float(theta))) for nu, theta in zip(unit.decay, unit.angle, strict=True)]

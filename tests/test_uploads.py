@@ -37,7 +37,7 @@ GOOD = HEAD + "".join(f'u{u},i{i},{time},"Film, {i}",Drama|War\n' for u, i, time
 WORLD = PlantedConfig(users=40, items=40, interests=4, mean_length=20, max_length=40)
 
 
-def outcome(text: str = GOOD, name: str = "films.csv", k_core: int = 5) -> uploads.Outcome:
+def outcome(text: str = GOOD, name: str = "films.csv", k_core: int = 5) -> uploads.FileOutcome:
     sheet, guessed = opened(name, text.encode())
     return folded(sheet.shown, checked(sheet, guessed), k_core)
 

@@ -178,8 +178,8 @@ def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> Non
     assert found.coverage == pytest.approx(len(set(shown)) / data.catalog.n_items)
     assert found.popularity == pytest.approx(sum(counts[item] for item in shown) / len(shown))
     slow = [len(set(x.tolist()) & set(y.tolist()) - {0}) for x, y in zip(a.items, b.items, strict=True)]
-    assert versus.overlap(a, b).tolist() == slow
-    assert versus.overlap(a, a).tolist() == [(row > 0).sum() for row in a.items]
+    assert versus.shared_items(a, b).tolist() == slow
+    assert versus.shared_items(a, a).tolist() == [(row > 0).sum() for row in a.items]
     assert 0 < versus.properties(data.targets("test")[:, None], data).coverage <= 1
 
 

@@ -43,14 +43,16 @@ ASKING = {DEFAULT: "network", VOTES: "votes"}  # what asks the memory, of a whol
 PARTS = ("search", "step", "forward", "training")
 
 
-def measure(part: str, device: torch.device, **harness: Any) -> list[Row]:
+def measure_bank(part: str, device: torch.device, **harness: Any) -> list[Row]:
     """All contestants of one of `PARTS`, interleaved."""
     torch.manual_seed(0)
-    found = {"search": _searches, "step": _steps, "forward": _forwards, "training": _trainings}[part](device)
+    found = {"search": _searches, "step": _step_contestants, "forward": _forwards, "training": _training_contestants}[part](
+        device
+    )
     return measure_rows("bank", found, device, **harness)
 
 
-def _named(part: str, system: str, experts: int, batch: int, job: Job, **more: Any) -> Contestant:
+def _contestant(part: str, system: str, experts: int, batch: int, job: Job, **more: Any) -> Contestant:
     """A contestant; `batch`: queries of a search, histories of all else. `exact` is measured before."""
     exact = {"exact": more.pop("exact")} if "exact" in more else {}
     told = {"part": part, "experts": experts, "width": WIDTH, "k": K, "batch": batch, **more, "dtype": "float32"}
@@ -66,11 +68,11 @@ def _searches(device: torch.device) -> list[Contestant]:
         keys, bank = ProductKeys(WIDTH, isqrt(experts)).to(device), RowBank(experts, WIDTH).to(device)
         queries = torch.randn(batch, WIDTH, device=device)
         job = torch.inference_mode()(partial(_search, keys, bank, queries))
-        found.append(_named("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
+        found.append(_contestant("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
     whole = torch.randn(MIDDLE, WIDTH, device=device)
     queries = torch.randn(FEW, WIDTH, device=device)
-    flat = torch.inference_mode()(partial(_flat, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
-    return [*found, _named("search", "flat", MIDDLE, FEW, flat)]
+    flat = torch.inference_mode()(partial(_flat_search, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
+    return [*found, _contestant("search", "flat", MIDDLE, FEW, flat)]
 
 
 def _search(keys: ProductKeys, bank: RowBank, queries: Tensor) -> Tensor:
@@ -78,7 +80,7 @@ def _search(keys: ProductKeys, bank: RowBank, queries: Tensor) -> Tensor:
     return bank(found.indices) * gate(found.scores, "softmax").unsqueeze(-1)
 
 
-def _flat(keys: Tensor, bank: RowBank, queries: Tensor) -> Tensor:
+def _flat_search(keys: Tensor, bank: RowBank, queries: Tensor) -> Tensor:
     """The keys as whole vectors: what product keys save."""
     found = [(few @ keys.T).topk(K) for few in queries.split(64)]
     scores, experts = (torch.cat(parts) for parts in zip(*found, strict=True))
@@ -102,13 +104,13 @@ def exactness(keys: ProductKeys, queries: Tensor) -> float:
 # --- the bank's own step ---------------------------------------------------------------------------------------------
 
 
-def _steps(device: torch.device) -> list[Contestant]:
+def _step_contestants(device: torch.device) -> list[Contestant]:
     ours = [("rows", n, _by_rows(n, device)) for n in (SMALL**2 // 64, MIDDLE, MILLION, LARGE)]
     peers = [
         ("sparse-adam", MILLION, _by_torch(MILLION, device, True)),
         ("fused-adam", MILLION, _by_torch(MILLION, device, False)),
     ]
-    return [_named("step", system, experts, QUERIES, job) for system, experts, job in (*ours, *peers)]
+    return [_contestant("step", system, experts, QUERIES, job) for system, experts, job in (*ours, *peers)]
 
 
 def _batches(experts: int, device: torch.device) -> Iterable[Tensor]:
@@ -157,18 +159,18 @@ def _forwards(device: torch.device) -> list[Contestant]:
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
         model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH, asking)), WORLD.items).to(device).eval()
         job = torch.inference_mode()(partial(model.last_state, Batch(items, items, padded=False)))
-        found.append(_named("forward", system, experts, HISTORIES, job, length=LENGTH))
+        found.append(_contestant("forward", system, experts, HISTORIES, job, length=LENGTH))
     return found
 
 
-def _trainings(device: torch.device) -> list[Contestant]:
+def _training_contestants(device: torch.device) -> list[Contestant]:
     world = load(DataConfig(source="planted", planted=WORLD))
     found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
         settings = model_settings(DEFAULT, **_settings(experts, 200, asking))
         objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
         job = learning(models.build(settings, world.catalog), objective, TRAIN, device, DRAWN)
-        found.append(_named("training", system, experts, TRAIN.batch, job, length=settings.length))
+        found.append(_contestant("training", system, experts, TRAIN.batch, job, length=settings.length))
     return found
 
 
@@ -200,7 +202,7 @@ def figures(rows: Iterable[Row]) -> dict[str, float]:
     })  # fmt: skip
 
 
-def as_table(rows: list[Row]) -> str:
+def bank_table(rows: list[Row]) -> str:
     """Milliseconds of everything, then what was aimed at."""
     shape = f"{'K':>11}{'B':>6}{'N':>6}{'d':>4}{'k':>4}"
     lines = [f"{'part':<9}{'system':<13}{shape}{'ms':>10}{'processor':>11}{'quartiles':>20}  exact"]

@@ -53,7 +53,7 @@ class Size:
     negatives: int = NEGATIVES
 
 
-def plain(states: Tensor, targets: Tensor, table: Tensor) -> Tensor:
+def plain_loss(states: Tensor, targets: Tensor, table: Tensor) -> Tensor:
     """All logits at once, as the two calls of torch make them."""
     return functional.cross_entropy(functional.linear(states, table[1:]), targets - 1, reduction="sum")
 
@@ -66,7 +66,7 @@ def jobs(size: Size) -> dict[str, Callable[[], None]]:
     targets = torch.randint(1, size.items + 1, (size.targets,))
     proposal = negative_proposal(torch.ones(size.items + 1))
     losses: dict[str, Callable[[], Tensor]] = {
-        PLAIN: partial(plain, states, targets, table),
+        PLAIN: partial(plain_loss, states, targets, table),
         EXACT: partial(full_softmax, states, targets, Scorer(table)),
         SAMPLED: partial(sampled_softmax, states, targets, Scorer(table), proposal, size.negatives, sparse=True),
         DENSE: partial(sampled_softmax, states, targets, Scorer(table), proposal, size.negatives),
@@ -166,7 +166,7 @@ def tell(name: str, size: Size, threads: int) -> None:
     small = replace(size, items=20_000, negatives=min(size.negatives, 64))
     if name not in STEPS:
         jobs(small)[name]()
-        return _told(jobs(size)[name])
+        return _write_peak(jobs(size)[name])
     step(name, small, evenly(small.items))()
     world = evenly(size.items)
 
@@ -175,10 +175,10 @@ def tell(name: str, size: Size, threads: int) -> None:
         once()
         once()
 
-    _told(train)
+    _write_peak(train)
 
 
-def _told(work: Callable[[], None]) -> None:
+def _write_peak(work: Callable[[], None]) -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the highest mark so far is forgotten
     before = _resident("VmRSS")

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, smallest, systems, timed, yardsticks
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, smallest, systems, timed, yardsticks
 from elastic_core.bench.store import Row, known, ratio, together
 from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.batches import Batch
@@ -53,10 +53,10 @@ def measure_events(setting: Setting, device: torch.device, systems: tuple[str, .
     roomy = dataclasses.replace(setting, length=setting.length + ROOM, histories=setting.batch)
     found = []
     for name in readers() if systems is None else systems:
-        reads = timed(build(name, setting).to(device).eval(), "last")
-        found.append(Contestant(name, told, partial(_read, reads, batch)))
+        reads = timed(build_system(name, setting).to(device).eval(), "last")
+        found.append(Contestant(name, told, partial(_read_states, reads, batch)))
     for name in followers():
-        stream = open_stream(build(name, roomy).to(device), ROOM)
+        stream = open_stream(build_system(name, roomy).to(device), ROOM)
         stream.refresh(items)
         found.append(Contestant(name + STREAM, told, partial(_events, stream, items), REPEATS))
         found.append(Contestant(name + REFRESH, told, partial(stream.refresh, items)))
@@ -72,7 +72,7 @@ def measure_steps(
     for system in followers():
         for length in lengths:
             setting = dataclasses.replace(shape or Setting(length=length), length=length, histories=people)
-            model = build(system, dataclasses.replace(setting, length=length + ROOM)).to(device)
+            model = build_system(system, dataclasses.replace(setting, length=length + ROOM)).to(device)
             stream, one = open_stream(model, ROOM), open_stream(model, ROOM)
             if stream.grows and length >= LONG:
                 continue
@@ -131,6 +131,6 @@ def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
         stream.step(items)
 
 
-def _read(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
+def _read_states(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
     with torch.inference_mode():
         states(batch)

@@ -173,7 +173,7 @@ GOALS: list[Goal] = [
 ]  # fmt: skip
 
 
-def as_table(folder: Path, latency: str = "latency") -> str:
+def goals_table(folder: Path, latency: str = "latency") -> str:
     """Every goal from the rows in this folder, those of the latency bench from that file: name, what, peer, value, goal, and
     whether it is reached."""
     read = {file: read_rows(folder / f"{latency if file == 'latency' else file}.csv") for file in {goal.file for goal in GOALS}}

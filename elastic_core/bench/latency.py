@@ -90,7 +90,7 @@ class Setting:
         return matrices * self.batch * self.heads * self.length**2 * 4
 
 
-def build(system: str, setting: Setting) -> models.Recommender:
+def build_system(system: str, setting: Setting) -> models.Recommender:
     """The system at this size, without dropout."""
     shared = ("length", "width", "layers", "heads", "dropout", "k", "side")
     name, special = systems()[system]
@@ -101,10 +101,10 @@ def build(system: str, setting: Setting) -> models.Recommender:
 @cache
 def smallest(system: str) -> models.Recommender:
     """The system at the least size there is, to ask what it can do."""
-    return build(system, Setting(length=2, width=2, k=1, side=2, layers=1))
+    return build_system(system, Setting(length=2, width=2, k=1, side=2, layers=1))
 
 
-def measure(
+def measure_latency(
     settings: Setting | Iterable[Setting], device: torch.device, systems: tuple[str, ...] = SYSTEMS,
     rows: tuple[str, ...] = ROWS, **harness: Any,
 ) -> list[Row]:  # fmt: skip
@@ -116,7 +116,7 @@ def measure(
         times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
         batch = Batch(items, items, times=times, padded=False)
         for name in systems:
-            model = build(name, setting).to(device)
+            model = build_system(name, setting).to(device)
             for which in rows:
                 job = _job(model, batch, which, setting)
                 also = partial(_memory, model, batch, which, job, setting, device)

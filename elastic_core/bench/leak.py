@@ -54,13 +54,13 @@ def peeking(dataset: Dataset) -> Dataset:
     return dataclasses.replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
 
 
-def settings(world: str, system: str, seed: int = 0) -> RunConfig:
+def leak_config(world: str, system: str, seed: int = 0) -> RunConfig:
     """The toy recipe on a small planted world whose times do, or do not, tell what comes next."""
     model, more = SYSTEMS[system]
     return recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
 
 
-def wanted(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]:
+def leak_trainings(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]:
     """World, system, times, seed of every row."""
     for seed in seeds:
         for world in WORLDS:
@@ -70,9 +70,11 @@ def wanted(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]
                     yield world, system, PEEKING, seed
 
 
-def measure(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None) -> Row:
+def measure_leak(
+    world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None
+) -> Row:
     """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
-    config = settings(world, system, seed)
+    config = leak_config(world, system, seed)
     torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
     data = peeking(dataset) if times == PEEKING else dataset
     model = models.build(config.model, data.catalog)
@@ -127,7 +129,7 @@ def pairs(rows: Iterable[Row]) -> Iterator[Pair]:
         yield Pair(world, system, seed, both.get(HONEST), both.get(PEEKING))
 
 
-def told(pair: Pair, never: str) -> tuple[str, str, str]:
+def leak_cells(pair: Pair, never: str) -> tuple[str, str, str]:
     """Honest, as published (`never` where it was not published so) and the leak, in words."""
     honest, published = ("" if found is None else "{:.4f} ± {:.4f}".format(*found) for found in pair[-2:])
     worth = f"{pair.published[0] - pair.honest[0]:+.4f}" if pair.honest and pair.published else "–"

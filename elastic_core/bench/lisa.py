@@ -76,7 +76,7 @@ def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
     """What there is to measure, the quick ones first."""
     for data, (items, _, ratios) in TABLE_2.items():
         for form in ratios:
-            wanted = [{"system": _named(form), "rows": CODES, "width": WIDTH, "length": items}]
+            wanted = [{"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items}]
             yield Part(f"codes of {items:,} items", partial(codes, device, data, form), wanted)
     after = [{"system": name, "rows": STEP, "width": WIDTH, "length": n} for name in STEPPERS for n in READ]
     yield Part("one more event", partial(online, device, READ, rounds), after)
@@ -98,7 +98,7 @@ def codes(device: torch.device, data: str, form: str) -> list[Row]:
     found = []
     told = {"rows": CODES} | Setting(length=items, width=WIDTH, k=BOOKS, side=words, layers=1, histories=1).told
     one = Contestant(
-        _named(form), told | {"direction": BYTES}, lambda: found.append(compress(model)),
+        _form_name(form), told | {"direction": BYTES}, lambda: found.append(compress(model)),
         also=lambda _: {"peak": found[0].plain, "saved": len(found[0].packed)},
     )  # fmt: skip
     return measure_rows("lisa", [one], device, rounds=1, warmup=0)
@@ -240,7 +240,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     wide = ((WIDTH, LENGTHS[0]), (WIDTH, SHOWN[1]), (WIDTH, SHOWN[2]), (WIDE, SHOWN[2]))
     return [
         *(
-            Claim(SMALLER, _named(form), data, _ratio(rows, form, items), ratios[form])
+            Claim(SMALLER, _form_name(form), data, _ratio(rows, form, items), ratios[form])
             for form in ("base", "mini")
             for data, (items, _, ratios) in TABLE_2.items()
         ),
@@ -277,7 +277,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
     return "\n\n".join(written)
 
 
-def _named(form: str) -> str:
+def _form_name(form: str) -> str:
     return f"LISA-{form.capitalize()}"
 
 
@@ -286,7 +286,7 @@ def _figure(value: float) -> str:
 
 
 def _ratio(rows: Sequence[Row], form: str, items: int) -> float:
-    found = together(rows, {"system": _named(form), "rows": CODES, "width": WIDTH, "length": items})
+    found = together(rows, {"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items})
     peak, saved = (getattr(found[0], name, 0) for name in ("peak", "saved")) if found else (0, 0)
     return peak / saved if peak and saved else NONE
 

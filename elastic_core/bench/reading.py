@@ -39,7 +39,7 @@ def draw(path: Path, rows: int) -> None:
             csv.write_csv(table(list(columns), ["user", "item", "time"]), file, csv.WriteOptions(include_header=False))
 
 
-def measure(lines: int) -> Iterator[Row]:
+def measure_reading(lines: int) -> Iterator[Row]:
     """Yield a row a contestant: seconds of the clock and of the processor, bytes of memory at the peak."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "clicks.csv")
@@ -56,14 +56,14 @@ def tell(system: str, path: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder, "small.csv")
         draw(small, 1_000)
-        _read(system, small)
+        _read_with(system, small)
     clock, processor = time.perf_counter(), time.process_time()
-    _read(system, Path(path))
+    _read_with(system, Path(path))
     taken = round(time.perf_counter() - clock, 3), round(time.process_time() - processor, 3)
     sys.stdout.write(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]) + "\n")
 
 
-def _read(system: str, path: Path) -> object:
+def _read_with(system: str, path: Path) -> object:
     if system == "pyarrow":
         from pyarrow import csv
 
@@ -71,7 +71,7 @@ def _read(system: str, path: Path) -> object:
     return read_interactions(path) if system == "reader" else load(DataConfig(source=str(path), k_core=0))
 
 
-def as_table(rows: list[Row]) -> str:
+def reading_table(rows: list[Row]) -> str:
     """Return what was measured, a line each."""
     return as_lines(
         rows,

@@ -40,10 +40,10 @@ def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable
     data = load(config, told)
     for people, together in CROWDS:
         told(f"{people} at a time, at most {together} answered together")
-        yield from measure(str(run), data, people, together, seconds)
+        yield from measure_serving(str(run), data, people, together, seconds)
 
 
-def measure(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[Row]:
+def measure_serving(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[Row]:
     """Rows of both parts. Raises InputError where the service does not start."""
     rows, ids = [], data.catalog.ids
 
@@ -84,7 +84,7 @@ def _serving(run: str, folder: Path, together: int, every: int) -> Iterator[tupl
         deadline = time.monotonic() + BEGINS
         while True:
             try:
-                _asked(HTTPConnection("127.0.0.1", port, timeout=5), "/health", None)
+                _request(HTTPConnection("127.0.0.1", port, timeout=5), "/health", None)
                 break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
@@ -107,7 +107,7 @@ def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float]
         while time.perf_counter() - began < seconds:
             path, body = ask(rng)
             start = time.perf_counter()
-            found = _asked(connection, path, body)
+            found = _request(connection, path, body)
             if not found.get("items"):
                 raise InputError(f"the service gave no list: {found}")
             took.append(time.perf_counter() - start)
@@ -120,7 +120,7 @@ def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float]
     return took, time.perf_counter() - began
 
 
-def _asked(connection: HTTPConnection, path: str, body: dict[str, object] | None) -> dict[str, object]:
+def _request(connection: HTTPConnection, path: str, body: dict[str, object] | None) -> dict[str, object]:
     method = "GET" if body is None else "POST"
     connection.request(method, path, None if body is None else dumps(body), {"Content-Type": "application/json"})
     return dict(loads(connection.getresponse().read()))
@@ -135,7 +135,7 @@ def _processor(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def as_table(rows: list[Row]) -> str:
+def serving_table(rows: list[Row]) -> str:
     return as_lines(
         rows,
         f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}",

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from elastic_core.bench.latency import FORWARD, ITEMS, ROWS, Setting, build, timed
+from elastic_core.bench.latency import FORWARD, ITEMS, ROWS, Setting, build_system, timed
 from elastic_core.bench.store import Row
-from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, summary
+from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, timing_of
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import Dispatcher
 from elastic_core.core.elastic import CausalDispatcher, InterestMemory, TwoWayDispatcher
@@ -64,7 +64,7 @@ def measure_stages(
     """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
     or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
     torch.manual_seed(0)
-    model = build(system, setting).to(device)
+    model = build_system(system, setting).to(device)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
     batch = Batch(items, items, padded=False)
     run = _Pass(model, batch, rows, setting.direction != FORWARD)
@@ -116,7 +116,7 @@ def both_ways(row: Row) -> float:
     return float(row.processor + getattr(row, "back", 0))
 
 
-def as_table(rows: Sequence[Row]) -> str:
+def stages_table(rows: Sequence[Row]) -> str:
     """Of every pass its stages, the largest first: milliseconds of the processor there and back, their share, megabytes."""
     lines = []
     for stages in by_pass(rows):
@@ -229,7 +229,7 @@ def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more:
 
 
 def _times(found: Iterable[_Clock], stage: str, back: bool) -> Timing:
-    return summary([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
+    return timing_of([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
 
 
 def _order(stage: str) -> int:

@@ -138,9 +138,11 @@ def read_rows(path: Path, *benches: str) -> list[Row]:
         for line in lines:
             if set(line) != set(COLUMNS):
                 raise ValueError
-            numbers = Figure(_number(line["value"]), *(_number(line[end]) if line[end] else math.nan for end in ("low", "high")))
+            numbers = Figure(
+                _parse_number(line["value"]), *(_parse_number(line[end]) if line[end] else math.nan for end in ("low", "high"))
+            )
             found.setdefault(tuple(line[name][: 10 * LONGEST] for name in SAME), {})[line["metric"][:LONGEST]] = numbers
-        rows = [_row(same, figures) for same, figures in found.items()]
+        rows = [_parse_row(same, figures) for same, figures in found.items()]
         if not all(map(_believable, rows)) or len({row.system for row in rows if row.bench in NEEDED}) > MOST_SYSTEMS:
             raise ValueError
     except (KeyError, TypeError, ValueError, csv.Error):
@@ -182,15 +184,15 @@ def read_table(path: Path, texts: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def _row(same: tuple[str, ...], figures: dict[str, Figure]) -> Row:
+def _parse_row(same: tuple[str, ...], figures: dict[str, Figure]) -> Row:
     bench, system, _, rounds, device, threads, load, torch, commit, date = (text[:LONGEST] for text in same)
-    numbers = {"rounds": int(rounds), "threads": int(threads), "load": _number(load)}
+    numbers = {"rounds": int(rounds), "threads": int(threads), "load": _parse_number(load)}
     where = {"device": device, "torch": torch, "commit": commit, "date": date}
     return Row(bench=bench, system=system, setting=_setting(same[2]), figures=figures, where={**numbers, **where})
 
 
 @cache
-def _typed(text: str) -> int | float | str:
+def _parse_setting(text: str) -> int | float | str:
     if not NUMBER.fullmatch(text):
         return text[:LONGEST]
     return int(text) if text.lstrip("-").isdigit() else float(text)
@@ -198,10 +200,10 @@ def _typed(text: str) -> int | float | str:
 
 def _setting(text: str) -> dict[str, Any]:
     pairs = [part.partition("=") for part in text.split("; ") if part]
-    return {name[:LONGEST]: _typed(value) for name, _, value in pairs}
+    return {name[:LONGEST]: _parse_setting(value) for name, _, value in pairs}
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     value = float(text)
     if not abs(value) < 1e15:
         raise ValueError(text)

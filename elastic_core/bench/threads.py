@@ -23,7 +23,7 @@ from elastic_core.models import Recommender
 PARTS = {"person": 1, "batch": 64}
 
 
-def measure(model: Recommender, seconds: float) -> Iterator[Row]:
+def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
     """Yield rows of both parts, alone and `beside` a process of ours that works all the time; `ratio` is to one thread."""
     lister, rng = Lister(model, Catalog.numbered(model.n_items)), np.random.default_rng(0)
     everything = lister.running()
@@ -66,7 +66,7 @@ def _work(parent: int) -> None:
         sum(range(100_000))
 
 
-def as_table(rows: list[Row]) -> str:
+def threads_table(rows: list[Row]) -> str:
     """Milliseconds by the clock, and how many times those of the best number of threads."""
     best: dict[Any, float] = {}
     for row in rows:

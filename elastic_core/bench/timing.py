@@ -82,7 +82,7 @@ def measure_rows(bench: str, contestants: Sequence[Contestant], device: torch.de
     taken = in_turns({str(i): one.job for i, one in enumerate(contestants)}, device, **harness)
     rows = []
     for i, one in enumerate(contestants):
-        timing, more = summary(taken[str(i)]).times(1 / one.each), dict[str, float | Figure]()
+        timing, more = timing_of(taken[str(i)]).times(1 / one.each), dict[str, float | Figure]()
         if one.against is not None:
             mine, theirs = (np.array(taken[str(place)])[:, 1] for place in (i, one.against))
             more["ratio"] = quartiles(mine / one.each / np.maximum(theirs / contestants[one.against].each, 1e-9), 4)
@@ -107,7 +107,7 @@ def quartiles(values: Any, digits: int = DIGITS) -> Figure:
 
 def interleaved(jobs: Mapping[str, Job], device: torch.device, **harness: Any) -> dict[str, Timing]:
     """Return what each job takes, as `in_turns`."""
-    return {name: summary(values) for name, values in in_turns(jobs, device, **harness).items()}
+    return {name: timing_of(values) for name, values in in_turns(jobs, device, **harness).items()}
 
 
 def in_turns(
@@ -138,7 +138,7 @@ def once(job: Job, device: torch.device) -> tuple[float, float]:
     return time.perf_counter() - began, time.process_time() - worked
 
 
-def summary(taken: list[tuple[float, float]]) -> Timing:
+def timing_of(taken: list[tuple[float, float]]) -> Timing:
     clock, processor = np.array(taken).T
     low, median, high = np.quantile(clock, [0.25, 0.5, 0.75])
     return Timing(float(median), float(low), float(high), float(np.median(processor)), len(taken))

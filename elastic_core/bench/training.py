@@ -142,7 +142,7 @@ def rates(rows: Sequence[Row]) -> dict[str, float]:
     return {label(row): row.rate for row in sorted(full, key=lambda row: str(row.date))}
 
 
-def as_table(rows: Sequence[Row]) -> str:
+def training_table(rows: Sequence[Row]) -> str:
     """Of every measurement the targets a second, with quartiles over steps, and the milliseconds of each part."""
     head = f"{'':<21}{'world':<7}{'targets':>8}{'events':>8}{'targets/s':>11}{'quartiles':>17}{'ms':>8}  "
     return as_lines(

@@ -44,14 +44,14 @@ from elastic_core.bench.latency import (
     SYSTEMS,
     Setting,
     contestants,
-    measure,
+    measure_latency,
     measure_operations,
     ratios,
     systems,
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.finding import CHECKPOINTS, find_run, listed, say
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say, split_commas
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
@@ -65,12 +65,12 @@ LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lengths", type=listed, help=f"history lengths N (default: {','.join(LENGTHS)})")
-    parser.add_argument("--people", type=listed, default=[], help="time one more event of so many people, with kept states")
+    parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
+    parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
     parser.add_argument(
-        "--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
+        "--systems", type=split_commas, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
     )
-    parser.add_argument("--passes", type=listed, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
+    parser.add_argument("--passes", type=split_commas, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
     parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
     parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
     parser.add_argument("--side", type=int, default=32, help="√K (default: 32)")
@@ -123,20 +123,20 @@ def run(arguments: argparse.Namespace) -> int:
         folder = CHECKPOINTS / "benchmarks"
         if not folder.is_dir():
             raise InputError(f"there are no measurements here: {folder}/ comes with the checkout, so go there first")
-        print(goals.as_table(folder, "latency" if arguments.name == LOCAL else arguments.name))
+        print(goals.goals_table(folder, "latency" if arguments.name == LOCAL else arguments.name))
         return 0
     for asked, name, parts, table in (
-        (arguments.bank, "bank", _of_bank, bank.as_table),
+        (arguments.bank, "bank", _of_bank, bank.bank_table),
         (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
-        (arguments.reading, "reading", _of_reading, reading.as_table),
-        (arguments.serving, "serving", _of_serving, serving.as_table),
-        (arguments.threads_of, "threads", _of_threads, thread_bench.as_table),
-        (arguments.training, "training", _of_training, training.as_table),
-        (arguments.stages, "stages", _of_stages, stages.as_table),
-        (arguments.gpu, "gpu", _of_gpu, as_table),
-        (arguments.catalogue is not None, LOCAL, _of_catalogue, as_table),
-        (arguments.people, LOCAL, _of_people, as_table),
-        (True, COMPILED if arguments.compile else LOCAL, _of_passes, as_table),
+        (arguments.reading, "reading", _of_reading, reading.reading_table),
+        (arguments.serving, "serving", _of_serving, serving.serving_table),
+        (arguments.threads_of, "threads", _of_threads, thread_bench.threads_table),
+        (arguments.training, "training", _of_training, training.training_table),
+        (arguments.stages, "stages", _of_stages, stages.stages_table),
+        (arguments.gpu, "gpu", _of_gpu, latency_table),
+        (arguments.catalogue is not None, LOCAL, _of_catalogue, latency_table),
+        (arguments.people, LOCAL, _of_people, latency_table),
+        (True, COMPILED if arguments.compile else LOCAL, _of_passes, latency_table),
     ):
         if asked:
             return _measure(arguments, name, parts, table)
@@ -161,7 +161,7 @@ def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Cal
             for row in part.measure():
                 rows.append(row)
                 write_rows(path, rows)
-    print(table(read_rows(path, *(PASSING if table is as_table else (bench,)))))
+    print(table(read_rows(path, *(PASSING if table is latency_table else (bench,)))))
     return 0
 
 
@@ -174,7 +174,7 @@ def _device(arguments: argparse.Namespace) -> torch.device:
 def _of_bank(arguments: argparse.Namespace) -> Iterator[Part]:
     device = _device(arguments)
     for part in bank.PARTS:
-        yield Part(f"memory of experts: {part}", partial(bank.measure, part, device, rounds=arguments.rounds))
+        yield Part(f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds))
 
 
 def _of_lisa(arguments: argparse.Namespace) -> Iterable[Part]:
@@ -182,7 +182,7 @@ def _of_lisa(arguments: argparse.Namespace) -> Iterable[Part]:
 
 
 def _of_reading(arguments: argparse.Namespace) -> Iterator[Part]:
-    yield Part("", partial(reading.measure, arguments.reading))
+    yield Part("", partial(reading.measure_reading, arguments.reading))
 
 
 def _of_serving(arguments: argparse.Namespace) -> Iterator[Part]:
@@ -191,7 +191,7 @@ def _of_serving(arguments: argparse.Namespace) -> Iterator[Part]:
 
 
 def _of_threads(arguments: argparse.Namespace) -> Iterator[Part]:
-    yield Part("", partial(thread_bench.measure, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
+    yield Part("", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
 
 
 def _of_training(arguments: argparse.Namespace) -> Iterator[Part]:
@@ -265,7 +265,7 @@ def _of_passes(arguments: argparse.Namespace) -> Iterator[Part]:
             continue
         chosen = _systems(arguments, max(group, key=Setting.scores_bytes))
         wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
-        yield Part(words, partial(measure, group, device, chosen, **harness), wanted)
+        yield Part(words, partial(measure_latency, group, device, chosen, **harness), wanted)
 
 
 def _words(setting: Setting) -> str:
@@ -311,7 +311,7 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
     ]
 
 
-def as_table(rows: list[Row]) -> str:
+def latency_table(rows: list[Row]) -> str:
     """Milliseconds and megabytes per system, then how many times slower the peers are than ELASTIC."""
     lines = [
         f"{'pass':<17}{'N':>6} {'d':>4} {'k':>3}  {'system':<17}{'rows':<5}{'ms':>9}{'quartiles':>20}{'peak MB':>9}{'kept MB':>9}"

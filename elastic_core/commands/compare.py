@@ -13,7 +13,7 @@ With --power: which difference so many people and seeds find four times out of f
 
 import argparse
 
-from elastic_core.commands.finding import find_run, listed
+from elastic_core.commands.finding import find_run, split_commas
 from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES
@@ -25,8 +25,8 @@ SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", metavar="RUN_A", type=listed, help="a run folder or name; several seeds separated by commas")
-    parser.add_argument("b", metavar="RUN_B", type=listed, help="the other")
+    parser.add_argument("a", metavar="RUN_A", type=split_commas, help="a run folder or name; several seeds separated by commas")
+    parser.add_argument("b", metavar="RUN_B", type=split_commas, help="the other")
     parser.add_argument("--protocol", default="full", help=f"one of {', '.join(PROTOCOLS)} (default: full)")
     parser.add_argument("--power", action="store_true", help="also say which difference could have been found")
     parser.add_argument("--metric", default="NDCG@10", help=f"one of {', '.join(NAMES)} (default: NDCG@10)")
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     a, b = ([find_run(name) for name in side] for side in (arguments.a, arguments.b))
     found = compare_runs(a, b, arguments.protocol, arguments.metric)
-    print(as_text(found, ", ".join(arguments.a), ", ".join(arguments.b)))
+    print(comparison_text(found, ", ".join(arguments.a), ", ".join(arguments.b)))
     if arguments.power:
         print(power_text(power_of(a, b, arguments.protocol, arguments.metric), found.mean_b))
     return 0
@@ -57,7 +57,7 @@ def power_text(noise: Noise, of: float) -> str:
     return "\n".join(lines)
 
 
-def as_text(found: Comparison, a: str, b: str) -> str:
+def comparison_text(found: Comparison, a: str, b: str) -> str:
     spread = ""
     if len(found.means_a) > 1 or len(found.means_b) > 1:
         spread = f"\nspread over seeds: A {found.spread_a:.4f}, B {found.spread_b:.4f}"

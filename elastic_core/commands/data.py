@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.commands.finding import COLUMNS, listed, mapped, say
+from elastic_core.commands.finding import COLUMNS, mapped, say, split_commas
 from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.folding import RULES
@@ -32,7 +32,7 @@ from elastic_core.services.data.shelf import TEMPLATE
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
     parser.add_argument("--list", action="store_true", help="show the named sources")
-    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
     parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")

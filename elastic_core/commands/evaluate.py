@@ -24,7 +24,7 @@ import json
 
 import torch
 
-from elastic_core.commands.finding import Loaded, find_run, listed, load_run, say
+from elastic_core.commands.finding import Loaded, find_run, load_run, say, split_commas
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, Report, drawn_people, evaluate
 from elastic_core.core.histories import Split
@@ -42,12 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
     parser.add_argument("--split", default="test", help="test or valid (default: test)")
     parser.add_argument(
-        "--protocols", type=listed, default=list(PROTOCOLS), help=f"comma-separated (default: {','.join(PROTOCOLS)})"
+        "--protocols", type=split_commas, default=list(PROTOCOLS), help=f"comma-separated (default: {','.join(PROTOCOLS)})"
     )
-    parser.add_argument("--metrics", type=listed, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
+    parser.add_argument("--metrics", type=split_commas, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
     parser.add_argument("--people", type=int, default=0, help="with --split valid: so many, drawn by chance (default: everybody)")
-    parser.add_argument("--last", type=listed, metavar="N,…", help="by the last N events of everybody alone, beside popularity")
+    parser.add_argument(
+        "--last", type=split_commas, metavar="N,…", help="by the last N events of everybody alone, beside popularity"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON row per protocol and metric instead of the table")
     parser.add_argument("--store", action="store_true", help="score a test again whose ranks were not kept, and keep them")
     parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"{found.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
     redrawn = under_random_ties(found, report, device, loaded)
     if not arguments.json:
-        print(as_table(report, arguments.metrics, redrawn))
+        print(report_table(report, arguments.metrics, redrawn))
         return 0
     print(as_json(report, found.name, arguments.metrics))
     if redrawn:
@@ -159,7 +161,7 @@ def store(run: Run, device: str, reason: str) -> None:
     say(f"{run.name}: scored again and kept; the log says why: {reason}")
 
 
-def as_table(report: Report, metrics: list[str], redrawn: Report | None = None) -> str:
+def report_table(report: Report, metrics: list[str], redrawn: Report | None = None) -> str:
     lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
         for shown, name in ((report, protocol), (redrawn, "  random ties")):

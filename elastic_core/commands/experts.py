@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
         turned = [_knobs(name) for name in arguments.run_name.split(",")]
-        print(written(knobs.written(turned), arguments.csv), end="")
+        print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
     traffic = routing(loaded.model, loaded.dataset, "test")
@@ -65,19 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
         found.place(arguments.expert)
         one(loaded, found, arguments.expert, arguments.swap)
         return 0
-    frame = overview.table(found)
+    frame = overview.expert_table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
-        effects = ablation.everyone(loaded.model, loaded.dataset, traffic)
+        effects = ablation.remove_each(loaded.model, loaded.dataset, traffic)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
     if arguments.sort not in frame:
         raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
     frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
     frame = frame.head(arguments.top) if arguments.top > 0 else frame
-    print(written(frame, arguments.csv), end="")
+    print(frame_text(frame, arguments.csv), end="")
     if not arguments.csv:
-        summary(loaded, found)
+        print_summary(loaded, found)
     return 0
 
 
@@ -90,10 +90,10 @@ def _with_experts(name: str) -> Loaded:
 
 def _knobs(name: str) -> list[knobs.Turned]:
     loaded = _with_experts(name)
-    return knobs.measure(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
+    return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
-def written(frame: pd.DataFrame, csv: bool) -> str:
+def frame_text(frame: pd.DataFrame, csv: bool) -> str:
     return str(frame.to_csv(index=False)) if csv else shown(frame) + "\n"
 
 
@@ -102,7 +102,7 @@ def shown(frame: pd.DataFrame) -> str:
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
 
-def summary(loaded: Loaded, found: Survey) -> None:
+def print_summary(loaded: Loaded, found: Survey) -> None:
     counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
     words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (HOT, USUAL, COLD, DEAD))
     print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
@@ -115,7 +115,7 @@ def summary(loaded: Loaded, found: Survey) -> None:
             f"labels learned on half of the people: {held.labelled}; {held.holds} hold on the other half "
             f"({held.by_chance:.1f} with people shuffled there)"
         )
-    if shares := attribution.agreement(loaded.model, loaded.dataset):
+    if shares := attribution.share_agreement(loaded.model, loaded.dataset):
         print(
             f"{shares.people:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
             f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "
@@ -136,15 +136,15 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
         titles = "; ".join(dataset.catalog.title(item) for item in person["items"][:3])
         words = "reads" if person["rank"] else "recent, not read"
         print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
-    _items(loaded, traffic, expert)
+    _print_items(loaded, traffic, expert)
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
         print(shown(ablation.effects(model, dataset, traffic, expert, swapped)))
-    print("nearest by vector   ", _numbers(relations.nearest(found, model, expert, 5), "cosine"))
-    print("retrieved together   ", _numbers(relations.retrieved_together(traffic, expert, 5), "lift"))
+    print("nearest by vector   ", _numbers_text(relations.nearest(found, model, expert, 5), "cosine"))
+    print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
-def _items(loaded: Loaded, traffic: Routing, expert: int) -> None:
+def _print_items(loaded: Loaded, traffic: Routing, expert: int) -> None:
     pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert)
     for by in ("direct", "measured"):
         for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
@@ -154,5 +154,5 @@ def _items(loaded: Loaded, traffic: Routing, expert: int) -> None:
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 
-def _numbers(frame: pd.DataFrame, value: str) -> str:
+def _numbers_text(frame: pd.DataFrame, value: str) -> str:
     return ", ".join(f"{row['expert']} ({row[value]:.2f})" for row in frame.to_dict("records")) or "none"

@@ -73,7 +73,7 @@ def say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def listed(text: str) -> list[str]:
+def split_commas(text: str) -> list[str]:
     """`a, b,c` → [a, b, c]."""
     return [part.strip() for part in text.split(",") if part.strip()]
 

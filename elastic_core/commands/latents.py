@@ -17,7 +17,7 @@ from elastic_core.commands.finding import load_run, say
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.gauges import Gauges, gauges
-from elastic_core.memory.latents import fit
+from elastic_core.memory.latents import fit_latents
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
 from elastic_core.services.experts import knobs, overview
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     told = None
     if not loaded.model.scorer().parts:
         say("Fitting latents to its states.")
-        latents, told = fit(loaded.model, loaded.dataset, arguments.side, arguments.active, seed=arguments.seed)
+        latents, told = fit_latents(loaded.model, loaded.dataset, arguments.side, arguments.active, seed=arguments.seed)
         sides["latents"] = _ask(latents, loaded.dataset)
     elif not sides:
         raise InputError(f"{loaded.run.name} predicts with several states at once, which an autoencoder does not tell")
@@ -76,7 +76,7 @@ def _ask(model: Recommender, dataset: Dataset) -> Found:
     knob = None
     if named:
         try:
-            knob = knobs.written([knobs.measure(model, dataset, traffic, factors=(TURNED,))]).iloc[0].to_dict()
+            knob = knobs.knob_table([knobs.measure_knobs(model, dataset, traffic, factors=(TURNED,))]).iloc[0].to_dict()
         except InputError as error:
             say(f"No knob is turned: {error}.")
     return Found(traffic, gauges(model, dataset), held, knob)

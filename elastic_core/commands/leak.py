@@ -29,22 +29,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     began, rows = time.monotonic(), leak.read_leaks(FILE)
-    for world, system, times, seed in () if arguments.list else leak.wanted(tuple(range(arguments.seeds))):
+    for world, system, times, seed in () if arguments.list else leak.leak_trainings(tuple(range(arguments.seeds))):
         if select_rows(rows, world=world, system=system, times=times, seed=seed):
             continue
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
-        rows.append(leak.measure(world, system, times, seed, load(leak.settings(world, system).data), say))
+        rows.append(leak.measure_leak(world, system, times, seed, load(leak.leak_config(world, system).data), say))
         write_rows(FILE, rows)
-    print(as_text(rows))
+    print(leak_text(rows))
     return 0
 
 
-def as_text(rows: Sequence[Row]) -> str:
+def leak_text(rows: Sequence[Row]) -> str:
     """NDCG@10 on test, honest and as published, and what the difference is."""
     lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
     for pair in leak.pairs(rows):
-        honest, published, worth = leak.told(pair, "not so")
+        honest, published, worth = leak.leak_cells(pair, "not so")
         lines.append(f"{pair.world:<20}{pair.system:<28}{pair.seed:>5}{honest:>18}{published:>18}{worth:>9}")
     return "\n".join(lines)

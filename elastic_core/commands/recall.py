@@ -24,7 +24,7 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit
 from elastic_core.memory import recall
 from elastic_core.memory.gaps import gaps
-from elastic_core.memory.recall import ORACLE, POPULARITY, read
+from elastic_core.memory.recall import ORACLE, POPULARITY, read_recall
 from elastic_core.runs import list_runs
 
 FILE = CHECKPOINTS / recall.FILE
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    chosen = [find_run(name) for name in _named(arguments.runs)]
+    chosen = [find_run(name) for name in _run_names(arguments.runs)]
     first = chosen[0].config.data
     if other := [run.name for run in chosen if run.config.data != first]:
         raise InputError(f"{other[0]} is of another world than {chosen[0].name}")
@@ -48,12 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
         found[here.name] = recall.of_model(here.model(dataset), dataset, arguments.split)
         table = recall.by_gap(found, gaps(dataset, arguments.split))
         if arguments.write:  # one by one: what is measured is not lost by what comes after it
-            _write(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
-    print(as_text(table))
+            _write_rows(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
+    print(recall_text(table))
     return 0
 
 
-def _named(names: list[str]) -> list[str]:
+def _run_names(names: list[str]) -> list[str]:
     """Patterns stand for the finished runs that they fit."""
     there = [run.name for run in list_runs(CHECKPOINTS) if run.finished]
     found = [name for given in names for name in (fnmatch.filter(there, given) if set(given) & set("*?[") else [given])]
@@ -62,7 +62,7 @@ def _named(names: list[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def as_text(table: pd.DataFrame) -> str:
+def recall_text(table: pd.DataFrame) -> str:
     """One block a measure, a line a system, a column a range of gaps."""
     ranges = list(dict.fromkeys(table["gap"]))
     people = [table.loc[table["gap"] == gap, "people"].iloc[0] for gap in ranges]
@@ -79,8 +79,8 @@ def as_text(table: pd.DataFrame) -> str:
     return "\n".join([*lines, f"{'people':<52}" + "".join(f"{count:>9,}" for count in people)])
 
 
-def _write(table: pd.DataFrame) -> None:
-    old = read(FILE)
+def _write_rows(table: pd.DataFrame) -> None:
+    old = read_recall(FILE)
     key = ["world", "split", "system"]
     if len(old):
         old = old[~old[key].apply(tuple, axis=1).isin(set(table[key].apply(tuple, axis=1)))]

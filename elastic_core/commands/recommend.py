@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.finding import listed, load_run, open_items, say
+from elastic_core.commands.finding import load_run, open_items, say, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
     parser.add_argument("--top", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
-    parser.add_argument("--silence", metavar="EXPERTS", type=listed, default=[], help="without these experts, as 12,145")
+    parser.add_argument("--silence", metavar="EXPERTS", type=split_commas, default=[], help="without these experts, as 12,145")
     parser.add_argument("--seen", action="store_true", help="also recommend what is in the history")
     parser.add_argument("--csv", action="store_true", help="CSV instead of the table")
     parser.add_argument("--out", metavar="FILE", type=Path, help="with --all: the file, .parquet or .csv")
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
     if arguments.all:
-        return everybody(arguments)
+        return write_everybody(arguments)
     if arguments.out or arguments.exclude or arguments.only is not None or arguments.before_test:
         raise InputError("--out, --exclude, --only and --before-test go with --all")
     data: Dataset | Catalog
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def everybody(arguments: argparse.Namespace) -> int:
+def write_everybody(arguments: argparse.Namespace) -> int:
     """Writes everybody's list into a file."""
     if arguments.out is None:
         raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
@@ -134,7 +134,7 @@ def ids_of(given: str) -> list[str]:
         return [line.strip() for line in disk.read_text(path, MOST_IDS, path.parent).splitlines() if line.strip()]
     if path.suffix in (".txt", ".csv"):
         raise InputError(f"there is no file {given}")
-    return listed(given)
+    return split_commas(given)
 
 
 def silenced(model: Recommender, experts: list[str]) -> Edit | None:

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from elastic_core.commands.finding import CHECKPOINTS
-from elastic_core.report import write
+from elastic_core.report import write_report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    files = write(arguments.root, arguments.out, arguments.pictures)
+    files = write_report(arguments.root, arguments.out, arguments.pictures)
     print(f"{len(files)} files in {arguments.out}/; begin with report.md")
     return 0

@@ -24,8 +24,8 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device, one_thread_each
 from elastic_core.readme import rewrite
-from elastic_core.reproduce import Row, reproduce, select, status
-from elastic_core.tables import table
+from elastic_core.reproduce import PlannedRun, reproduce, select, status
+from elastic_core.tables import results_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if not arguments.table:
         _train(chosen, arguments)
-    print(table(chosen, arguments.root, arguments.protocol))
+    print(results_table(chosen, arguments.root, arguments.protocol))
     return 0
 
 
-def _train(chosen: list[Row], arguments: argparse.Namespace) -> None:
+def _train(chosen: list[PlannedRun], arguments: argparse.Namespace) -> None:
     at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
     one_thread_each()
     device, loaded = str(find_device(arguments.device)), dict[str, Dataset]()

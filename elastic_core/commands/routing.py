@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"load entropy        {now.entropy:.3f} of uniform; Gini {now.gini:.3f}")
     print(f"load, least - most  {now.load.min()} - {now.load.max()} people (a random router, 95%: {low[0]:.0f} - {high[-1]:.0f})")
     print(f"busiest             {', '.join(f'expert {e} ({now.load[e]} people)' for e in busiest)}")
-    print(f"query spectrum      raw {_shares(now.raw_spectrum)}; as the keys see it {_shares(now.spectrum)}")
+    print(f"query spectrum      raw {_spectrum_text(now.raw_spectrum)}; as the keys see it {_spectrum_text(now.spectrum)}")
     print(f"raw query's first axis against log history length: |correlation| {now.length_correlation:.2f}")
     _interest_or_activity(model, dataset, arguments.split)
     if dataset.truth is not None:
@@ -84,13 +84,13 @@ def _recovered(model: Recommender, dataset: Dataset) -> None:
 
 def _remembered(model: Recommender, dataset: Dataset) -> None:
     values = evaluate(model, dataset, "test", (gaps.PROTOCOL,)).values(gaps.PROTOCOL, gaps.METRIC)
-    whole, *parts = gaps.remembered({"": values}, dataset).to_dict("records")
+    whole, *parts = gaps.remembered_shares({"": values}, dataset).to_dict("records")
     print(f"what it remembers: {whole['share']:.2f} of the oracle's {gaps.METRIC} ({gaps.PROTOCOL})")
     for row in parts:
         print(f"  interest last showed {row['gap']:>5} events ago   {row['share']:.2f}   ({row['people']} people)")
 
 
-def _shares(spectrum: np.ndarray) -> str:
+def _spectrum_text(spectrum: np.ndarray) -> str:
     return " ".join(f"{share:.2f}" for share in spectrum[:4]) + " …"
 
 

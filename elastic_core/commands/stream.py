@@ -65,7 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"there is no folder {state.parent} to keep states in")
     there = state is not None and state.exists()
     followed = Followed.load(state, model, policy) if state and there else Followed(model, policy=policy)
-    kept, left_out = Kept(followed, state, 1 if arguments.each else TOGETHER), LeftOut(arguments.events, arguments.strict)
+    kept, left_out = (
+        FollowedEvents(followed, state, 1 if arguments.each else TOGETHER),
+        LeftOut(arguments.events, arguments.strict),
+    )
     writer = csv.writer(sys.stdout, lineterminator="\n")
     with stop_on_signals() as stopped:
         try:
@@ -100,7 +103,7 @@ def suggest(writer: Any, followed: Followed, catalog: Catalog, person: str, coun
         sys.stdout.flush()
 
 
-class Kept:
+class FollowedEvents:
     """Events, followed as many people at a time as come without one of them coming twice, and at most so many; their states are
     saved now and then, so that a kill costs half a minute of events, and at every end."""
 

@@ -16,13 +16,13 @@ import sys
 import time
 from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, mapped, say, split_commas
 from elastic_core.core.config import DataConfig
 from elastic_core.data.folding import RULES
 from elastic_core.data.reading.times import ORDERS
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.services.background.durations import about, clock
-from elastic_core.study.asked import Asked
+from elastic_core.study.asked import StudyAsked
 from elastic_core.study.conduct import PAGE, Study
 from elastic_core.study.plan import NOW, WAYS
 
@@ -37,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     split = "hold out the last event, all after a date, or both (default: both)"
     parser.add_argument("--split", choices=(*WAYS, "both"), default="both", help=split)
     systems = f"some of {','.join(STUDIED)} (default: as the time allows)"
-    parser.add_argument("--systems", type=listed, default=list(STUDIED), help=systems)
-    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--systems", type=split_commas, default=list(STUDIED), help=systems)
+    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
     parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")
@@ -51,12 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     ways = list(WAYS) if arguments.split == "both" else [arguments.split]
     plain = {"data": dataclasses.asdict(data(arguments)), "minutes": arguments.minutes, "ways": ways}
-    asked = Asked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
+    asked = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
     folder = arguments.out or CHECKPOINTS / "studies" / asked.name
     found = Study(asked, folder, Progress()).conduct()
     if sys.stderr.isatty():
         say("")
-    print(as_text(found))
+    print(study_text(found))
     print(folder / PAGE)
     return 0
 
@@ -71,7 +71,7 @@ def data(arguments: argparse.Namespace) -> DataConfig:
     return base.override(*(f"data.{setting}" for setting in arguments.set)).data
 
 
-def as_text(found: dict[str, object]) -> str:
+def study_text(found: dict[str, object]) -> str:
     """The answer for a terminal: questions, answers and sentences."""
     lines = [str(found["title"]), str(found["headline"])]
     for section in found["sections"]:  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ from typing import get_args, get_type_hints
 import torch
 
 from elastic_core import disk
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, mapped, say, split_commas
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core import registry as models
 from elastic_core.core.batches import ALONE, Alone
@@ -39,7 +39,7 @@ from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
-from elastic_core.machine import choose_threads, find_device, number_of_threads, thread_counts
+from elastic_core.machine import choose_threads, find_device, number_of_threads
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
-    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
     orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
     parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
@@ -108,9 +108,9 @@ def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) ->
         torch.set_num_threads(had)
     elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), torch.device("cpu"))).model.trained:
         learner = loop.fresh_learner()
-        budget.check(config, learner.model, learner.objective, dataset, learner.device)
+        budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
         batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
-        say(f"{choose_threads(lambda: learner.step(batch), rounds=3)} of {thread_counts()} threads were quickest.")
+        say(f"{choose_threads(lambda: learner.step(batch), rounds=3)} threads were quickest.")
 
 
 def loaded(config: RunConfig, ranks: Alone) -> Dataset:

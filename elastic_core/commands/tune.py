@@ -13,7 +13,7 @@ import math
 import time
 from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS, listed, say
+from elastic_core.commands.finding import CHECKPOINTS, say, split_commas
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -35,10 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.minutes < 0:
         raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
     for name in arguments.models:
-        for point in listed(arguments.points):
+        for point in split_commas(arguments.points):
             grid_point(name, point)
     if not arguments.list:
-        if not arguments.models or not listed(arguments.points):
+        if not arguments.models or not split_commas(arguments.points):
             raise InputError("name the models to tune, or ask for --list")
         _train(arguments)
     for found in outcomes(arguments.root / TABLE):
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> None:
     at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
     device = str(find_device(arguments.device))
-    points = listed(arguments.points)
+    points = split_commas(arguments.points)
     dataset = load(grid_point(arguments.models[0], points[0]).data, say)
     for name in arguments.models:
         say(f"{name}: {', '.join(points)}")

@@ -44,14 +44,14 @@ class Bounded:
         for name, bounds in bounds_of(type(self)).items():  # type: ignore[arg-type]
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-                raise InputError(f"{self.section}.{name} must be a number, not {told(value)}")
+                raise InputError(f"{self.section}.{name} must be a number, not {value_text(value)}")
             if not bounds.low <= value <= bounds.high:
-                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {told(value)}")
+                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {value_text(value)}")
         for field_ in dataclasses.fields(self):  # type: ignore[arg-type]
             _check_text(getattr(self, field_.name), f"{self.section}.{field_.name}")
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value for a sentence, cut where it would fill a page."""
     try:
         text = repr(value)
@@ -131,7 +131,7 @@ class DataConfig(Bounded):
         super().__post_init__()
         pairs = [*self.columns, *self.columns.values()]
         if len(pairs) > 40 or not all(isinstance(name, str) for name in pairs):
-            raise InputError(f"data.columns must map names to names, not {told(self.columns)}")
+            raise InputError(f"data.columns must map names to names, not {value_text(self.columns)}")
         for name in pairs:
             _check_text(name, "data.columns")
 
@@ -257,7 +257,7 @@ class RunConfig:
         plain = self.to_dict()
         for setting in settings:
             path, separator, text = setting.partition("=")
-            holder, key = _place(plain, path)
+            holder, key = _section_of(plain, path)
             if not separator or holder is None:
                 raise InputError(f"cannot set {setting!r}: write section.key=value with a key that exists")
             _set(plain, path, _parse(text, holder[key], path))
@@ -286,7 +286,7 @@ def _leaves(plain: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield f"{above}{key}", value
 
 
-def _place(plain: dict[str, Any], path: str) -> tuple[dict[str, Any] | None, str]:
+def _section_of(plain: dict[str, Any], path: str) -> tuple[dict[str, Any] | None, str]:
     """The section of nested settings that holds `a.b.c`, and c; no section where there is no such key."""
     *sections, key = path.split(".")
     holder: Any = plain
@@ -296,7 +296,7 @@ def _place(plain: dict[str, Any], path: str) -> tuple[dict[str, Any] | None, str
 
 
 def _set(plain: dict[str, Any], path: str, value: Any) -> None:
-    holder, key = _place(plain, path)
+    holder, key = _section_of(plain, path)
     if holder is None:
         raise InputError(f"there is no setting {path!r}")
     holder[key] = value
@@ -317,7 +317,7 @@ def _member(family: type[N], plain: dict[str, Any]) -> N:
 
 def _kind(family: type[N], name: Any) -> type[N]:
     if not isinstance(name, str) or name not in family.known:
-        raise InputError(f"unknown {family.section} {told(name)}; known are {', '.join(sorted(family.known))}")
+        raise InputError(f"unknown {family.section} {value_text(name)}; known are {', '.join(sorted(family.known))}")
     return family.known[name]
 
 
@@ -325,14 +325,14 @@ def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
     """Settings under a new name: the new class's own, and those it shares with the old one, where it knows their value."""
     kind = _kind(family, plain["name"])
     hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    kept = {key: value for key, value in plain.items() if key in own and _fits(value, hints[key])}
+    kept = {key: value for key, value in plain.items() if key in own and _fits_hint(value, hints[key])}
     return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}  # type: ignore[call-overload]
 
 
 def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:
     for key in plain:
         if key not in allowed:
-            raise InputError(f"unknown key {told(where + key)}; known are {', '.join(sorted(allowed))}")
+            raise InputError(f"unknown key {value_text(where + key)}; known are {', '.join(sorted(allowed))}")
 
 
 @functools.cache
@@ -350,18 +350,18 @@ def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
         hint = hints[key]
         if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
             value = _build(hint, value, f"{where}.{key}")
-        elif not _fits(value, hint):
-            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {told(value)}")
+        elif not _fits_hint(value, hint):
+            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {value_text(value)}")
         values[key] = float(value) if hint is float and abs(value) < 1e300 else value
     return cls(**values)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits_hint(value: Any, hint: Any) -> bool:
     origin = get_origin(hint)
     if origin is Literal:
         return value in get_args(hint)
     if origin is types.UnionType:
-        return any(_fits(value, part) for part in get_args(hint))
+        return any(_fits_hint(value, part) for part in get_args(hint))
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:

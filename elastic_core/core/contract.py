@@ -55,7 +55,7 @@ class Retrieved(NamedTuple):
         """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
         votes = self.votes
         if votes is not None:
-            return votes if self.usual is None else wanted(votes, self.usual)
+            return votes if self.usual is None else excess_votes(votes, self.usual)
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, ranks: Tensor) -> "Retrieved":
@@ -65,7 +65,7 @@ class Retrieved(NamedTuple):
         return self._replace(**{name: old[rows, ranks] for name in names if (old := getattr(self, name)) is not None})
 
 
-def wanted(votes: Tensor, usual: Tensor) -> Tensor:
+def excess_votes(votes: Tensor, usual: Tensor) -> Tensor:
     """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
     return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
 

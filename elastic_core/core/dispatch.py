@@ -83,7 +83,7 @@ def trace(h: Tensor, maps: Maps, real: Tensor | None) -> tuple[Tensor, Tensor]:
     """For people: how each slot reads the history `[B, H, k, N]`, and the last event the slots `[B, H, k]`."""
     weights = weigh_events(h, maps, real)
     state = _sums(h, weights)
-    slots, _ = _read(h[:, -1:], maps, state)
+    slots, _ = _read_slots(h[:, -1:], maps, state)
     return weights / state.mass.clamp_min(LEAST).unsqueeze(-1), slots[..., 0]
 
 
@@ -118,7 +118,7 @@ def prefixes(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str
     if early:
         before = _sums(h[:, :early], weights[..., :early])
         h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
-    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before, way=way), maps)
+    return _given(*read_prefixes(h, weights, _slot_queries(h, maps), bias, start=before, way=way), maps)
 
 
 def chunk_of(n: int) -> int:
@@ -196,7 +196,7 @@ def _earlier(x: Tensor) -> Tensor:
     return functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0)).cumsum(2)
 
 
-def _asked(h: Tensor, maps: Maps) -> Tensor:
+def _slot_queries(h: Tensor, maps: Maps) -> Tensor:
     """What events ask of what slots have aggregated, `[B, H, N, d]`."""
     return linear(h, maps.query.flatten(0, 1)).unflatten(-1, maps.query.shape[:2]).transpose(1, 2)
 
@@ -205,15 +205,15 @@ def _sums(h: Tensor, weights: Tensor) -> Sums:
     return Sums((weights.flatten(1, 2) @ h).unflatten(1, weights.shape[1:3]), weights.sum(-1))
 
 
-def _read(h: Tensor, maps: Maps, state: Sums) -> tuple[Tensor, Tensor]:
+def _read_slots(h: Tensor, maps: Maps, state: Sums) -> tuple[Tensor, Tensor]:
     """One event `[B, 1, d]` against finished sums: the slots' weights `[B, H, k, 1]` and what they hold, mixed `[B, H, 1, d]`."""
     memory = state.total / state.mass.clamp_min(LEAST).unsqueeze(-1)
-    slots = (memory @ _asked(h, maps).transpose(-1, -2) + _logits(h, maps.bias)).softmax(-2)
+    slots = (memory @ _slot_queries(h, maps).transpose(-1, -2) + _logits(h, maps.bias)).softmax(-2)
     return slots, slots.transpose(-1, -2) @ memory
 
 
 def _answer(h: Tensor, maps: Maps, state: Sums) -> Tensor:
-    return _given(*_read(h, maps, state), maps)
+    return _given(*_read_slots(h, maps, state), maps)
 
 
 def _given(slots: Tensor, mixed: Tensor, maps: Maps) -> Tensor:

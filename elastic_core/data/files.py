@@ -12,7 +12,7 @@ from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold
 from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
-from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, called, names
+from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, card_label, source_names
 from elastic_core.errors import InputError
 
 
@@ -20,12 +20,12 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
     path = _given(config.source)
     if path is None:
         raise InputError(
-            f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
+            f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(source_names())}"
         )
     tell(f"Reading {path.name}.")
     table = read_interactions(path, config.columns, config.dates, config.titles)
     known = recognise(table.blob)
-    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
+    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], card_label(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     return _folded(table, config, tell, (), name=name, label=label, licence=licence, titles_may_be_shared=known is None)
 

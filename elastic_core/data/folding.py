@@ -154,7 +154,7 @@ def fold(
 
     offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
     seconds = times[order] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
-    found = Ties(ties, *_shares(seconds, offsets), by_item, newest_first) if ties else None
+    found = Ties(ties, *_tied_shares(seconds, offsets), by_item, newest_first) if ties else None
     if seconds.dtype != np.int64:
         seconds = np.floor(seconds).astype(np.int64)
     items += np.int32(1)
@@ -252,7 +252,7 @@ def _hashes(
     return key
 
 
-def _shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, float]:
+def _tied_shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, float]:
     """Shares of the events that follow another, of validation and of test targets, whose time is that of the event before."""
     tied = np.zeros(len(times), dtype=bool)
     np.equal(times[1:], times[:-1], out=tied[1:])

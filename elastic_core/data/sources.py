@@ -23,7 +23,7 @@ MOST_CARD = 2**18  # bytes
 CARD = "upload.json"  # beside a file that was uploaded: what people call it
 
 
-def names() -> tuple[str, ...]:
+def source_names() -> tuple[str, ...]:
     """The named sources; anything else is taken for a path."""
     return (*SOURCES, PLANTED)
 
@@ -48,7 +48,7 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     from elastic_core.data import files  # readers and what downloads, when there is something to read
 
     if config.source not in SOURCES:
-        return _told(files.read_own(config, tell), tell)
+        return _tell_ties(files.read_own(config, tell), tell)
     try:
         path, notes = files.locate(config.source, tell)
     except InputError as error:
@@ -57,10 +57,10 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
         tell(f"{error} The planted world is used instead.")
         world = planted(config.planted, config.k_core)
         return replace(world, notes=(*world.notes, f"{error}; this is the planted world instead"))
-    return _told(files.read_named(config, path, notes, tell), tell)
+    return _tell_ties(files.read_named(config, path, notes, tell), tell)
 
 
-def _told(data: Dataset, tell: Progress) -> Dataset:
+def _tell_ties(data: Dataset, tell: Progress) -> Dataset:
     if data.ties and data.ties.note:
         tell(f"{data.ties.note}.")
     return data
@@ -76,7 +76,7 @@ def gone(config: DataConfig) -> bool:
     return config.source != PLANTED and config.source not in SOURCES and _given(config.source) is None
 
 
-def called(path: Path) -> str:
+def card_label(path: Path) -> str:
     """The label on the card beside an uploaded file; nothing where there is no card."""
     try:
         label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")

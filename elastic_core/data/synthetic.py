@@ -54,7 +54,7 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     """Draw a planted world. Items and users that the k-core drops leave the truth as well."""
     _check(config)
     rng = np.random.Generator(np.random.PCG64(config.seed))
-    world = _items(config, rng)
+    world = _draw_items(config, rng)
     lengths = _lengths(config, rng)
     events, interests, mixture = _walk(config, world, lengths, rng)
     times = _times(lengths, rng, _paced(config, interests, rng))
@@ -77,7 +77,7 @@ def _check(config: PlantedConfig) -> None:
         raise InputError("data.planted.popularity must lie in 0 to 2, and seed must not be negative")
 
 
-def _items(config: PlantedConfig, rng: np.random.Generator) -> _World:
+def _draw_items(config: PlantedConfig, rng: np.random.Generator) -> _World:
     interest = rng.permutation(np.arange(config.items) % config.interests)
     rank = rng.permutation(config.items) + 1.0
     popularity = np.maximum(np.rint(1e9 * rank**-config.popularity), 1).astype(np.int64)

@@ -17,7 +17,7 @@ from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 
 
-class Cut:
+class CutReader:
     """A scorer that reads the last `events` of a history; none: it scores by `popular`, `[n_items + 1]`."""
 
     def __init__(self, model: Recommender, events: int, popular: Tensor) -> None:
@@ -41,9 +41,9 @@ def after_few(
 ) -> list[Known]:
     """One entry a length, of everybody."""
     popular = torch.from_numpy(dataset.counts()).float()
-    floor = evaluate(Cut(model, 0, popular), dataset, split, [protocol]).values(protocol, metric)
+    floor = evaluate(CutReader(model, 0, popular), dataset, split, [protocol]).values(protocol, metric)
     found = []
     for events in lengths:
-        values = evaluate(Cut(model, events, popular), dataset, split, [protocol]).values(protocol, metric)
+        values = evaluate(CutReader(model, events, popular), dataset, split, [protocol]).values(protocol, metric)
         found.append(Known(events, Interval.of(values), Interval.of(values - floor)))
     return found

@@ -24,7 +24,7 @@ class Interval(Protocol):
     def seeds_counted(self) -> bool: ...
 
 
-class Measured(Interval, Protocol):
+class MeasuredDifference(Interval, Protocol):
     @property
     def difference(self) -> float: ...
     @property
@@ -59,17 +59,17 @@ def sentence(found: Counted, a: str, b: str) -> str:
     return f"{a if who == 'A' else b} is better than {b if who == 'A' else a} on these {found.users:,} people."
 
 
-def numbers(found: Measured) -> str:
+def numbers(found: MeasuredDifference) -> str:
     """`+0.0192 (95% +0.0103 to +0.0286, p = 0.0002)`, and that training noise is not in it where it is not."""
     return f"{found.difference:+.4f} ({interval(found)})"
 
 
-def interval(found: Measured) -> str:
+def interval(found: MeasuredDifference) -> str:
     """`95% +0.0103 to +0.0286, p = 0.0002`, and the same remark."""
     note = "" if found.seeds_counted else f"; {ONE_RUN}"
-    return f"95% {found.low:+.4f} to {found.high:+.4f}, p {'' if found.p < LEAST else '= '}{chance(found.p)}{note}"
+    return f"95% {found.low:+.4f} to {found.high:+.4f}, p {'' if found.p < LEAST else '= '}{p_text(found.p)}{note}"
 
 
-def chance(p: float) -> str:
+def p_text(p: float) -> str:
     """A p in four places; where it has more zeros, `< 0.0001`: no model of the noise is so exact."""
     return f"< {LEAST}" if p < LEAST else f"{p:.4f}"

@@ -4,14 +4,14 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core import dispatch
 from elastic_core.core.dispatch import CAP, CausalDispatcher, Maps
 from elastic_core.core.elastic import Elastic
 from elastic_core.core.layers import LocalConvolution, masked
-from elastic_core.following.stream import Kept, Stream
+from elastic_core.following.stream import Kept, Stream, norm_arguments
 
 
 class ElasticStream(Stream):
@@ -118,7 +118,7 @@ class ElasticStream(Stream):
             z = torch.addmm(fixed.inner_bias, torch.layer_norm(x, *fixed.inner_norm), fixed.inner)
             x = torch.addmm(x, torch.addcmul(z, z, torch.erf(z)), fixed.outer).add_(fixed.outer_bias)
         self.turn = (turn + 1) % self.model.config.conv_width if self.model.config.conv_width else 0
-        return torch.layer_norm(x, *_norm(self.model.norm))
+        return torch.layer_norm(x, *norm_arguments(self.model.norm))
 
 
 class Fixed(NamedTuple):
@@ -143,16 +143,12 @@ class Fixed(NamedTuple):
         taps = [] if layer.local is None else [layer.local.taps.roll(i, 0) for i in range(len(layer.local.taps))]
         inner, outer, half = layer.feed_forward.inner, layer.feed_forward.outer, math.sqrt(0.5)
         return cls(
-            norm=_norm(layer.norm), heads=layer.heads, cap=weight.new_tensor(CAP),
+            norm=norm_arguments(layer.norm), heads=layer.heads, cap=weight.new_tensor(CAP),
             query=shared.query.permute(2, 0, 1).flatten(1).contiguous(),
             carried=shared.carried.flatten(0, 1).contiguous(), taps=taps,
-            inner_norm=_norm(layer.feed_forward.norm), inner=inner.weight.T * half, inner_bias=inner.bias * half,
+            inner_norm=norm_arguments(layer.feed_forward.norm), inner=inner.weight.T * half, inner_bias=inner.bias * half,
             outer=outer.weight.T * half, outer_bias=outer.bias,
         )  # fmt: skip
-
-
-def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
-    return norm.normalized_shape, norm.weight, norm.bias, norm.eps
 
 
 def _echo(local: LocalConvolution, h: Tensor) -> Tensor:

@@ -155,7 +155,7 @@ class Followed:
         not take it; what was there stays."""
         own = {"used": self.stream.used, "histories": self.histories, "states": self.states, "experts": self.experts}
         tensors = {**own, **{f"kept/{name}": part for name, part in self.stream.stored().items()}}
-        told = {"format": FORMAT, "version": VERSION, "model": self.model.config.name, "weights": fingerprint(self.model)}
+        told = {"format": FORMAT, "version": VERSION, "model": self.model.config.name, "weights": model_fingerprint(self.model)}
         told |= {"room": str(self.stream.room), "people": json.dumps(list(self.row))}
         tensors = {name: part.detach().cpu() for name, part in tensors.items() if part.numel()}
         for name, part in tensors.items():
@@ -168,14 +168,14 @@ class Followed:
         """Goes on from a file. Raises InputError for one that is none, of another version, another model or other weights, of
         other shapes, or with numbers that are none."""
         name = disk.shown(path.name)
-        told, tensors = _read(disk.regular(path, MOST_BYTES, path.parent), name)
+        told, tensors = _read_tensors(disk.regular(path, MOST_BYTES, path.parent), name)
         if told.get("format") != FORMAT:
             raise InputError(f"{name} holds no states of followed people")
         if told.get("version") != VERSION:
             raise InputError(f"{name} is of version {disk.shown(told.get('version'), 20)}; this is {VERSION}")
         if told.get("model") != model.config.name:
             raise InputError(f"{name} holds states of {disk.shown(told.get('model'), 40)}, and this model is {model.config.name}")
-        if told.get("weights") != fingerprint(model):
+        if told.get("weights") != model_fingerprint(model):
             raise InputError(f"{name} was kept with other weights than this model has; its people have to be read again")
         people, room = _people(told, name), told.get("room", "")
         followed = cls(model, int(room) if room.isdecimal() and len(room) < 10 else 0, policy)
@@ -213,7 +213,7 @@ class Followed:
         return {key: tensors[key] if part.numel() else part.new_zeros(n, *part.shape[1:]) for key, part in like.items()}
 
 
-def fingerprint(model: Recommender) -> str:
+def model_fingerprint(model: Recommender) -> str:
     """Of a model's settings and weights; a state is worth nothing with others."""
     found = hashlib.sha256(repr(model.config).encode())
     for name, part in sorted(model.state_dict().items()):
@@ -222,7 +222,7 @@ def fingerprint(model: Recommender) -> str:
     return found.hexdigest()[:16]
 
 
-def _read(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
+def _read_tensors(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping

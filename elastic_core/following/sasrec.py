@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import Attention, left_align, masked, right_align, split_heads
 from elastic_core.core.sasrec import Block, SASRec
-from elastic_core.following.stream import Kept, Stream
+from elastic_core.following.stream import Kept, Stream, norm_arguments
 
 
 class SASRecStream(Stream):
@@ -84,7 +84,7 @@ class SASRecStream(Stream):
                 x = x.add_(block.local.last(window)[:, 0])
             z = torch.addmm(inner_bias, torch.layer_norm(x, *inner_norm), inner)
             x = torch.addmm(x, torch.addcmul(z, z, torch.erf(z)), outer).add_(block.feed_forward.outer.bias)
-        return torch.layer_norm(x, *_norm(self.model.norm))
+        return torch.layer_norm(x, *norm_arguments(self.model.norm))
 
 
 def _folded(block: Block) -> tuple[Any, ...]:
@@ -96,10 +96,6 @@ def _folded(block: Block) -> tuple[Any, ...]:
     bias = torch.cat([own.query.bias * scale, torch.zeros_like(own.value.bias), own.value.bias])
     inner, outer = block.feed_forward.inner, block.feed_forward.outer
     return (
-        _norm(block.norm), own.heads, into, bias, own.output.weight.T, _norm(block.feed_forward.norm),
+        norm_arguments(block.norm), own.heads, into, bias, own.output.weight.T, norm_arguments(block.feed_forward.norm),
         inner.weight.T * half, inner.bias * half, outer.weight.T * half,
     )  # fmt: skip
-
-
-def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
-    return norm.normalized_shape, norm.weight, norm.bias, norm.eps

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from elastic_core.core.contract import Recommender, can_stream
 from elastic_core.core.layers import autocast_to, without_autocast
@@ -196,3 +196,8 @@ def open_stream(model: Recommender, room: int | None = None) -> Stream:
     model.eval()
     stream: Stream = model.open_stream(room)
     return stream
+
+
+def norm_arguments(norm: nn.LayerNorm) -> tuple[Any, ...]:
+    """What `torch.layer_norm` is called with after x."""
+    return norm.normalized_shape, norm.weight, norm.bias, norm.eps

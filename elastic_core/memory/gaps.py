@@ -66,7 +66,7 @@ def covers(report: Report, dataset: Dataset) -> bool:
     return (report.data_hash, report.split, len(report.users)) == (dataset.hash, "test", dataset.histories.n_users)
 
 
-def remembered(values: Mapping[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:
+def remembered_shares(values: Mapping[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:
     """What systems remember, by their NDCG@10 (full-seen) per person: system, gap, people, share. First of all gaps together
     (`ALL`), with everybody, also those whose next item is noise or of a new interest."""
     gap, oracle, tables = gaps(dataset), oracle_values(dataset), []

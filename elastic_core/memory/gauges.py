@@ -77,7 +77,7 @@ def gauges(
     luck = np.where(items > 0, rng.random(items.shape), np.inf)
     picked = luck.argsort(1).argsort(1) < np.ceil(lengths / 4)[:, None]
     everything = _experts(model, items)
-    odd, even, quarter = (_experts(model, _part(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked))
+    odd, even, quarter = (_experts(model, _chosen_events(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked))
     like = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
     other = rng.permutation(len(users))
     log_length = np.log(lengths)
@@ -104,7 +104,7 @@ def gauges(
 
 def overlap(a: np.ndarray, b: np.ndarray) -> float:
     """Mean part of row r of `a [U, k]` that row r of `b [U, k]` holds too."""
-    return float((a[:, :, None] == b[:, None, :]).any(2).mean())
+    return float((a[:, :, None] == b[:, None, :]).any(2).mean()) if a.size else 0.0
 
 
 def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
@@ -153,7 +153,7 @@ def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
     return shares / shares.sum(1, keepdims=True)
 
 
-def _part(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _chosen_events(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The chosen events of left-padded histories, in their order, left-padded."""
     kept = chosen & (items > 0)
     return np.take_along_axis(items * kept, kept.argsort(1, kind="stable"), 1)

@@ -111,7 +111,7 @@ class Latents(Retrieves):
         return Retrieved(interests, latents, gates, gates, none, state, state, ballots=Ballots(every, shares.unsqueeze(1)))
 
 
-def fit(
+def fit_latents(
     model: Recommender, dataset: Dataset, side: int = 16, k: int = 8, epochs: int = 30, seed: int = 0, held_out: float = 0.1
 ) -> tuple[Latents, Fit]:
     """Latents of the model's states after random prefixes of training histories; a tenth of the people is held out to judge."""

@@ -124,7 +124,7 @@ COLUMNS = {
 MOST_BYTES = 2**22
 
 
-def read(file: Path) -> pd.DataFrame:
+def read_recall(file: Path) -> pd.DataFrame:
     """The rows that were kept; none of a file that is missing or of another form."""
     try:
         table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)), dtype=str)

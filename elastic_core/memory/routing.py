@@ -3,7 +3,7 @@
 Load of an expert: in how many people's retrievals it is. Traffic: the same, weighted by gate.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,6 +147,12 @@ def likely_load(people: int, k: int, size: int) -> tuple[int, int]:
 
     below = bdtr(np.arange(people + 1), people, min(k / size, 1.0))
     return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
+
+
+def limits_of(drawn: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """2.5% and 97.5% quantile."""
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def status(load: np.ndarray, limits: tuple[float, float]) -> np.ndarray:

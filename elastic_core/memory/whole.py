@@ -13,7 +13,7 @@ def too_many(model: Recommender) -> str:
     return f"this memory has {model.n_experts:,} experts, and up to {MOST:,} are looked at one by one"
 
 
-def check(model: Recommender) -> None:
+def check_size(model: Recommender) -> None:
     """Raises InputError with that sentence."""
     if reason := too_many(model):
         raise InputError(reason)

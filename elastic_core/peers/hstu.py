@@ -62,18 +62,18 @@ class TransductionUnit(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None, gaps: Tensor | None, last: bool = False) -> Tensor:
         """The next x; only its last row `[B, 1, d]` if `last`."""
-        z = _norm(x)
+        z = _bare_norm(x)
         v, k = functional.silu(self.tells(z)).chunk(2, -1)
         if last:
             x, z = x[:, -1:], z[:, -1:]
         u, q = functional.silu(self.asks(z)).chunk(2, -1)
         mixed = self._weights(q, k, gaps) @ split_heads(masked(v, real), self.heads)  # of padding nothing is read
-        out: Tensor = x + self.output(self.dropout(u * _norm(merge_heads(mixed))))
+        out: Tensor = x + self.output(self.dropout(u * _bare_norm(merge_heads(mixed))))
         return out
 
     def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`: SiLU's, so slightly negative where it would not look."""
-        z = _norm(x)
+        z = _bare_norm(x)
         k = functional.silu(self.tells(z)).chunk(2, -1)[1]
         q = functional.silu(self.asks(z[:, -1:])).chunk(2, -1)[1]
         weights = self._weights(q, k, gaps).squeeze(-2)
@@ -159,6 +159,6 @@ class HSTU(Recommender):
         return (gaps.clamp_min(1).float().log() / STEP).int().clamp_max(BUCKETS)
 
 
-def _norm(x: Tensor) -> Tensor:
+def _bare_norm(x: Tensor) -> Tensor:
     """Layer norm without weights."""
     return functional.layer_norm(x, x.shape[-1:], eps=EPSILON)

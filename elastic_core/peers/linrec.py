@@ -53,7 +53,7 @@ def summed(k: Tensor, v: Tensor) -> Tensor:
 
 
 @precise
-def read(q: Tensor, total: Tensor) -> Tensor:
+def read_total(q: Tensor, total: Tensor) -> Tensor:
     """q S: `[B, H, M, e]`, `[B, H, e, e]` → `[B, H, M, e]`."""
     return q @ total
 
@@ -92,7 +92,7 @@ class LinearAttention(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         q, (k, v) = self.ask(x), self.told(x, real)
-        return self.mixed(read_past(q, k, v) if self.causal else read(q, summed(k, v)))
+        return self.mixed(read_past(q, k, v) if self.causal else read_total(q, summed(k, v)))
 
     def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: both forms read the same there."""
@@ -178,7 +178,7 @@ class LinRecStream(Stream):
         for i, block in enumerate(self.model.blocks):
             attention, h, total = _attention(block), block.norm(x), self.kept[f"{i}.sum"]
             total += summed(*attention.told(h, None))
-            x = block.feed_forward(x + attention.mixed(read(attention.ask(h), total)))
+            x = block.feed_forward(x + attention.mixed(read_total(attention.ask(h), total)))
         state: Tensor = self.model.norm(x[:, -1])
         return state
 

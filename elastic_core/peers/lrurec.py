@@ -135,7 +135,7 @@ def _doubled(u: Tensor, poles: Tensor) -> Tensor:
     return h[:, size - n :].clone() if size > n else h  # a slice would keep all of it for the gradient
 
 
-class Block(nn.Module):
+class RecurrentBlock(nn.Module):
     """Recurrence and feed-forward layer on `[B, N, d]`, each with residual and norm after it."""
 
     def __init__(self, config: LRURecConfig) -> None:
@@ -170,7 +170,7 @@ class LRURec(Stepwise):
         super().__init__(config, catalog)
         self.events = embedded(config, self.n_items, positions=False)
         self.norm = nn.LayerNorm(config.width)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(RecurrentBlock(config) for _ in range(config.layers))
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
 
     def forward(self, batch: Batch) -> Encoded:

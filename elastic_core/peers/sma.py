@@ -104,7 +104,7 @@ class ModulatedAttention(nn.Module):
         return self.output(merge_heads(weights @ split_heads(self.value(x), self.heads))), h
 
 
-class Block(nn.Module):
+class ModulatedBlock(nn.Module):
     """As SASRec's, with modulated attention."""
 
     def __init__(self, config: SMAConfig, marks: int) -> None:
@@ -139,7 +139,7 @@ class SMA(Modulated):
     def __init__(self, config: SMAConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.events = embedded(config, self.n_items)
-        self.blocks = nn.ModuleList(Block(config, self.marks.shape[1]) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(ModulatedBlock(config, self.marks.shape[1]) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
     def forward(self, batch: Batch) -> Encoded:
@@ -154,7 +154,7 @@ class SMA(Modulated):
         *earlier, final = self.blocks
         for block in earlier:
             x, _ = block(x, clock)
-        assert isinstance(final, Block)
+        assert isinstance(final, ModulatedBlock)
         states: Tensor = self.norm(final.last(right_align(x, real), real, self._clock(batch))[:, -1])
         return states
 
@@ -183,11 +183,11 @@ class SMA(Modulated):
         real = batch.real if batch.padded else None
         return real, left_align(self.events(batch.items, batch.padded), real), self._clock(batch).left(real)
 
-    def _passed(self, batch: Batch) -> Iterator[tuple[Block, Tensor, Tensor, Tensor]]:
+    def _passed(self, batch: Batch) -> Iterator[tuple[ModulatedBlock, Tensor, Tensor, Tensor]]:
         """Every block with what it reads, what the histories say after every event, and what it makes of it, `[B, N, d]` each."""
         _, x, clock = self._read(batch)
         for block in self.blocks:
-            assert isinstance(block, Block)
+            assert isinstance(block, ModulatedBlock)
             y, h = block(x, clock)
             yield block, x, h, y
             x = y
@@ -197,7 +197,7 @@ class SMA(Modulated):
         real, x, clock = self._read(batch)
         asked, found = learning and self._explains(batch), list[Tensor]()
         for block in self.blocks:
-            assert isinstance(block, Block)
+            assert isinstance(block, ModulatedBlock)
             x, h = block(x, clock)
             if asked:
                 found.append(self._surprise(block.attention.intensity, h, clock))

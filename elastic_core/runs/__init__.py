@@ -88,7 +88,7 @@ class Run:
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
         interruption) counts once, the last time."""
-        rows = log.read(self.path / EVENTS, self.path)
+        rows = log.read_log(self.path / EVENTS, self.path)
         return [row for row in rows if kind is None or row["event"] == kind]
 
     def last(self, kind: str) -> dict[str, Any] | None:
@@ -181,7 +181,7 @@ class Run:
 
     def catalog(self) -> Catalog:
         """What the run's ids mean, with titles and genres where they came along (runs/items.py)."""
-        return items.read(self.path / ITEMS, self.path)
+        return items.read_items(self.path / ITEMS, self.path)
 
     def raw_ids(self) -> list[str]:
         """Raw id of each dense id; `[0]` is padding."""
@@ -207,7 +207,7 @@ class Run:
             raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
 
     def _called(self, name: str) -> str:
-        return disk.called(self.path / name, self.path)
+        return disk.file_name(self.path / name, self.path)
 
     # writing, used by the trainer only
 
@@ -216,7 +216,7 @@ class Run:
         for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             left.unlink(missing_ok=True)  # of an attempt that died
         self.save_config(config)
-        items.write(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
+        items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
 
     def save_config(self, config: RunConfig) -> None:
         disk.write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
@@ -243,7 +243,7 @@ class Run:
         """Keeps a test's ranks. Raises InputError if there are some already: the test split is scored once."""
         if self.has_report:
             raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
-        disk.write_whole(self.path / ranks.FILE, lambda beside: ranks.write(report, beside))
+        disk.write_whole(self.path / ranks.FILE, lambda beside: ranks.write_ranks(report, beside))
 
     def forget_report(self) -> None:
         (self.path / ranks.FILE).unlink(missing_ok=True)
@@ -264,7 +264,7 @@ class Run:
         if model.banks():
             from elastic_core.scale import bank_files  # where there are tables by rows
 
-            disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
+            disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write_banks(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
         """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
@@ -272,7 +272,7 @@ class Run:
         if changed:
             from elastic_core.scale import bank_files  # where there are tables by rows
 
-            state = bank_files.changed(model, changed)
+            state = bank_files.changed_rows(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 
@@ -340,7 +340,7 @@ def open_run(path: Path | str) -> Run:
 def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
     called = run._called(ranks.FILE)
-    found = ranks.read(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    found = ranks.read_ranks(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
     if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
         raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
     if protocol := ranks.other_test(found, run.last("test") or {}):

@@ -34,7 +34,7 @@ def weights_for(run: Run, config: ModelConfig, dataset: Dataset) -> Recommender:
     if config.name != run.config.model.name:
         raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
     path, old, new = disk.regular(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
-    learned = model_from(path, config, old, name=disk.called(path, run.path), tables=run.load_bank)
+    learned = model_from(path, config, old, name=disk.file_name(path, run.path), tables=run.load_bank)
     return learned if run.raw_ids() == [str(raw) for raw in new.ids] else grown(learned, old, models.build(config, new), new)
 
 

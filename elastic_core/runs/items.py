@@ -16,7 +16,7 @@ BETWEEN = "|"  # genres
 EVENTS = "events"
 
 
-def write(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray | None = None) -> None:
+def write_items(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray | None = None) -> None:
     """One line an item; `titled`: with what is known of it beside its raw id. `counts`: training events, int `[n_items + 1]`."""
     columns = {"raw": catalog.ids} | ({} if counts is None else {EVENTS: counts})
     if titled and catalog.titles is not None:
@@ -30,7 +30,7 @@ def write(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray | None 
     disk.write_text(path, out.getvalue())
 
 
-def read(path: Path, within: Path) -> Catalog:
+def read_items(path: Path, within: Path) -> Catalog:
     """Raises InputError for what is no such table, and where it is cut short."""
     columns = _columns(path, within)
     genres = columns.get("genres")
@@ -39,17 +39,17 @@ def read(path: Path, within: Path) -> Catalog:
 
 
 def counts(path: Path, within: Path) -> np.ndarray | None:
-    """Training events of every item, int64 `[n_items + 1]`; None where the run does not say. Raises InputError as `read` does."""
+    """Training events of every item, int64 `[n_items + 1]`; None where the run does not say. Raises as `read_items` does."""
     found = _columns(path, within).get(EVENTS)
     if found is None:
         return None
     if not all(cell.isascii() and cell.isdecimal() and len(cell) < 16 for cell in found[1:]):
-        raise InputError(f"{disk.called(path, within)} counts events that are no numbers")
+        raise InputError(f"{disk.file_name(path, within)} counts events that are no numbers")
     return np.array([0, *map(int, found[1:])], dtype=np.int64)
 
 
 def _columns(path: Path, within: Path) -> dict[str, np.ndarray]:
-    called = disk.called(path, within)
+    called = disk.file_name(path, within)
     try:
         rows = list(csv.reader(io.StringIO(disk.read_text(path, MOST_BYTES, within))))
     except csv.Error as error:

@@ -1,13 +1,13 @@
 """The log of a run, metrics.jsonl: what counts as one of its rows. Readers rely on it, and a file may be anybody's."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from elastic_core import disk
 from elastic_core.core.config import TrainConfig, bounds_of
+from elastic_core.disk import is_count, is_number
 
 Row = dict[str, Any]
 Check = Callable[[Any], bool]
@@ -17,32 +17,24 @@ OVER = ("test", "end")
 MOST_EPOCHS = int(bounds_of(TrainConfig)["epochs"].high)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 1e15
-
-
 def _text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 500
 
 
 def _epoch(value: Any) -> bool:
-    return _whole(value) and 1 <= value <= MOST_EPOCHS
+    return is_count(value) and 1 <= value <= MOST_EPOCHS
 
 
 def _share(value: Any) -> bool:
-    return value is None or (_number(value) and 0 <= value <= 1)
+    return value is None or (is_number(value) and 0 <= value <= 1)
 
 
-def _numbers(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_number, value.values()))
+def _named_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(is_number, value.values()))
 
 
 def _scores(value: Any) -> bool:
-    return _numbers(value) and "NDCG@10" in value
+    return _named_numbers(value) and "NDCG@10" in value
 
 
 def _protocols(value: Any) -> bool:
@@ -58,23 +50,23 @@ def _errors(value: Any) -> bool:
 # By event: what a row must hold, and what it may hold, in this form only. What is not named here nobody reads.
 MUST: Mapping[str, Mapping[str, Check]] = {
     "start": {},
-    "epoch": {"epoch": _epoch, "loss": _number, "seconds": _number, "valid": _scores},
+    "epoch": {"epoch": _epoch, "loss": is_number, "seconds": is_number, "valid": _scores},
     "test": {"protocols": _protocols},
-    "end": {"reason": _text, "seconds": _number},
-    "reopened": {"epoch": _whole, "reason": _text},
+    "end": {"reason": _text, "seconds": is_number},
+    "reopened": {"epoch": is_count, "reason": _text},
 }
 MAY: Mapping[str, Mapping[str, Check]] = {
     "start": {
-        "time": _number, "commit": _text, "torch": _text, "device": _text, "threads": _whole, "seed": _whole, "data": _text,
-        "data_hash": _text, "parameters": _whole, "processes": _whole, "tied": _share, "from": _text,
+        "time": is_number, "commit": _text, "torch": _text, "device": _text, "threads": is_count, "seed": is_count, "data": _text,
+        "data_hash": _text, "parameters": is_count, "processes": is_count, "tied": _share, "from": _text,
     },
     "epoch": {
-        "step": _whole, "targets": _whole, "events": _whole, "auxiliary": _numbers, "used": _share, "entropy": _share,
+        "step": is_count, "targets": is_count, "events": is_count, "auxiliary": _named_numbers, "used": _share, "entropy": _share,
         "gini": _share, "cut": _text,
     },
-    "test": {"users": _whole, "errors": _errors, "used": _share, "entropy": _share, "gini": _share, "scored": _whole},
-    "end": {"best_epoch": _whole},
-    "reopened": {"time": _number},
+    "test": {"users": is_count, "errors": _errors, "used": _share, "entropy": _share, "gini": _share, "scored": is_count},
+    "end": {"best_epoch": is_count},
+    "reopened": {"time": is_number},
 }  # fmt: skip
 
 
@@ -95,18 +87,18 @@ def row(line: str) -> Row | None:
     return found if all(fits(found[name]) for name, fits in may.items() if name in found) else None
 
 
-def read(path: Path, within: Path) -> tuple[Row, ...]:
+def read_log(path: Path, within: Path) -> tuple[Row, ...]:
     """The rows from the last `start` on: an attempt that died does not count. A repeated epoch (after an interruption) counts
     once, the last time; a test and an end only while nobody went on after them, which `reopened` says for good. Shared: never
     change them. Raises InputError for what is no regular file or too large."""
     try:
-        return _read(path, within, disk.stamp(path))
+        return _read_rows(path, within, disk.stamp(path))
     except disk.Absent:
         return ()
 
 
 @functools.lru_cache(maxsize=512)
-def _read(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
+def _read_rows(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
     """A page asks for the same log dozens of times."""
     text = disk.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")
     rows = [found for line in text.splitlines() if (found := row(line)) is not None]

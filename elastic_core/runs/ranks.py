@@ -30,7 +30,7 @@ HIGHEST = 2**30  # a count of candidates beyond this is no count
 KINDS: dict[str, type[np.integer[Any]]] = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32}  # as safetensors calls them
 
 
-def write(report: Report, path: Path) -> None:
+def write_ranks(report: Report, path: Path) -> None:
     """Fills the file at `path` with a report's ranks. Raises InputError for a report that is not a whole test."""
     if report.split != "test" or not np.array_equal(report.users, np.arange(len(report.users))):
         raise InputError("a run keeps the ranks of its whole test: split test, everybody in order")
@@ -42,10 +42,10 @@ def write(report: Report, path: Path) -> None:
     save_file({name: _narrowest(values) for name, values in tensors.items()}, path, metadata)
 
 
-def read(path: Path, name: str) -> Report:
-    """The report of which `write` kept the ranks.
+def read_ranks(path: Path, name: str) -> Report:
+    """The report of which `write_ranks` kept the ranks.
 
-    Raises InputError, which calls the file `name`, if it is no regular file, too large, cut short or not what `write` makes.
+    Raises InputError, which calls the file `name`, if it is no regular file, too large, cut short or not what that makes.
     """
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:
@@ -63,7 +63,7 @@ def read(path: Path, name: str) -> Report:
     if any(((values < 0) | (values >= HIGHEST)).any() for values in arrays.values()):
         raise InputError(f"{name} holds ranks that are no counts of candidates")
     split, data_hash, seed = (metadata.get(key, "") for key in ("split", "data_hash", "seed"))
-    if split != "test" or not (0 < len(data_hash) <= 64 and data_hash.isalnum()) or not _whole(seed):
+    if split != "test" or not (0 < len(data_hash) <= 64 and data_hash.isalnum()) or not _is_integer(seed):
         raise InputError(f"{name} does not say which split, data and seed its ranks are of")
     nobody = np.zeros(people, np.int32)
     ranks = {protocol: Ranks(arrays[f"{protocol}.above"], arrays.get(f"{protocol}.tied", nobody)) for protocol in protocols}
@@ -90,7 +90,7 @@ def _narrowest(values: np.ndarray) -> np.ndarray:
     return values.astype(next(kind for kind in KINDS.values() if values.max(initial=0) <= np.iinfo(kind).max))
 
 
-def _whole(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 20
 
 

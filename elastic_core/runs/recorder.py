@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.config import RunConfig, TrainConfig, told
+from elastic_core.core.config import RunConfig, TrainConfig, value_text
 from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.core.histories import Dataset
@@ -69,7 +69,7 @@ class Recorder(Keeper):
         if self.first is not None and start.get("from", self.first.name) != self.first.name:
             others.append(("the run it began with", start["from"], self.first.name))
         if others:
-            said = "; ".join(f"{path} is {told(old)} there, {told(new)} here" for path, old, new in others[:3])
+            said = "; ".join(f"{path} is {value_text(old)} there, {value_text(new)} here" for path, old, new in others[:3])
             raise InputError(f"{self.run.path} already holds a run with other settings ({said}); choose another folder")
         if start.get("data_hash", self.dataset.hash) != self.dataset.hash:
             raise InputError(f"{self.dataset.label} has changed since {self.run.name} began; choose another folder")

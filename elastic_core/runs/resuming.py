@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.scale.bank_files import unfit
 
 
-def check(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
+def check_resume(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
     """Raises InputError, which calls the file `name`, if it is not of this training; without a learner, its progress alone."""
     wrong = _progress(kept, epochs) or ("" if learner is None else _learned(kept, learner))
     if wrong:
@@ -37,9 +37,9 @@ def _progress(kept: dict[str, Any], epochs: int) -> str:
 
 
 def _learned(kept: dict[str, Any], learner: Learner) -> str:
-    wrong = _alike(kept.get("model"), learner.rows.small(learner.model))
+    wrong = _mismatch(kept.get("model"), learner.rows.small(learner.model))
     if not wrong and learner.average is not None:
-        wrong = _alike(kept.get("average"), learner.rows.small(learner.average))
+        wrong = _mismatch(kept.get("average"), learner.rows.small(learner.average))
     return wrong or _optimizer(kept.get("optimizer"), learner.optimizer) or _rows(kept.get("rows"), learner.rows)
 
 
@@ -63,7 +63,7 @@ def _rows(found: Any, learner: Any) -> str:
             return "it holds other banks"
         for key, table in {"counted": kept.counted, **kept.rule.kept}.items():
             values, most = state.get(key), LARGEST if table.is_floating_point() else steps
-            if not isinstance(values, Tensor) or not _fits(values, table.new_empty(len(numbers), *table.shape[1:])):
+            if not isinstance(values, Tensor) or not _fits_tensor(values, table.new_empty(len(numbers), *table.shape[1:])):
                 return f"{key} of {name} does not fit"
             least = -most if key in kept.rule.signed else 0
             if len(values) and not (values.min() >= least and values.max() <= most):
@@ -71,13 +71,13 @@ def _rows(found: Any, learner: Any) -> str:
     return ""
 
 
-def _alike(found: Any, wanted: dict[str, Any]) -> str:
+def _mismatch(found: Any, wanted: dict[str, Any]) -> str:
     if not isinstance(found, dict) or set(found) != set(wanted):
         return "it holds other weights"
-    return next((f"it holds another {key}" for key, value in wanted.items() if not _fits(found[key], value)), "")
+    return next((f"it holds another {key}" for key, value in wanted.items() if not _fits_tensor(found[key], value)), "")
 
 
-def _fits(found: Any, wanted: Tensor) -> bool:
+def _fits_tensor(found: Any, wanted: Tensor) -> bool:
     """The same shape and kind, and every number one."""
     same = isinstance(found, Tensor) and not found.is_meta and found.layout == torch.strided and found.shape == wanted.shape
     return bool(same and found.dtype == wanted.dtype and found.isfinite().all())
@@ -94,7 +94,7 @@ def _optimizer(found: Any, optimizer: torch.optim.Optimizer) -> str:
         if i not in sizes or not isinstance(state, dict) or set(state) != set(moments):
             return "it is of another optimiser"
         for key, single in moments.items():
-            if not _fits(state[key], torch.zeros(()) if single else sizes[i]):
+            if not _fits_tensor(state[key], torch.zeros(()) if single else sizes[i]):
                 return f"{key} of parameter {i} does not fit"
     return ""
 

@@ -106,7 +106,7 @@ class Training(Loop):
     def _prepared(self, resume: dict[str, Any] | None) -> Learner:
         """A learner as it was when the run broke off, or a fresh one."""
         self.model.to(self.device)
-        budget.check(self.config, self.model, self.objective(), self.dataset, self.device, self.ranks.count)
+        budget.check_budget(self.config, self.model, self.objective(), self.dataset, self.device, self.ranks.count)
         if resume is not None:
             self.run.load_bank(self.model)
         learner = self.fresh_learner()
@@ -118,4 +118,4 @@ class Training(Loop):
     def _check(self, resume: dict[str, Any], learner: Learner | None) -> None:
         from elastic_core.runs import resuming
 
-        resuming.check(resume, learner, self.config.train.epochs, f"{self.run.name}/{RESUME}")
+        resuming.check_resume(resume, learner, self.config.train.epochs, f"{self.run.name}/{RESUME}")

@@ -35,7 +35,7 @@ def model_from(
     if any(f"{bank}.weight" not in weights for bank in model.banks()):
         tables(model)
     try:
-        model.load_state_dict(_whole(model, weights))
+        model.load_state_dict(_with_banks(model, weights))
     except InputError as error:
         raise _unfit(name, str(error)) from None
     except RuntimeError as error:
@@ -45,7 +45,7 @@ def model_from(
     return model
 
 
-def _whole(model: Recommender, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def _with_banks(model: Recommender, weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """A model's state, where the file may hold only the changed rows of its banks. Raises InputError for rows that do not fit."""
     if not model.banks():
         return weights

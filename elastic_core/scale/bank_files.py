@@ -25,7 +25,7 @@ MOST_BYTES = 4 * MOST_BANK + 2**20
 AT_ONCE = 1 << 16  # rows of a table that are looked at together
 
 
-def write(model: nn.Module, path: Path) -> None:
+def write_banks(model: nn.Module, path: Path) -> None:
     """The tables of all banks."""
     save_file({name: bank.weight.cpu().contiguous() for name, bank in row_banks(model).items()}, path)
 
@@ -50,7 +50,7 @@ def map_tables(model: nn.Module, path: Path, name: str) -> None:
         bank.weight = table.to(bank.weight.device)
 
 
-def changed(model: nn.Module, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def changed_rows(model: nn.Module, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A model's state with, of its banks, only the rows of these numbers."""
     state = small_state(model)
     for name, bank in row_banks(model).items():

@@ -102,7 +102,7 @@ def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> 
     return TILE_ROWS * TILE_ITEMS + 2 * targets
 
 
-def check(
+def check_budget(
     config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device, processes: int = 1
 ) -> None:
     """Raises InputError with the number and the bound if the training would take more than its share of the memory.

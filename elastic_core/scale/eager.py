@@ -13,10 +13,10 @@ from torch.optim import Optimizer
 SPOKEN = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
 
 
-def plain(kind: type[Optimizer]) -> type[Optimizer]:
+def unwrapped(kind: type[Optimizer]) -> type[Optimizer]:
     """The same optimiser with what is inside the wrapping; a step is taken without gradients, as theirs is."""
     inside: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in SPOKEN}
     return type(kind.__name__, (kind,), {**inside, "step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
-KINDS: dict[str, Any] = {"adam": plain(torch.optim.Adam), "adamw": plain(torch.optim.AdamW)}
+KINDS: dict[str, Any] = {"adam": unwrapped(torch.optim.Adam), "adamw": unwrapped(torch.optim.AdamW)}

@@ -37,7 +37,7 @@ class Summed(NamedTuple):
     standing_in: Tensor
 
 
-class Kept:
+class BankState:
     """What is kept of one bank besides its rows: what its rule keeps, and K whole numbers."""
 
     def __init__(self, bank: RowBank, average: RowBank | None, train: TrainConfig) -> None:
@@ -74,7 +74,7 @@ class RowLearner(Untabled):
     def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
         self.banks, self.decay, self.steps = row_banks(model), train.ema_decay, 0
         averages = {} if average is None else row_banks(average)
-        self.kept = {name: Kept(bank, averages.get(name), train) for name, bank in self.banks.items()}
+        self.kept = {name: BankState(bank, averages.get(name), train) for name, bank in self.banks.items()}
 
     @contextmanager
     def recorded(self) -> Iterator[dict[str, list[LookedUp]]]:

@@ -116,7 +116,7 @@ def rank_stretched(scores: Stretches, targets: Tensor, listed: Mapping[str, List
     return {protocol: Ranks(*(part.int().cpu().numpy() for part in found)) for protocol, found in final.items()}
 
 
-def ranked(
+def rank_stretches(
     reading: Callable[[], tuple[Callable[[Batch], Tensor], Any]],
     length: int,
     dataset: Dataset,

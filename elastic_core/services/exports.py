@@ -25,19 +25,19 @@ def to_json(tables: Mapping[str, pd.DataFrame], settings: Mapping[str, Any]) -> 
     """A view: its settings and every table it shows, as lists of rows. Valid JSON: what is not a number becomes null."""
     rows = {name: [dict(zip(map(str, table.columns), row, strict=True)) for row in table.to_numpy(dtype=object)]
             for name, table in tables.items()}  # fmt: skip
-    return json.dumps(_plain({"settings": dict(settings), "tables": rows}), ensure_ascii=False, indent=1, allow_nan=False)
+    return json.dumps(_plain_values({"settings": dict(settings), "tables": rows}), ensure_ascii=False, indent=1, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain_values(value: Any) -> Any:
     """Numbers, texts, lists and dictionaries only."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _plain_values(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray):
-        return [_plain(inner) for inner in value.tolist()]
+        return [_plain_values(inner) for inner in value.tolist()]
     if isinstance(value, (list, tuple, set)):
-        return [_plain(inner) for inner in value]
+        return [_plain_values(inner) for inner in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return _plain_values(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int, str)):

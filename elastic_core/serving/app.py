@@ -118,7 +118,7 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Measured:
+class ServiceMetrics:
     """What the metrics tell, in a registry of its own."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Measured:
 
 def create_app(answers: Answers, run: str, limits: Limits = Limits()) -> FastAPI:
     """The service for a run, by the name that it is to show."""
-    measured, config = Measured(), answers.lister.model.config
+    measured, config = ServiceMetrics(), answers.lister.model.config
 
     @asynccontextmanager
     async def open_desk(app: FastAPI) -> AsyncIterator[None]:
@@ -227,7 +227,7 @@ def create_app(answers: Answers, run: str, limits: Limits = Limits()) -> FastAPI
 class Gate:
     """Before everything else: how large, how often; and how long it took."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, measured: Measured, paths: set[str]) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, measured: ServiceMetrics, paths: set[str]) -> None:
         self.app, self.limits, self.measured, self.paths = app, limits, measured, paths
         self.left: dict[str, tuple[float, float]] = {}  # of every address: requests it may still make, and when that was so
 

@@ -19,7 +19,7 @@ TABLE = "CREATE TABLE events (person TEXT, n INTEGER, item TEXT, PRIMARY KEY (pe
 TRIM = 64  # events of a person between two looks at what is too old
 
 
-class Kept(NamedTuple):
+class KeptEvents(NamedTuple):
     """The last events of somebody: ids of items, oldest first; `total` counts also those that are no longer kept."""
 
     total: int
@@ -61,11 +61,11 @@ class Events:
         elif version != VERSION:
             raise InputError(f"{path} holds something else than events of people")
 
-    def of(self, person: str) -> Kept:
+    def of(self, person: str) -> KeptEvents:
         """What is kept of somebody; nothing of a stranger."""
         rows = self._base.execute("SELECT n, item FROM events WHERE person = ? ORDER BY n DESC LIMIT ?", (person, self.keep))
         found = rows.fetchall()
-        return Kept(found[0][0] if found else 0, [item for _, item in reversed(found)])
+        return KeptEvents(found[0][0] if found else 0, [item for _, item in reversed(found)])
 
     def add(self, rows: Iterable[tuple[str, int, str]]) -> None:
         """Takes all of these (person, number of the event from 1, item), or none: afterwards they are on the disk."""

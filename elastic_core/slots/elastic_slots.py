@@ -265,7 +265,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
                     local = local[:, first:] if local.ndim == 3 else local
                 return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately[:, cut:], found.turned))
             moving, bias = layer.ask(h, p, found.turned)
-            slots, mixed = gated_slots.read(h, written.steps, moving, bias)
+            slots, mixed = gated_slots.read_slots(h, written.steps, moving, bias)
             x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), p, local)
         raise AssertionError("the last layer predicts")
 
@@ -332,7 +332,7 @@ class SlotStream(Stream):
             kept[f"{i}.held"] = gated_slots.chunks(h, written.steps).after
             kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
             if not layer.final:
-                slots, mixed = gated_slots.read(h, written.steps, *layer.ask(h, found.interests))
+                slots, mixed = gated_slots.read_slots(h, written.steps, *layer.ask(h, found.interests))
                 x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.nearby(h))
         near, lately = layer.nearby(h, True), written.lately[:, -1:]
         return self._said(layer, x[:, -1:], h[:, -1:], kept[f"{i}.held"], found.interests, near, lately), kept

@@ -66,7 +66,7 @@ def hold(x: Tensor, weights: Tensor, chunk: int = CHUNK, first: int = 0) -> Tens
 
 
 @precise
-def read(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
+def read_slots(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
     """Every event reads the slots as they stand after it; nothing of size N x k x d is made.
 
     queries `[B, N, d]`, bias `[B, N, k]`. Returns softmax_s(q_t · M_t[s] + b_t[s]) `[B, N, k]` and the mixture of the slots by

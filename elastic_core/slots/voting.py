@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, wanted
+from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, excess_votes
 from elastic_core.core.elastic import InterestMemory, gate, top_pairs
 from elastic_core.core.layers import masked, without_autocast
 
@@ -138,11 +138,11 @@ class VotingMemory(InterestMemory):
         spare = top_pairs(self.keys(asked.answers.query[newest].detach()).detach(), self.k).indices
         rank = torch.arange(1, self.k + 1, device=spare.device, dtype=asked.weight.dtype)
         least = LEAST_VOTES / rank  # more than no vote at all
-        numbers, votes = counted(
+        numbers, votes = sum_votes(
             torch.cat([asked.ballots.experts.flatten(1), spare], 1),
             torch.cat([asked.ballots.votes.flatten(1), least.expand(len(spare), -1)], 1),
         )
-        most, where = wanted(votes, self.usual[numbers]).topk(self.k)
+        most, where = excess_votes(votes, self.usual[numbers]).topk(self.k)
         return numbers.gather(1, where), most
 
     @torch.no_grad()
@@ -160,7 +160,7 @@ class VotingMemory(InterestMemory):
         return x.flatten(0, 1) if real is None else x[real]
 
 
-def counted(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
+def sum_votes(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
     """Each row's experts once and the sums of their votes, both `[B, E]` as given; places that are left over have -1 of votes."""
     numbers, order = experts.sort(1)
     place = torch.zeros_like(numbers)

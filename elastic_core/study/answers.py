@@ -16,22 +16,22 @@ from elastic_core.study.conduct import cuts_of
 from elastic_core.study.pieces import (
     UNKNOWN,
     Section,
-    lines,
-    listed,
+    best_first,
+    lines_part,
     mean_of,
     megabytes,
     name,
+    numbers_text,
     passes,
     percent,
     points,
-    ranked,
     section,
     series,
     share,
     still_rising,
-    table,
+    system_names,
+    table_part,
     together,
-    told,
     trained,
     values,
     word,
@@ -53,8 +53,8 @@ def answer(study: "Study") -> dict[str, Any]:
     found = judged({key: one for key, one in asked.items() if not key.startswith("cut ")})
     sections = [
         asides.data(study), _history(study, way, asked, found), _memory(study, way, found), _systems(study, way, found),
-        _by_time(study, found), asides.lists(study, way), asides.power(study, way, found), asides.upcoming(study, way, found),
-        asides.measured(study),
+        _by_time(study, found), asides.lists_section(study, way), asides.power(study, way, found),
+        asides.upcoming(study, way, found), asides.method_section(study),
     ]  # fmt: skip
     known = sum(one.answer != UNKNOWN for one in found.values())
     headline = (
@@ -105,11 +105,11 @@ def _history(study: "Study", way: Way, asked: dict[str, Question], found: dict[s
     each = [first, *onwards([asked[f"cut {cut}"] for cut in cuts[1:]], first, len(found))]
     helps = next((at for at, one in enumerate(each) if one.answer != "yes"), len(each))  # so many cuts lose something
     start = f"all that {best_name} reads against the last event alone"
-    sentences = [f"{word(first, 'Yes', 'No, it harms').capitalize()}: {start}: {told(first)}."]
+    sentences = [f"{word(first, 'Yes', 'No, it harms').capitalize()}: {start}: {numbers_text(first)}."]
     if helps > 1:
         sentences.append(f"Events further back than the last {cuts[helps - 1]} still help: {each[helps - 1].numbers}.")
     if 0 < helps < len(cuts):
-        sentences.append(f"Whether those further back than the last {cuts[helps]} do is not known: {told(each[helps])}.")
+        sentences.append(f"Whether those further back than the last {cuts[helps]} do is not known: {numbers_text(each[helps])}.")
     kept = cut_values(study, way, best).mean(0)
     labels, scores = [*map(str, cuts), "all"], [Interval.of(row) for row in kept]
     data, people = study.held_out[way], asking.some_people(study.held_out[way])
@@ -119,8 +119,8 @@ def _history(study: "Study", way: Way, asked: dict[str, Question], found: dict[s
         (label, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}", more)
         for label, one, more in zip(labels, scores, longer, strict=True)
     ]
-    chart = lines("last events that are read", METRIC, labels, [series(best_name, scores)])
-    cut_table = table(["last events read", METRIC, OVER_PEOPLE, "people who have more"], rows)
+    chart = lines_part("last events that are read", METRIC, labels, [series(best_name, scores)])
+    cut_table = table_part(["last events read", METRIC, OVER_PEOPLE, "people who have more"], rows)
     said, parts = _gaps(study, way)
     return section("history", question, first.answer, [*sentences, *said], chart, cut_table, *parts)
 
@@ -150,8 +150,10 @@ def _gaps(study: "Study", way: Way) -> tuple[list[str], list[dict[str, Any]]]:
         f"has {percent(curves[last][-1])} there."
     )
     head = ["events since the last of its kind", "people", *map(name, some)]
-    chart = lines(head[0], RECALL, [width for width, _ in bins], [series(name(label), curve) for label, curve in curves.items()])
-    return [said] if len(bins) > 1 and len(some) > 1 else [], [chart, table(head, rows)]
+    chart = lines_part(
+        head[0], RECALL, [width for width, _ in bins], [series(name(label), curve) for label, curve in curves.items()]
+    )
+    return [said] if len(bins) > 1 and len(some) > 1 else [], [chart, table_part(head, rows)]
 
 
 def _memory(study: "Study", way: Way, found: dict[str, Found]) -> Section:
@@ -162,7 +164,7 @@ def _memory(study: "Study", way: Way, found: dict[str, Found]) -> Section:
             continue
         answers.append(one.answer)
         many = f"passes over the data in the same time: {passes(study, way, own):.0f} and {passes(study, way, shared):.0f}"
-        sentences.append(f"{name(own)}: {word(one, 'they pay', 'they cost')}: {told(one)}; {many}.")
+        sentences.append(f"{name(own)}: {word(one, 'they pay', 'they cost')}: {numbers_text(one)}; {many}.")
     sentences.append("Own experts minus as many that everybody shares, everything else alike.")
     return section("memory", "Do experts of one’s own pay?", together(answers), sentences)
 
@@ -175,7 +177,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
         what = {"yes": "is better than", "no": "is worse than"}.get(
             one.answer, "is behind" if one.behind else "cannot be told from"
         )
-        sentences.append(f"Chosen on validation, {name(best)} {what} {name(floor)}, which only counts: {told(one)}.")
+        sentences.append(f"Chosen on validation, {name(best)} {what} {name(floor)}, which only counts: {numbers_text(one)}.")
     result = one.answer if one is not None else UNKNOWN
     reference = floor if best is None or (one is not None and one.behind) else best
     gaps: dict[str, Found] = {}
@@ -186,7 +188,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
         }
         gaps = judged({label: pair for label, pair in pairs.items() if label != reference})
         level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]
-        sentences.append(f"What cannot be told from {name(reference)}: {listed(level[1:]) or 'none of the others'}.")
+        sentences.append(f"What cannot be told from {name(reference)}: {system_names(level[1:]) or 'none of the others'}.")
         if timed := [label for label in level if label in costs]:
             quick = min(timed, key=lambda label: costs[label]["median"])
             c = costs[quick]
@@ -196,7 +198,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
                 f"and its numbers {megabytes(c['weights'])}."
             )
     rows, spots = [], []
-    for label in ranked(study, way):
+    for label in best_first(study, way):
         score, cost = mean_of(study, way, label), costs.get(label)
         row = [name(label), f"{score.mean:.4f}", f"{score.low:.4f} to {score.high:.4f}"]
         row.append(gaps[label].numbers if label in gaps else "")
@@ -209,7 +211,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     head = ["system", METRIC, OVER_PEOPLE, minus, "ms an answer", "weights", "memory of an answer", "training"]
     chart = points("milliseconds an answer (one person, all items scored)", METRIC, spots)
     question = "Is a trained system worth it, and which, at which speed and size?"
-    return section("systems", question, result, sentences, chart, table(head, rows))
+    return section("systems", question, result, sentences, chart, table_part(head, rows))
 
 
 def _by_time(study: "Study", found: dict[str, Found]) -> Section:
@@ -229,15 +231,15 @@ def _by_time(study: "Study", found: dict[str, Found]) -> Section:
     for own, _ in MEMORIES:
         if one := found.get(f"time memory {own}"):
             answers.append(one.answer)
-            sentences.append(f"Experts of one’s own, {name(own)}: {word(one, 'they pay', 'they cost')}: {told(one)}.")
+            sentences.append(f"Experts of one’s own, {name(own)}: {word(one, 'they pay', 'they cost')}: {numbers_text(one)}.")
     best, floor = study.best("time", trained=True), study.best("time", trained=False)
     if (one := found.get("time counting")) and best and floor:
         answers.append(one.answer)
         sentences.append(
-            f"{name(best)}, chosen on validation, against {name(floor)}: {word(one, 'better', 'worse')}: {told(one)}."
+            f"{name(best)}, chosen on validation, against {name(floor)}: {word(one, 'better', 'worse')}: {numbers_text(one)}."
         )
     if best is None:
         sentences.append("All the time went to leave-one-out. By time, only the systems that count were asked.")
-    scores = [(label, mean_of(study, "time", label)) for label in ranked(study, "time")]
+    scores = [(label, mean_of(study, "time", label)) for label in best_first(study, "time")]
     rows = [(name(label), f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}") for label, one in scores]
-    return section("time", question, together(answers), sentences, table(["system", METRIC, OVER_PEOPLE], rows))
+    return section("time", question, together(answers), sentences, table_part(["system", METRIC, OVER_PEOPLE], rows))

@@ -12,7 +12,18 @@ from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
-from elastic_core.study.pieces import UNKNOWN, Section, listed, name, percent, section, share, still_rising, table, values
+from elastic_core.study.pieces import (
+    UNKNOWN,
+    Section,
+    name,
+    percent,
+    section,
+    share,
+    still_rising,
+    system_names,
+    table_part,
+    values,
+)
 from elastic_core.study.plan import SEEDS, Way
 from elastic_core.study.verdicts import Found
 
@@ -46,10 +57,10 @@ def data(study: "Study") -> Section:
     ]
     kept = "stay among the candidates (full-seen)" if study.protocol == "full-seen" else "are left out of the candidates (full)"
     said = f"{share(again.again, again.people)} of people chose next what they had met before, so met items {kept}."
-    return section("data", "What is in these data?", "", [said], table(["", "here"], rows))
+    return section("data", "What is in these data?", "", [said], table_part(["", "here"], rows))
 
 
-def lists(study: "Study", way: Way) -> Section:
+def lists_section(study: "Study", way: Way) -> Section:
     """Coverage, novelty and popularity of everybody's ten."""
     here_, counts = study.held_out[way], study.held_out[way].counts()
     tenth = np.argsort(-counts[1:], kind="stable")[: max(here_.catalog.n_items // 10, 1)] + 1
@@ -74,14 +85,14 @@ def lists(study: "Study", way: Way) -> Section:
             f"people chose next it is {percent(popular[CHOSEN])}."
         )
     head = ["system", "coverage", "novelty, bits (95%)", "of the most popular tenth (95%)"]
-    return section("lists", "What are the lists like?", "", sentences, table(head, rows))
+    return section("lists", "What are the lists like?", "", sentences, table_part(head, rows))
 
 
 def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     floor, sentences = study.best(way, trained=False), []
     of = float(values(study, way, floor).mean()) if floor else 0.0
     rows = [
-        (called(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
+        (question_name(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
         for key, one in found.items()
     ]
     for own, shared in MEMORIES if of else ():
@@ -98,7 +109,7 @@ def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
         "badly how far a training moves a result: take these for sizes."
     )
     head = ["question", "people", "would have been found", "part", "answer"]
-    return section("power", "What could have been found with so many people?", "", sentences, table(head, rows))
+    return section("power", "What could have been found with so many people?", "", sentences, table_part(head, rows))
 
 
 def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
@@ -107,11 +118,11 @@ def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     rising = [label for label in study.systems(way) if label in STUDIED and still_rising(study, way, label)]
     if rising:
         sentences.append(
-            f"More time: {listed(rising)} still got better when the time was up. The same command with --minutes {2 * minutes:g} "
-            f"goes on with what is there and takes {minutes:g} more."
+            f"More time: {system_names(rising)} still got better when the time was up. The same command with --minutes "
+            f"{2 * minutes:g} goes on with what is there and takes {minutes:g} more."
         )
     if left := [label for label in study.asked.labels if not study.runs(way, label)]:
-        sentences.append(f"More time, too: not trained at all were {listed(left)}.")
+        sentences.append(f"More time, too: not trained at all were {system_names(left)}.")
     counting, floor = found.get(f"{way} counting"), study.best(way, trained=False)
     if floor and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
@@ -132,7 +143,7 @@ def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     return section("next", "What to try next?", "", sentences or ["Nothing stands out: every question has its answer."])
 
 
-def measured(study: "Study") -> Section:
+def method_section(study: "Study") -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for way in study.held_out for label in study.systems(way) if label in STUDIED for run in study.runs(way, label)]
     taken = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
@@ -148,8 +159,8 @@ def measured(study: "Study") -> Section:
         f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
     ]
     late = [key for key, reason in study.faults.items() if reason == LATE]
-    sentences += [f"Left out: {called(key)}: {reason}." for key, reason in study.faults.items() if reason != LATE]
-    sentences += [f"Left out for lack of time: {'; '.join(map(called, late))}."] if late else []
+    sentences += [f"Left out: {question_name(key)}: {reason}." for key, reason in study.faults.items() if reason != LATE]
+    sentences += [f"Left out for lack of time: {'; '.join(map(question_name, late))}."] if late else []
     return section("measured", "How was it measured?", "", sentences)
 
 
@@ -163,7 +174,7 @@ def why(study: "Study", way: Way, *labels: str) -> str:
     return next((reason for reason in found if reason), "the budget did not reach so far")
 
 
-def called(key: str) -> str:
+def question_name(key: str) -> str:
     """A question, a system or a way of holding out, by its key."""
     if key == "history":
         return "all events against the last alone"

@@ -20,7 +20,7 @@ MOST_BYTES = 2**22
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyAsked:
     """What a study is asked: of these data, in so many minutes, held out in these ways."""
 
     data: DataConfig
@@ -34,7 +34,7 @@ class Asked:
                 "clock": self.clock}  # fmt: skip
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> "Asked":
+    def read(cls, plain: dict[str, Any]) -> "StudyAsked":
         """Raises InputError for anything that `plain` would not have written."""
         minutes: Any = plain.get("minutes")
         ways: Any = plain.get("ways")
@@ -44,9 +44,9 @@ class Asked:
             raise InputError(f"a study counts its minutes by {' or '.join(NOW)}")
         if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= 100_000:
             raise InputError("a study needs a number of minutes between 0 and 100,000")
-        if not _some(ways, WAYS):
+        if not _all_known(ways, WAYS):
             raise InputError(f"a study holds events out by {' or '.join(WAYS)}")
-        if not _some(labels, STUDIED):
+        if not _all_known(labels, STUDIED):
             raise InputError(f"a study trains some of {', '.join(STUDIED)}")
         if not isinstance(plain.get("data"), dict):
             raise InputError("a study needs to be told its data")
@@ -62,7 +62,7 @@ class Asked:
         return f"{word or 'data'}-{hashlib.sha256(known.encode()).hexdigest()[:8]}"
 
 
-def _some(words: Any, known: Collection[str]) -> bool:
+def _all_known(words: Any, known: Collection[str]) -> bool:
     return isinstance(words, list) and bool(words) and all(isinstance(word, str) and word in known for word in words)
 
 

@@ -46,7 +46,7 @@ def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[i
     return np.stack([one.values(protocol, METRIC) for one in found])
 
 
-def lists(model: Recommender, dataset: Dataset, protocol: str) -> np.ndarray:
+def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> np.ndarray:
     """People's ten best items under the protocol, int32 [people, 10]; 0 where fewer are left."""
     people, candidates, found = some_people(dataset, MOST_LISTED), Candidates(dataset, "test", 0), []
     with judging(model) as judge:

@@ -34,7 +34,7 @@ from elastic_core.runs.training import train
 from elastic_core.services.train import beside
 from elastic_core.study import asking, plan
 from elastic_core.study.asides import LATE
-from elastic_core.study.asked import MOST_BYTES, Asked, Clock
+from elastic_core.study.asked import MOST_BYTES, Clock, StudyAsked
 from elastic_core.study.pieces import name
 from elastic_core.study.plan import CUTS, SEEDS, WAYS, Plan, Probe, Way, probe
 
@@ -48,7 +48,7 @@ SLACK = 1.05  # of the budget: a system that would end beyond it is left out
 class Study:
     """A study and its folder."""
 
-    asked: Asked
+    asked: StudyAsked
     folder: Path
     tell: Tell = lambda done, of, text: None
     probe: Callable[[RunConfig, Dataset], Probe] = probe
@@ -280,7 +280,7 @@ class Study:
                     continue
                 self._say(f"Asking {name(label)}")
                 model = run.model(data)
-                kept["lists"] = asking.lists(model, data, self.protocol)
+                kept["lists"] = asking.best_lists(model, data, self.protocol)
                 if cuts:
                     short = asking.by_cut(model, data, self.protocol, cuts)
                     whole = run.report().values(self.protocol, asking.METRIC)[asking.some_people(data)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elastic_core.core.evaluate import Interval, wilson
-from elastic_core.labels import called
+from elastic_core.labels import model_label
 from elastic_core.recipes import STUDIED
 from elastic_core.study.asking import METRIC
 from elastic_core.study.plan import EPOCHS, Way
@@ -30,7 +30,7 @@ def mean_of(study: "Study", way: Way, label: str) -> Interval:
     return Interval.of(values(study, way, label).mean(0))
 
 
-def ranked(study: "Study", way: Way) -> list[str]:
+def best_first(study: "Study", way: Way) -> list[str]:
     """The finished systems, the best test first: the order of a table, and no choice of anything."""
     return sorted(study.systems(way), key=lambda label: -float(values(study, way, label).mean()))
 
@@ -62,14 +62,14 @@ def trained(study: "Study", way: Way, label: str) -> str:
 
 def name(label: str) -> str:
     """What a system is called in a study."""
-    return STUDIED[label][2] if label in STUDIED else called(label)
+    return STUDIED[label][2] if label in STUDIED else model_label(label)
 
 
 def word(found: Found, yes: str, no: str) -> str:
     return {"yes": yes, "no": no, UNKNOWN: UNKNOWN}[found.answer]
 
 
-def told(found: Found) -> str:
+def numbers_text(found: Found) -> str:
     """Its numbers, and of an unknown answer what would have been found."""
     return found.numbers + (f"; {found.missed}" if found.answer == UNKNOWN else "")
 
@@ -94,7 +94,7 @@ def megabytes(n: float) -> str:
     return f"{n / 1e6:.2f} MB"
 
 
-def listed(names: Sequence[str]) -> str:
+def system_names(names: Sequence[str]) -> str:
     """Systems by their names."""
     return ", ".join(map(name, names))
 
@@ -109,7 +109,7 @@ def section(
     return {"key": key, "question": question, "answer": result, "sentences": list(sentences), "parts": [x for x in parts if x]}
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+def table_part(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Any]:
     return {"kind": "table", "columns": list(columns), "rows": [list(map(str, row)) for row in rows]}
 
 
@@ -118,7 +118,7 @@ def series(called: str, found: Sequence[Interval]) -> dict[str, Any]:
     return {"name": called, **{key: [float(getattr(one, of)) for one in found] for key, of in parts.items()}}
 
 
-def lines(x_title: str, y_title: str, x: list[str], some: list[dict[str, Any]]) -> dict[str, Any]:
+def lines_part(x_title: str, y_title: str, x: list[str], some: list[dict[str, Any]]) -> dict[str, Any]:
     return {"kind": "lines", "x_title": x_title, "y_title": y_title, "x": x, "series": some}
 
 

@@ -22,7 +22,7 @@ td,th{border-bottom:1px solid #8886;padding:.25rem .6rem;text-align:left;vertica
 
 def page(answer: dict[str, Any]) -> str:
     """HTML, UTF-8. Whatever comes from the data is text and does nothing."""
-    body = "".join(map(_section, answer["sections"]))
+    body = "".join(map(_section_html, answer["sections"]))
     asked = [section for section in answer["sections"] if section["answer"]]
     short = "".join(
         f"<li><a href='#{section['key']}'>{_e(section['question'])}</a> {_badge(section['answer'])}</li>" for section in asked
@@ -34,7 +34,7 @@ def page(answer: dict[str, Any]) -> str:
     )
 
 
-def _section(section: dict[str, Any]) -> str:
+def _section_html(section: dict[str, Any]) -> str:
     said = "".join(f"<p>{_e(sentence)}</p>" for sentence in section["sentences"])
     parts = "".join(_table(part) if part["kind"] == "table" else _chart(part) for part in section["parts"])
     badge = _badge(section["answer"]) if section["answer"] else ""

@@ -76,7 +76,7 @@ class Found:
     def numbers(self) -> str:
         """`+0.0123 (95% +0.0010 to +0.0236; 943 people; adjusted p 0.0312)`"""
         c = self.contrast
-        p = f"adjusted p {verdict.chance(self.adjusted)}" if c.seeds_counted else verdict.ONE_RUN
+        p = f"adjusted p {verdict.p_text(self.adjusted)}" if c.seeds_counted else verdict.ONE_RUN
         return f"{c.difference:+.4f} (95% {c.low:+.4f} to {c.high:+.4f}; {self.people:,} people; {p})"
 
     @property

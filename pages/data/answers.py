@@ -68,7 +68,7 @@ def _checked(digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, ti
 def folded(
     digest: str, sheet: Sheet, mapping: dict[str, str], found: Table, k_core: int, dates: Dates = "",
     titles: Upload | None = None, ties: Rule = "",
-) -> shelf.Outcome:  # fmt: skip
+) -> shelf.FileOutcome:  # fmt: skip
     return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, titles, ties, sheet.shown, found)
 
 
@@ -76,7 +76,7 @@ def folded(
 def _folded(
     digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, titles: Upload | None, ties: Rule, shown: str,
     _found: Table,
-) -> shelf.Outcome:  # fmt: skip
+) -> shelf.FileOutcome:  # fmt: skip
     return shelf.folded(shown, _found, k_core, ties)
 
 
@@ -89,4 +89,4 @@ def world(config: PlantedConfig) -> Dataset:
 @copied(8, "Asking the oracle of this world …")
 def remembered(runs: list[Run], data: Dataset, chosen: str) -> pd.DataFrame:
     """What the systems that were trained on a planted world remember, and the one that is chosen."""
-    return cards.remembered(runs, data, chosen)
+    return cards.remembered_by_runs(runs, data, chosen)

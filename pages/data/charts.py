@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.labels import called
+from elastic_core.labels import model_label
 from elastic_core.memory.gaps import ALL
 from elastic_core.text import figure as safe
 from pages.kit.plot import SYMBOLS, Palette
@@ -110,7 +110,7 @@ def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
     """Share of the oracle by gap, one line a system; that of the chosen one is thick, that of popularity, the null, dotted."""
     figure = go.Figure()
     for i, (name, rows) in enumerate(table[table["gap"] != ALL].groupby("system", sort=False)):
-        chosen, null = name == system, name == called("popularity")
+        chosen, null = name == system, name == model_label("popularity")
         colour = colours.picked if chosen else colours.muted if null else colours.categories[i % len(colours.categories)]
         figure.add_scatter(
             x=rows["gap"], y=rows["share"], mode="lines+markers", name=safe(str(name)), customdata=rows["people"],

@@ -41,7 +41,7 @@ def part() -> str | None:
         place.error(f"These data cannot be shown: {shell.plain(str(error))}.")
         return None
     place.empty()
-    words = inspect.words(data)
+    words = inspect.item_words(data)
     _facts(card, words)
     _split(data, choices[name], now.user if now is not None and now.dataset.hash == data.hash else None)
     _shapes(data, card, words)

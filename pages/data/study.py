@@ -10,7 +10,7 @@ from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet
-from elastic_core.study.asked import Asked
+from elastic_core.study.asked import StudyAsked
 from pages.data import study_charts
 from pages.frame import shell
 from pages.kit import plot, prose, view, waiting
@@ -33,12 +33,12 @@ def part() -> None:
     queue = Studies(shell.RUNS)
     last = queue.of(data)
     _job(queue, last, data, minutes)
-    asked = last.asked if last is not None else Asked(data, minutes)
+    asked = last.asked if last is not None else StudyAsked(data, minutes)
     if (answer := queue.answer(asked)) is not None:
         _answer(answer)
 
 
-def _job(queue: Studies, last: Task[Asked] | None, data: DataConfig, minutes: float) -> None:
+def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
         with st.container(horizontal=True, vertical_alignment="center"):

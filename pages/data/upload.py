@@ -13,7 +13,7 @@ from elastic_core.data.reading.times import Dates, Undecided
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.data import shelf as uploads
-from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, Kept, Outcome, Shelf
+from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, KeptData, Shelf
 from elastic_core.services.train.jobs import Jobs
 from pages.data import answers, study
 from pages.frame import finding, shell
@@ -155,7 +155,7 @@ def _report(found: Table, told: Sequence[str]) -> None:
         st.caption(f"… and {found.faults.rest:,} more. By kind: {kinds}.")
 
 
-def _keep(outcome: Outcome, digest: str) -> None:
+def _keep(outcome: FileOutcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
     narrow = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
@@ -171,7 +171,7 @@ def _keep(outcome: Outcome, digest: str) -> None:
     )  # fmt: skip
 
 
-def _store(outcome: Outcome, label: str) -> None:
+def _store(outcome: FileOutcome, label: str) -> None:
     try:
         kept, data = shelf().keep(outcome, label), outcome.dataset
         sentence = SAYS("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
@@ -223,7 +223,7 @@ def _show(part: str, box: str, label: str) -> None:
     st.session_state["dat_part"], st.session_state[box] = part, label
 
 
-def _delete(entry: Kept) -> None:
+def _delete(entry: KeptData) -> None:
     panel = st.popover("Delete", icon=":material/delete:", key=f"dat_ask_{entry.id}", on_change="rerun")
     if panel.open:
         runs = shelf().runs_on(entry.id, shell.RUNS)
@@ -241,7 +241,7 @@ def _remove(name: str) -> None:
         st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
 
 
-def _forget(entry: Kept) -> None:
+def _forget(entry: KeptData) -> None:
     try:
         shelf().delete(entry.id)
         st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")

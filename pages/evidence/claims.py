@@ -34,7 +34,7 @@ def show() -> None:
     for each in (*meaning.verdicts(groups, rows), answers.faster(shell.RUNS)):
         found.append(each)
         card(each)
-    head.markdown(f"**{verdicts.counted(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
+    head.markdown(f"**{verdicts.count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
     if now is not None and now.model.retrieves:
         asked.row(now.run, "lrn_measure")
     if any(labels.UNEVEN in finding.system for each in found for finding in each.findings):
@@ -42,7 +42,7 @@ def show() -> None:
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
     if panel.open:
         with panel:
-            table = verdicts.table(found)
+            table = verdicts.verdict_table(found)
             alt = f"{len(table)} findings with their numbers and runs"
             view.table("lrn_findings", table, WORDS.about("FINDINGS"), alt, height=220)
     if now is not None:
@@ -52,7 +52,7 @@ def show() -> None:
 def card(each: Verdict) -> None:
     said, icon, colour = BADGES[each.answer]
     if each.answer in ("in part", "made-up") and each.lacking:
-        said, colour = f"{said}, not known on {labels.listed(each.lacking)}", "blue"
+        said, colour = f"{said}, not known on {labels.join_names(each.lacking)}", "blue"
     with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{each.claim}**", width="stretch")

@@ -69,7 +69,7 @@ def show() -> None:
         st.error(f"{shell.plain(str(problem))}.")
         nobody()
         return
-    palette, noun = plot.palette(shell.is_dark()), inspect.words(now.dataset)
+    palette, noun = plot.palette(shell.is_dark()), inspect.item_words(now.dataset)
     two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun, apart(now.run, other))
     draw_verdict(two)
     draw_duel(two)
@@ -141,7 +141,7 @@ def draw_verdict(two: Two) -> None:
         interval = f"95% {main.low:+.4f} to {main.high:+.4f}"
         st.metric("Difference", minus(f"{main.difference:+.4f}"), minus(interval), delta_color="off", delta_arrow="off")
         st.metric(
-            "Chance of so much by luck", said.chance(main.p), help="p, two-sided: how often luck alone gives such a difference"
+            "Chance of so much by luck", said.p_text(main.p), help="p, two-sided: how often luck alone gives such a difference"
         )
     with panel:
         over = "people" if not main.seeds_counted else "people and trainings"
@@ -160,7 +160,7 @@ def draw_duel(two: Two) -> None:
     figure = cache.drawn(charts.duel, counts, two.palette, two.names)
     a, b = two.names
     alt = f"Higher with {a} for {counts['a']} people, with {b} for {counts['b']}, the same place for {counts['same']}."
-    view.chart("cmp_duel", figure, standings.counted(counts, *two.names), WORDS.about("DUEL"), alt)
+    view.chart("cmp_duel", figure, standings.places_counted(counts, *two.names), WORDS.about("DUEL"), alt)
 
 
 def for_whom(two: Two) -> None:
@@ -184,11 +184,13 @@ def other_protocols(two: Two) -> None:
 def wins_and_losses(two: Two) -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        everyone = versus.everyone(*two.reports, two.now.dataset)
+        everyone = versus.places_table(*two.reports, two.now.dataset)
         figure = cache.drawn(charts.places, everyone, two.palette, two.now.user, two.names)
         what = f"Place of the true next {two.noun.one} with {' against '.join(two.names)}"
         alt = f"{what} for {len(everyone):,} people; a click chooses the person."
-        view.chart("cmp_places", figure, standings.everyone(everyone, *two.names), WORDS.about("PLACES"), alt, on_select=clicked)
+        view.chart(
+            "cmp_places", figure, standings.shown_places(everyone, *two.names), WORDS.about("PLACES"), alt, on_select=clicked
+        )
     with right:
         table = versus.extremes(*two.reports, two.now.dataset, two.protocol, two.metric)
         alt = f"The {len(table)} people with the largest differences between the two"
@@ -251,7 +253,7 @@ def lists(two: Two) -> None:
     table = standings.list_properties(mine, theirs, two.now.dataset, two.names)
     alt = "Coverage and popularity of the lists of both, and of what people chose"
     view.table("cmp_lists", table, WORDS.about("LISTS"), alt)
-    same = versus.overlap(mine, theirs)
+    same = versus.shared_items(mine, theirs)
     st.caption(f"Both lists of ten share {same.mean():.2f} {two.noun.many} on average ({len(same):,} people).")
 
 

@@ -62,7 +62,7 @@ def show() -> None:
     differences = judged.differences(group, label, protocol)
     known = now is not None and now.dataset.hash == group.hash
     chance = judged.chance(now.dataset, protocol) if known else None
-    st.markdown(f"**{shell.plain(judging.summary(table, differences, ours))}**")
+    st.markdown(f"**{shell.plain(judging.system_summary(table, differences, ours))}**")
     home = of_run(groups, now.run.path) if now is not None else None
     few = judging.matters(table, label, *([home[1]] if home else []))
     with st.container(horizontal=True, vertical_alignment="center"):

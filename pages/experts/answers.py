@@ -57,7 +57,7 @@ def _survey(run: Run, model: Recommender, data: Dataset) -> Survey:
 @copied(4)
 def table(of: Subject) -> pd.DataFrame:
     """All experts."""
-    return overview.table(of.survey)
+    return overview.expert_table(of.survey)
 
 
 @copied(4)

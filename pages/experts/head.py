@@ -91,7 +91,7 @@ def _matter(of: Subject, expert: int, load: int) -> list[str]:
 
 def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
-    here = people.standing(of.survey, expert, user)
+    here = people.expert_standing(of.survey, expert, user)
     return f"Person {user + 1} {'has' if here['gate'] else 'does not have'} it."
 
 

@@ -64,7 +64,7 @@ def codewords(now: Context) -> None:
 
 def looks(now: Context) -> None:
     """Weights beside what removal measures, or removal alone."""
-    what, palette = inspect.words(now.dataset), plot.palette(shell.is_dark())
+    what, palette = inspect.item_words(now.dataset), plot.palette(shell.is_dark())
     stay = cache.repeats(now.dataset).stay
     try:
         found = answers.looked(now.run, now.model, now.dataset, now.user, stay)

@@ -15,7 +15,7 @@ from pages.kit.kept import kept
 
 @kept(4, "Judging what each codeword’s items have in common …")
 def codewords(run: Run, model: Recommender, data: Dataset) -> Words:
-    return coded.words(_codes(run, model), data)
+    return coded.judge_words(_codes(run, model), data)
 
 
 @kept(4)
@@ -36,7 +36,7 @@ def looked(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -
 
 @kept(8, "Taking events away from other people, too …")
 def everybody(run: Run, model: Recommender, data: Dataset, stay: bool) -> Everybody:
-    return weights.everybody(model, data, stay)
+    return weights.weights_of_everybody(model, data, stay)
 
 
 @kept(64)

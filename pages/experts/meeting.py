@@ -24,7 +24,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
     """Histogram, examples and the person’s own. Returns the moments of the score."""
     palette = plot.palette(shell.is_dark())
     along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
-    bars, here = people.histogram(of.survey, expert, along), people.standing(of.survey, expert, user)
+    bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
     figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()
     alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
@@ -39,7 +39,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    words, found = inspect.words(of.data), answers.examples(of, expert)
+    words, found = inspect.item_words(of.data), answers.examples(of, expert)
     st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
     st.caption(expert_words.SAYS("READS") if found.traced else expert_words.SAYS("READS_NOT", many=words.many))
     for group, name in GROUPS.items():

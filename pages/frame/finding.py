@@ -20,7 +20,7 @@ def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool 
     """A line to type into. An id that is there is taken at once; what may be meant otherwise is listed below.
 
     Streamlit keeps what a callback is given: no data, but where they are from."""
-    words = inspect.words(data)
+    words = inspect.item_words(data)
     st.text_input(
         "Find a person",
         key=key,
@@ -67,7 +67,7 @@ def _listed(data: Dataset, text: str, key: str, meet: Meet) -> None:
     by_id, items = people.by_id(data, text), inspect.find_items(data, text, top=20)
     for user in by_id:
         _person(data, user, key, meet, str(data.histories.user_ids[user]))
-    words = inspect.words(data)
+    words = inspect.item_words(data)
     if items.empty:
         if not by_id:
             st.caption(f"No id and no title here has {shell.quoted(text)}. Ids look like {shell.quoted(example(data))}.")

@@ -116,7 +116,7 @@ def link(**more: str | int) -> str:
 
 def describe(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
-    test, stay, words = cache.tested(run) or {}, cache.repeats(data).stay, inspect.words(data)
+    test, stay, words = cache.tested(run) or {}, cache.repeats(data).stay, inspect.item_words(data)
     found = test.get("protocols", {}).get("full-seen" if stay else "full")
     if not found:
         return "Not tested yet", f"NDCG@10: {notes.WORDS['NDCG@10']}."

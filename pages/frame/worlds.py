@@ -9,7 +9,7 @@ import streamlit as st
 
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
-from elastic_core.data.sources import PLANTED, at_hand, names
+from elastic_core.data.sources import PLANTED, at_hand, source_names
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -40,7 +40,7 @@ def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> di
     known = [run.name for run in found.values()]
     own = here if here.name not in known else runs.get(chosen or "")
     if own is not None and own.name not in known:
-        found[OWN if own.name.startswith("local-") or own.config.data.source not in names() else OTHER] = own
+        found[OWN if own.name.startswith("local-") or own.config.data.source not in source_names() else OTHER] = own
     return found
 
 

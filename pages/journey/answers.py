@@ -106,7 +106,7 @@ def _way(
 def everybody(run: Run, model: Recommender, data: Dataset, expert: int | None) -> pd.DataFrame:
     """Everybody as one row; the ranks are those of the run's test, where it keeps them."""
     traffic = cache.traffic(run, model, data) if expert is not None else None
-    return people.everybody(data, _standing(run, model, data), traffic, expert)
+    return people.people_table(data, _standing(run, model, data), traffic, expert)
 
 
 def _standing(run: Run, model: Recommender, data: Dataset) -> np.ndarray:

@@ -55,7 +55,7 @@ def compared() -> tuple[Situation | None, str, str]:
         peer = cache.opened(now.other, now.dataset)
         return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), *[cache.called(now.other)] * 2
     number = options.index(chosen)
-    read = versions.read(now.dataset, tree, number)
+    read = versions.read_version(now.dataset, tree, number)
     if number == tree.current or not len(read.items):
         return None, chosen, ""
     return cache_journey.situation(now.run, now.model, now.dataset, read, stay), chosen, ""
@@ -79,7 +79,7 @@ def settings() -> dict[str, str | int]:
 
 
 now = shell.context()
-words = inspect.words(now.dataset)
+words = inspect.item_words(now.dataset)
 last = state.settle(now)
 
 top, below = st.container(), st.container()
@@ -107,7 +107,7 @@ with choosing:
     edit.versions(now, tree)
 with reasoned:
     if tree.here.items:
-        here = cache_journey.situation(now.run, now.model, now.dataset, versions.read(now.dataset, tree), stay)
+        here = cache_journey.situation(now.run, now.model, now.dataset, versions.read_version(now.dataset, tree), stay)
         with choosing:
             comparison = compared()
         answered(*comparison)

@@ -48,7 +48,7 @@ def _finder(now: Context) -> None:
 
 def _table(now: Context) -> None:
     """Everybody; a row opens the person."""
-    words = inspect.words(now.dataset)
+    words = inspect.item_words(now.dataset)
     expert = None
     if now.model.retrieves:
         strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
@@ -79,7 +79,7 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     other = cache.opened(now.other, now.dataset)
     mine = answers.target_ranks(now.run, now.model, now.dataset)
     theirs = answers.target_ranks(now.other, other, now.dataset)
-    many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset).stay
+    many, stay = inspect.item_words(now.dataset).many, cache.repeats(now.dataset).stay
     new = "" if stay else "new "
     st.caption(
         f"The rank of what came next among all {new}{many}: "

@@ -1,7 +1,5 @@
 """Reasons that are tested: what each event changes by its removal, beside attention; how the experts read; the way so far."""
 
-import math
-
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -76,8 +74,6 @@ def _weights(now: Context, here: Situation) -> None:
     except InputError as error:
         st.write(state.sentence(error))
         return
-    if not math.isnan(found.alike):
-        st.markdown(SAYS("SHARE_WORK", alike=found.alike))
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, plot.palette(shell.is_dark()))
     top = found.slots.sort_values("reads").iloc[-1]
@@ -98,7 +94,7 @@ def along(now: Context, moment: int, stay: bool) -> None:
     if other is not None:
         table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     there = mine.ranks[mine.ranks["event"] <= max(moment, mine.ranks["event"].min())].iloc[-1]
-    many, title = inspect.words(now.dataset).many, shell.plain(str(there["title"]))
+    many, title = inspect.item_words(now.dataset).many, shell.plain(str(there["title"]))
     found, running = {"event": there["event"], "rank": there["rank"], "luck": (there["running"] + 1) / 2}, there["running"]
     st.markdown(SAYS("CAME_NEXT", many=many, title=title, running=running, **found))
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)

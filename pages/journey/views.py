@@ -78,7 +78,7 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     found = answers.chance(now.run, now.model, now.dataset, tree, stay)
     if found is None:
         return
-    (_, own, other, _), *more = found.rows(words := inspect.words(now.dataset).did)
+    (_, own, other, _), *more = found.rows(words := inspect.item_words(now.dataset).did)
     st.markdown(
         SAYS(
             "BY_CHANCE", done=shell.plain(str(found.table["done"].iloc[0])), own=own, n=found.n,

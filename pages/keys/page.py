@@ -59,7 +59,7 @@ def scene(source: str) -> Scene:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         voting = election() if search.votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
-        k = bound(st.slider, "How many, k", 1, most, min(search.wanted(now.model), most), key=OWN_K, width=180)
+        k = bound(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.of_person(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
     name = f"Person {now.user + 1}’s {whose}"
@@ -93,7 +93,7 @@ step = steps.chosen(here)
 if source == TOY and OWN in sources():
     intro.caption(words.AFTER.format(person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
 if voting is not None and step != "Vote":
-    m = search.wanted(now.model)
+    m = search.experts_wanted(now.model)
     fewer = "" if lesson.k == m else f" {words.FEWER.format(k=m)}"
     intro.caption(words.VOTING.format(one=voting.words.one) + fewer)
 picture.draw(

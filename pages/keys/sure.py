@@ -49,12 +49,12 @@ def _exactness(scene: Scene) -> None:
     name, before = st.session_state.get(CHECKED, ("", Check()))
     about = f"{scene.name}/{scene.whose}"
     if name != about:
-        before = checks.check(lesson.keys, lesson.k, lesson.query[None])
-        before += checks.check(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
+        before = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
+        before += checks.check_search(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
     st.markdown(words.EXACT.format(all=every))
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
-        before += checks.check(lesson.keys, lesson.k, queries)
+        before += checks.check_search(lesson.keys, lesson.k, queries)
     st.session_state[CHECKED] = (about, before)
     (st.error if before.wrong else st.success)(before.sentence, icon=":material/rule:")
     st.caption(f"{_turned(lesson.width, lesson.k)} {words.CLOCK}")
@@ -117,7 +117,7 @@ def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    stay, words = cache.repeats(now.dataset).stay, inspect.words(now.dataset)
+    stay, words = cache.repeats(now.dataset).stay, inspect.item_words(now.dataset)
     found = _ungated(now.run, now.model, now.dataset, now.user, stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(

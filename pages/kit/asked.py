@@ -6,7 +6,7 @@ from pathlib import Path
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.jobs import Questions
-from elastic_core.services.evidence.meaning import Row
+from elastic_core.services.evidence.meaning import MeaningRow
 from pages.frame import shell
 from pages.kit import cache, waiting
 from pages.kit.kept import kept
@@ -14,12 +14,12 @@ from pages.kit.kept import kept
 Stamps = tuple[int, ...]
 
 
-def rows(root: Path) -> dict[str, Row]:
+def rows(root: Path) -> dict[str, MeaningRow]:
     """By run: rows that were measured on the weights it has now."""
     return _rows(str(root), cache.everyone(root), _stamps(root))
 
 
-def row(run: Run, key: str) -> Row | None:
+def row(run: Run, key: str) -> MeaningRow | None:
     """The row of a run; where there is none, the button that asks for it, or the bar of who asked."""
     if (found := _rows(str(shell.RUNS), cache.stamped([run]), _stamps(shell.RUNS)).get(run.name)) is None:
         queue = Questions(shell.RUNS)
@@ -32,7 +32,7 @@ def row(run: Run, key: str) -> Row | None:
 
 
 @kept(64)
-def _rows(root: str, runs: cache.Stamped, stamps: Stamps) -> dict[str, Row]:
+def _rows(root: str, runs: cache.Stamped, stamps: Stamps) -> dict[str, MeaningRow]:
     return meaning.of_runs(Path(root), cache.unstamped(runs))
 
 

@@ -66,7 +66,7 @@ def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
 
 @st.cache_data(max_entries=64, show_spinner="Comparing with every other system …")
 def _differences(runs: Stamped, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
-    return judging.differences(_group, ours, protocol, compare)
+    return judging.system_differences(_group, ours, protocol, compare)
 
 
 def compared(a: Sequence[Run], b: Sequence[Run], protocol: str, metric: str = "NDCG@10") -> Comparison:
@@ -114,4 +114,4 @@ def chance(data: Dataset, protocol: str) -> float | None:
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _chance(data_hash: str, protocol: str, _data: Dataset) -> float:
-    return beside.chance(_data, protocol)
+    return beside.random_ndcg(_data, protocol)

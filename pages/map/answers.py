@@ -53,7 +53,7 @@ def table(now: Context) -> pd.DataFrame:
 
 @copied(6, "Asking what each expert’s people have in common …")
 def _table(run: Run, model: Recommender, data: Dataset, files: int) -> pd.DataFrame:
-    found = overview.table(answers.subject(run, model, data).survey)
+    found = overview.expert_table(answers.subject(run, model, data).survey)
     epochs, loads = over_time.load_by_epoch(run)
     return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
 

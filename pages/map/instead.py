@@ -35,7 +35,7 @@ def show(now: Context) -> None:
         st.write(f"None here: {shell.plain(str(error))}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
-    read, what = reading(now.dataset, now.user), inspect.words(now.dataset)
+    read, what = reading(now.dataset, now.user), inspect.item_words(now.dataset)
     history = frozenset(read.items[-now.model.length :].tolist()) if chosen == ITEMS else frozenset()
     figure = cache.drawn(charts.laid, found.table, history, read.truth if chosen == ITEMS else None, palette)
     alt = f"PCA map of {len(found.table):,} {chosen.lower()}, coloured by kind."
@@ -52,4 +52,4 @@ def show(now: Context) -> None:
 
 @kept(8, "Laying vectors flat …")
 def _laid(run: Run, model: Recommender, data: Dataset, coded: bool) -> Laid:
-    return items.words(model) if coded and isinstance(model, Quantises) else items.items(model, data)
+    return items.lay_words(model) if coded and isinstance(model, Quantises) else items.items(model, data)

@@ -125,7 +125,9 @@ def neighbours() -> None:
     row = table.iloc[focus]
     genre = f"{shell.plain(str(label))}, " if (label := _genre()) else ""
     open_expert.card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
-    near = projection_trust.beside(values, drawn.experts, drawn.xy, focus, projection_trust.neighbours(len(drawn.experts)))
+    near = projection_trust.neighbour_table(
+        values, drawn.experts, drawn.xy, focus, projection_trust.neighbours(len(drawn.experts))
+    )
     st.markdown(f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are its nearest in truth, too.")
     shown = (
         near.head(SHOWN)
@@ -148,7 +150,7 @@ def trust() -> None:
     laid = store.experts if kind == "UMAP" and store is not None else projection.sample(load, LAID_OUT)
     panel = answers.trust(now.run, now.model, settings(), laid)
     count = int(panel["neighbours"].iloc[0])
-    agreement = projection_trust.agreement(store, settings(), count) if store is not None and method == "UMAP" else None
+    agreement = projection_trust.map_agreement(store, settings(), count) if store is not None and method == "UMAP" else None
     said, doubts = words.trusted(panel, method, agreement)
     st.markdown(f"{said}\n\n{alike}")
     with st.expander("How sure?", icon=":material/balance:"):

@@ -17,7 +17,7 @@ TEXT, LARGE, KEPT, NAME, SAID, FILE = "map_set", "map_large", "map_kept", "map_n
 
 def choose(experts: list[int]) -> None:
     """Make this the chosen set. For callbacks."""
-    text = picture.written(experts)
+    text = picture.ranges_text(experts)
     small = len(text) <= picture.WRITTEN
     st.session_state[TEXT], st.session_state[LARGE] = (text, []) if small else ("", sorted(experts))
 
@@ -86,7 +86,7 @@ def _keep(kept: dict[str, list[int]], experts: list[int]) -> None:
 
 
 def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None:
-    mark = layouts.fingerprint(values)
+    mark = layouts.values_fingerprint(values)
     text = picture.to_file(now.run.name, mark, kept)
     st.download_button(
         "Download",

@@ -24,7 +24,7 @@ def headline(table: pd.DataFrame, column: str) -> None:
     """Where each SASRec is faster and where ELASTIC is, in words; no length left out."""
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
-        st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
+        st.markdown(f"- {shell.plain(curves.speed_sentence(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
         st.markdown(f"- {shell.plain(memory)}")
     st.caption(SAYS("forms"), help=notes.WORDS["causal"])
@@ -58,7 +58,7 @@ def _curves(
     key: str, table: pd.DataFrame, column: str, title: str, start: int, words: view.About, crossings: list[float],
     below: "st.delta_generator.DeltaGenerator",
 ) -> None:  # fmt: skip
-    found = {system: fit for system in set(table["system"]) if (fit := curves.fit(table, system, column, start)) is not None}
+    found = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
     figure = cache.drawn(charts.curves, table, found, _palette(), column, title, crossings)
     exponents = curves.fits(table, column, start)
     said = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
@@ -134,14 +134,14 @@ def calculator() -> None:
         k = bound(st.selectbox, "k, experts found", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)
         side = bound(st.selectbox, "√K, side", (8, 16, 32, 64, 512, 2048), index=1, key="spd_calc_side", width=160)
     shape = costs.Shape(n=n, d=d, k=k, side=side)
-    st.markdown(shell.plain(costs.words(shape)))
+    st.markdown(shell.plain(costs.cost_sentence(shape)))
     table = costs.against_length(shape)
     view.chart(
         "spd_flops",
         cache.drawn(charts.operations, table, _palette()),
         table,
         SAYS.about("CALCULATOR"),
-        f"Operations per history against its length, by formula. {costs.words(shape)}",
+        f"Operations per history against its length, by formula. {costs.cost_sentence(shape)}",
     )
     which = bound(st.selectbox, "Formulas of", list(costs.LABELS.values()), key="spd_formulas", width=300)
     system = next(name for name, label in costs.LABELS.items() if label == which)

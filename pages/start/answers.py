@@ -32,4 +32,4 @@ def _links(
 @copied(12)
 def owners(run: Run, model: Recommender, data: Dataset) -> Agreement | None:
     """Do shares say what a removal does? Of some people; None for a model without shares."""
-    return attribution.agreement(model, data, PEOPLE, stay=cache.repeats(data).stay)
+    return attribution.share_agreement(model, data, PEOPLE, stay=cache.repeats(data).stay)

@@ -168,7 +168,7 @@ shell.lockable({
 })  # fmt: skip
 now = shell.context()
 broken = edits.current(now)
-words = inspect.words(now.dataset)
+words = inspect.item_words(now.dataset)
 
 heading, acting = st.container(), st.container()
 body, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom")

@@ -1,7 +1,7 @@
 """The answer to a stop's question, measured on the run and the person in view."""
 
 from elastic_core.errors import InputError
-from elastic_core.services.tour.answers import Answer, Asked
+from elastic_core.services.tour.answers import Answer, TourAsked
 from pages.frame import shell
 from pages.kit import cache
 from pages.tour.steps import Step
@@ -14,6 +14,6 @@ def measured(step: Step) -> Answer | None:
         return None
     traffic = cache.traffic(now.run, now.model, now.dataset) if now.model.retrieves else None
     try:
-        return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
+        return step.answer(TourAsked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
     except InputError as error:
         return Answer(None, f"It could not be measured here: {error}")

@@ -12,7 +12,7 @@ from elastic_core.services.evidence import standings
 from elastic_core.services.journey.trace import DRAWN
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import answers as tour_answers
-from elastic_core.services.tour.answers import Answer, Asked
+from elastic_core.services.tour.answers import Answer, TourAsked
 from elastic_core.services.traffic.load import EVERYBODY
 from pages.frame import shell
 from pages.kit import cache, judged
@@ -33,7 +33,7 @@ class Step:
     done: Done
     question: str
     options: tuple[str, ...]
-    answer: Callable[[Asked], Answer]
+    answer: Callable[[TourAsked], Answer]
     target: tuple[str, ...]
     bound: Mapping[str, Any] = field(default_factory=dict)
     memory: bool = True  # the answer needs a run that retrieves
@@ -68,7 +68,7 @@ def _second(state: Mapping[Any, Any]) -> bool:
     return moved(cmp_protocol="full", cmp_metric="NDCG@10", cmp_with=state.get("cmp_first"), vs=None)(state)
 
 
-def _twin(asked: Asked) -> Answer:
+def _twin(asked: TourAsked) -> Answer:
     """Against the second run of the sidebar, or else the run that Evidence begins with."""
     now = shell.context()
     runs = standings.comparable(cache.scored(asked.checkpoints), asked.dataset)  # in that page's order

@@ -15,7 +15,7 @@ def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, 
     """What the people of a group retrieve, and what a random router would give them."""
     routing = cache.traffic(run, model, data, split)
     now = load.traffic(routing, load.group(data, group, split), measure)
-    return now, load.chance(now)
+    return now, load.simulate_chance(now)
 
 
 def warm(run: Run, model: Recommender, data: Dataset) -> None:

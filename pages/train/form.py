@@ -118,7 +118,7 @@ def _advanced(config: RunConfig) -> RunConfig:
     with st.expander("All settings"):
         for section, title in (("model", "Model"), ("objective", "Objective"), ("train", "Training")):
             st.markdown(f"**{title}**")
-            fields = [f for f in presets.settings(config, section) if f.key != "train.seed"]  # type: ignore[arg-type]
+            fields = [f for f in presets.form_settings(config, section) if f.key != "train.seed"]  # type: ignore[arg-type]
             columns = st.columns(4)
             for i, field in enumerate(fields):
                 with columns[i % 4]:
@@ -126,8 +126,8 @@ def _advanced(config: RunConfig) -> RunConfig:
                     shown[key] = _begin(field)
                     values[field.key] = _field(field, key, told=told)
     st.session_state[SHOWN] = shown
-    made = presets.changed(config, values)
-    for difference in presets.differences(config, made):
+    made = presets.changed_config(config, values)
+    for difference in presets.config_differences(config, made):
         st.caption(f"Changed: {shell.plain(difference)}")
     return made
 
@@ -139,7 +139,7 @@ def _one_change(runs: list[Run]) -> RunConfig:
     with left:
         name = one_of_list("Copy of", list(called), key="train_base", format_func=called.__getitem__, on_change=_forget)
     base = next(run.config for run in runs if run.name == name)
-    fields = {f.key: f for section in ("model", "objective", "train") for f in presets.settings(base, section)}
+    fields = {f.key: f for section in ("model", "objective", "train") for f in presets.form_settings(base, section)}
     field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
     with right:
         if field == SYSTEM:
@@ -148,8 +148,8 @@ def _one_change(runs: list[Run]) -> RunConfig:
             )
         else:
             told = st.session_state.pop(TOLD, False)
-            made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To", told=told)})
-    for difference in presets.differences(base, made) or ["nothing yet, so it would repeat the run"]:
+            made = presets.changed_config(base, {field: _field(fields[field], f"{OWN}to", label="To", told=told)})
+    for difference in presets.config_differences(base, made) or ["nothing yet, so it would repeat the run"]:
         st.caption(f"Changed: {shell.plain(difference)}")
     return made
 

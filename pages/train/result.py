@@ -8,7 +8,7 @@ from elastic_core.services import public
 from elastic_core.services.person import people
 from elastic_core.services.train import beside, outcome
 from elastic_core.services.train.jobs import Job, Jobs
-from elastic_core.services.train.outcome import Outcome
+from elastic_core.services.train.outcome import TrainingOutcome
 from pages.frame import shell
 from pages.kit import cache, prose, use, view
 from pages.train.live import act
@@ -41,7 +41,7 @@ def card() -> None:
         _table(job, found)
 
 
-def _score(found: Outcome) -> None:
+def _score(found: TrainingOutcome) -> None:
     if found.score is None:
         return
     people = f", {found.beside.people:,} people" if found.beside else ""
@@ -63,7 +63,7 @@ def _score(found: Outcome) -> None:
     st.caption(f"A random order: {found.beside.chance:.4f}.")
 
 
-def _said(found: Outcome) -> None:
+def _said(found: TrainingOutcome) -> None:
     """Our own sentences; what they quote of the run are numbers and reasons."""
     for line in (found.verdict, shell.plain(found.why)):
         if line:
@@ -74,7 +74,7 @@ def _said(found: Outcome) -> None:
         st.caption(found.seeds)
 
 
-def _acts(job: Job, found: Outcome) -> None:
+def _acts(job: Job, found: TrainingOutcome) -> None:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
     off, key = public.on(), job.id
@@ -127,7 +127,7 @@ def _follow() -> None:
         shell.go(page)
 
 
-def _table(job: Job, found: Outcome) -> None:
+def _table(job: Job, found: TrainingOutcome) -> None:
     table: pd.DataFrame = found.table(job.run.name)
     if found.beside is None or table.empty:
         return

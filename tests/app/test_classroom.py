@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
 from elastic_core.services.keys import search
-from elastic_core.services.person.inspect import words
+from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour import classes, invitation
 from pages.frame import present
 from pages.keys import steps
@@ -72,7 +72,7 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
     assert lesson.TOY == steps.AT_FIRST
     toy = search.of_angles(*lesson.TOY.values())
     minutes = tuple(lesson.minutes(stop) for stop in range(1, len(STEPS) + 1))
-    page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, words(small_world)))
+    page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, item_words(small_world)))
     assert page.count("<section>") == len(STEPS) and "**" not in page
     assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 5-15)" in page
     solved, empty = worksheet.grid(toy, solved=True), worksheet.grid(toy)
@@ -82,7 +82,7 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
     assert sorted(won) == pytest.approx(best, abs=0.0011)
     assert f"= {toy.halves[0][0].item():.3f}.".replace("-", "−") in page, "the worked example is the search's own score"
     for step in STEPS:
-        step = step.about(words(small_world))
+        step = step.about(item_words(small_world))
         assert worksheet._plain(step.task) in page
         assert all(f"</span>{worksheet._plain(option)}" in page for option in step.options)
     ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div", "table", "tr", "th", "td", "br"}

@@ -38,7 +38,7 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
     opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = row(Run(app_runs / "tiny"), quarter=0.5)
-    monkeypatch.setattr(meaning, "measure", lambda run, model, dataset, tell: made)
+    monkeypatch.setattr(meaning, "measure_meaning", lambda run, model, dataset, tell: made)
     monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
     asked = Questions(app_runs)
     app = healthy(opened(PAGE, run="tiny").button(key="lrn_measure").click().run())

@@ -15,7 +15,7 @@ from elastic_core.comparisons import compare_runs
 from elastic_core.core.evaluate import evaluate
 from elastic_core.data import load
 from elastic_core.evaluation.compare import compare
-from elastic_core.evaluation.verdict import ONE_RUN, chance
+from elastic_core.evaluation.verdict import ONE_RUN, p_text
 from elastic_core.runs import Run
 from elastic_core.services.evidence import standings
 from elastic_core.text import minus
@@ -33,7 +33,7 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     found = compare(*(evaluate(run.model(data), data) for run in runs), "full", "NDCG@10")
     values = [metric.value for metric in app.metric]
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", minus(f"{found.difference:+.4f}")]
-    assert values[3] == chance(found.p) and app.metric[2].delta == minus(f"95% {found.low:+.4f} to {found.high:+.4f}")
+    assert values[3] == p_text(found.p) and app.metric[2].delta == minus(f"95% {found.low:+.4f} to {found.high:+.4f}")
     assert [metric.label for metric in app.metric] == ["ELASTIC", "SASRec", "Difference", "Chance of so much by luck"]
     assert "Means of 1 and 1 trainings, ranked against all items that are new" in said(app)
     assert "groups of the same people" in said(app) and "trained once" in said(app)
@@ -105,7 +105,9 @@ def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
     assert list(marks.marker.color) == [plot.LIGHT.cool[1], plot.LIGHT.ground, plot.LIGHT.ground]
     assert list(np.diff(marks.y)) == [-1, -2.4] and "<b>y</b>" in figure.layout.yaxis.ticktext
     people = pd.DataFrame({"user": [4, 7], "title": ["T", "U"], "place_a": [1.0, 30.0], "place_b": [5.0, 2.0]})
-    assert standings.everyone(people, "a", "b")["person"].tolist() == [5, 8], "in files people are counted from 1, as on screen"
+    assert standings.shown_places(people, "a", "b")["person"].tolist() == [5, 8], (
+        "in files people are counted from 1, as on screen"
+    )
     places = charts.places(people, plot.DARK, 7, sides).checked()
     assert [point[0] for point in places.data[1].customdata] == [4, 7]
     ring, label = places.data[2], places.layout.annotations[-1]

@@ -48,12 +48,12 @@ def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: O
     data = load(Run(app_runs / "tiny").config.data)
     protocol = app.selectbox(key="res_protocol")
     assert protocol.value == "full-seen" == beside.fitting(data), "people of the planted world come back to items"
-    assert app.dataframe[0].value["NDCG@10"].iloc[0] == beside.chance(data, "full-seen")
+    assert app.dataframe[0].value["NDCG@10"].iloc[0] == beside.random_ndcg(data, "full-seen")
     app = healthy(protocol.set_value("full").run())
-    assert app.dataframe[0].value["NDCG@10"].iloc[0] == beside.chance(data, "full")
+    assert app.dataframe[0].value["NDCG@10"].iloc[0] == beside.random_ndcg(data, "full")
     assert opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol="pop100").selectbox(key="res_protocol").value == "pop100"
-    row = beside.Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    beside.keep(Run(app_runs / "tiny"), beside.Beside(70, 0.05, (row,), "full-seen"))
+    row = beside.BesideRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    beside.keep_beside(Run(app_runs / "tiny"), beside.Beside(70, 0.05, (row,), "full-seen"))
     app = opened(PAGE, ev_depth=SYSTEMS, run="tiny")
     table = app.dataframe[0].value.set_index("system")
     assert table.loc["Co-occurrence", "beside the baseline"] == "the best baseline"

@@ -27,7 +27,7 @@ def stored(run: Run, *wanted: Settings) -> Store:
     rng = np.random.default_rng(0)
     keys = [s.key(seed, kind) for s in wanted for kind in ("umap", "null") for seed in SEEDS]
     layouts = {key: rng.normal(size=(len(values), 2)).astype(np.float32) for key in keys}
-    store = Store(np.arange(len(values)), layouts, about={"hash": projection.fingerprint(values)})
+    store = Store(np.arange(len(values)), layouts, about={"hash": projection.values_fingerprint(values)})
     projection.write_store(run, store)
     return store
 

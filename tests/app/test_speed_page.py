@@ -12,7 +12,7 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.bench import lisa
-from elastic_core.bench.latency import Setting, measure
+from elastic_core.bench.latency import Setting, measure_latency
 from elastic_core.bench.store import write_rows
 from elastic_core.services.speed import curves
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
@@ -30,7 +30,9 @@ def rows(app_runs: Path) -> pd.DataFrame:
     small = {"width": 8, "k": 2, "side": 4, "histories": 2}
     systems = ("elastic", "sasrec-fused", "sasrec-eager")
     found = [
-        row for n in (8, 16, 32) for row in measure(Setting(length=n, **small), torch.device("cpu"), systems, rounds=3, warmup=1)
+        row
+        for n in (8, 16, 32)
+        for row in measure_latency(Setting(length=n, **small), torch.device("cpu"), systems, rounds=3, warmup=1)
     ]
     write_rows(app_runs / "benchmarks" / "latency.csv", found)
     return curves.tidy(found, curves.SHIPPED)
@@ -41,7 +43,7 @@ def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: O
     words = said(app)
     assert "2.68 times as fast" in words and "never drawn into the charts" in words
     for peer in ("sasrec-fused", "sasrec-eager"):
-        assert curves.words(rows, "elastic", peer)[:20].replace("(", "\\(").replace(")", "\\)") in words
+        assert curves.speed_sentence(rows, "elastic", peer)[:20].replace("(", "\\(").replace(")", "\\)") in words
     assert "Shipped measurement" in words and "torch" in words
     app.session_state["spd_source"] = curves.MEASURED
     assert "Nothing measured yet" in said(healthy(app.run()))
@@ -105,7 +107,7 @@ def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> N
 
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
-    fits = {system: found for system in ("elastic",) if (found := curves.fit(rows, system, start=16)) is not None}
+    fits = {system: found for system in ("elastic",) if (found := curves.fit_line(rows, system, start=16)) is not None}
     figure = charts.curves(rows, fits, plot.LIGHT, "ms", "milliseconds per history", [20.0])
     drawn = [trace for trace in figure.data if trace.line.dash == "dot"]
     assert len(drawn) == 1 and min(drawn[0].x) == pytest.approx(16) and max(drawn[0].x) == pytest.approx(32)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
 from elastic_core.runs import Run
-from elastic_core.services.person.inspect import words
+from elastic_core.services.person.inspect import item_words
 from pages.tour.steps import STEPS
 
 Open = Callable[..., AppTest]
@@ -21,7 +21,7 @@ UNMEASURED = {3: "nothing is counted", 10: "No measurement came", 12: "only one 
 
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
 def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int, small_world: Dataset) -> None:
-    step = STEPS[stop - 1].about(words(small_world))
+    step = STEPS[stop - 1].about(item_words(small_world))
     assert (ROOT / "pages" / step.page).is_file() and len(step.options) >= 2
     app = opened(run="tiny", user="3", tour=str(stop))
     assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app) and step.task not in said(app), "first the bet"

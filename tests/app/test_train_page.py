@@ -177,8 +177,8 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert Jobs(root).get(job.id).state == "queued", "what is left of it is done in the background"
     (job.path / "begun.json").write_text("{}")
     (job.path / "end.json").write_text(json.dumps({"state": "finished", "reason": "all epochs done"}))
-    row = beside.Row("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    beside.keep(job.run, beside.Beside(100, 0.01, (row, beside.Row("Vast", fault="too many items"))))
+    row = beside.BesideRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    beside.keep_beside(job.run, beside.Beside(100, 0.01, (row, beside.BesideRow("Vast", fault="too many items"))))
     well(at.run())
     assert r"Worse than Co\-\<b\>occurrence" in " ".join(each.value for each in at.markdown)
     assert "all 2 epochs" in texts(at.markdown)

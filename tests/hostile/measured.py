@@ -140,7 +140,7 @@ def latencies(root: Path) -> Iterator[str]:
     yield curves.memory_words(mine)
     yield from map(curves.shape_name, curves.shapes(table))
     if len(mine):
-        fits = {system: fit for system in set(mine["system"]) if (fit := curves.fit(mine, system, column)) is not None}
+        fits = {system: fit for system in set(mine["system"]) if (fit := curves.fit_line(mine, system, column)) is not None}
         charts.curves(
             mine,
             fits,

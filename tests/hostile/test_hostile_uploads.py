@@ -8,13 +8,13 @@ from corpus import CASES, Case
 
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.services.data.shelf import Outcome, Shelf, checked, folded, opened
+from elastic_core.services.data.shelf import FileOutcome, Shelf, checked, folded, opened
 
 UNPRINTABLE = {chr(c) for c in range(32)} | {"\u202e"}
 QUICK = 20.0  # seconds of processor time, of which making a bomb takes some
 
 
-def outcome(case: Case) -> Outcome:
+def outcome(case: Case) -> FileOutcome:
     sheet, guessed = opened(case.name, case.make())
     return folded(sheet.shown, checked(sheet, case.mapping or guessed), 5)
 

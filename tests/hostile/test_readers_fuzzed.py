@@ -37,7 +37,7 @@ from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.services.train.watching import watch
-from elastic_core.study.asked import Asked
+from elastic_core.study.asked import StudyAsked
 
 pytestmark = pytest.mark.slow
 NAMES = ("user", "item", "time")
@@ -202,7 +202,7 @@ def test_ranks(tiny_runs: Path, root: Path, where: int, how: int) -> None:
     path = root / "tiny" / ranks.FILE
     path.write_bytes(broken((tiny_runs / "tiny" / ranks.FILE).read_bytes(), where, how))
     try:
-        assert ranks.read(path, "tiny/ranks.safetensors").interval("full", "NDCG@10").mean <= 1
+        assert ranks.read_ranks(path, "tiny/ranks.safetensors").interval("full", "NDCG@10").mean <= 1
     except InputError as error:
         one_sentence(error)
 
@@ -225,7 +225,7 @@ def test_maps(tiny_runs: Path, root: Path, where: int, how: int) -> None:
     run = Run(root / "tiny")
     table = layouts.snapshots(Run(tiny_runs / "tiny"))[1][-1]
     experts = np.arange(len(table))
-    store = layouts.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": layouts.fingerprint(table)})
+    store = layouts.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": layouts.values_fingerprint(table)})
     path = layouts.write_store(run, store)
     path.write_bytes(broken(path.read_bytes(), where, how))
     found = layouts.read_store(run, table)
@@ -274,7 +274,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
     "evidence": {"run": "tiny", "weights": "0123"},
     "experts": {"run": "tiny", "weights": "0123", "data": "4567"},
-    "study": Asked(DataConfig(source="planted"), 5.0).plain(),
+    "study": StudyAsked(DataConfig(source="planted"), 5.0).plain(),
 }
 PARTS = {"end": JOB_FILES["end.json"], "progress": {"done": 1, "of": 3, "text": "x"}}
 

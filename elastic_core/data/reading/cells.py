@@ -17,7 +17,7 @@ MISSING = frozenset(
 )
 
 
-def plain(text: str | None) -> str:
+def clean_cell(text: str | None) -> str:
     """Return a cell without the spaces and marks around it; nothing where it says that something is missing."""
     clean = (text or "").strip()
     if clean.isdecimal():
@@ -80,7 +80,7 @@ def share(cells: Any, pattern: str) -> float:
     return float(pc.mean(pc.cast(pc.match_substring_regex(spelt(cells), pattern), pa.float64())).as_py() or 0)
 
 
-def lists(cells: Any) -> bool:
+def hold_lists(cells: Any) -> bool:
     """Whether these cells are lists, or nearly all are text that holds several ids."""
     if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
         return True

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.cells import lists, plain, share, spelt, split
+from elastic_core.data.reading.cells import clean_cell, hold_lists, share, spelt, split
 from elastic_core.data.reading.times import NONE, Times, Undecided, clock
 from elastic_core.data.reading.units import EARLY, LATE
 from elastic_core.errors import InputError
@@ -59,7 +59,7 @@ def is_usual(name: str) -> bool:
 def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
     """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
     names = list(sample.column_names)
-    said = {ours: _named(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
+    said = {ours: _mapped_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
     twice = [name for name in said.values() if list(said.values()).count(name) > 1]
     if twice:
         raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
@@ -74,11 +74,11 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
         why.setdefault("time", "by its values")
     _add_clock(sample, roles, why)
     two = not headed and len(names) == 2 and not said
-    listed = "item" in roles and lists(sample[roles["item"]])
+    listed = "item" in roles and hold_lists(sample[roles["item"]])
     return Choice(roles, why, ordered or two or ("time" not in roles and listed))
 
 
-def _named(name: str, names: list[str], ours: str, shown: str) -> str:
+def _mapped_column(name: str, names: list[str], ours: str, shown: str) -> str:
     if ours not in ROLES:
         raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(ROLES)}")
     if name in names:
@@ -160,7 +160,7 @@ def kind_of(column: Any) -> int:
     some = column.slice(0, 2_000)
     if pa.types.is_nested(some.type) or pa.types.is_boolean(some.type):
         return NOTHING
-    if lists(some):
+    if hold_lists(some):
         return MOMENT if kind_of(pc.list_element(split(some), 0)) >= DAY else NOTHING
     times = Times()
     times.add(some)
@@ -181,7 +181,7 @@ def kind_of(column: Any) -> int:
 
 
 def _is_clock(column: Any, hours: bool = False) -> bool:
-    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if plain(text)]
+    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
     told = hours or all(":" in text for text in texts) or max(map(len, texts)) > 2
     return bool(texts) and told and bool(np.isfinite(clock(texts)).mean() > 0.95)
 
@@ -198,4 +198,4 @@ def _rank(key: str) -> int:
 
 
 def _filled(column: Any) -> float:
-    return float(np.mean([bool(plain(cell)) for cell in spelt(column.slice(0, 1_000)).to_pylist()] or [True]))
+    return float(np.mean([bool(clean_cell(cell)) for cell in spelt(column.slice(0, 1_000)).to_pylist()] or [True]))

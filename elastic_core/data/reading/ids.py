@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.cells import MISSING, Spellings, plain
+from elastic_core.data.reading.cells import MISSING, Spellings, clean_cell
 from elastic_core.errors import InputError
 from elastic_core.text import calm
 
@@ -46,7 +46,7 @@ class Ids:
         ordinary = pc.and_not(pc.match_substring_regex(known, ORDINARY), missing)
         odd = np.flatnonzero(~ordinary.to_numpy(zero_copy_only=False))
         for number in odd.tolist():
-            texts[number] = plain(texts[number])
+            texts[number] = clean_cell(texts[number])
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
             texts = [re.sub(r"\.0+$", "", text) for text in texts]
             notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")

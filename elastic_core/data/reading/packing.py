@@ -158,7 +158,7 @@ def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
         raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
 
 
-def beside(path: Path) -> list[Member]:
+def files_beside(path: Path) -> list[Member]:
     """Return the files of the folder that a file lies in, among which may be its titles."""
     try:
         return [

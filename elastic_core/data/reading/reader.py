@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.data.reading import records
-from elastic_core.data.reading.cells import Spellings, lists
+from elastic_core.data.reading.cells import Spellings, hold_lists
 from elastic_core.data.reading.columns import IN_ORDER, Choice, choose
 from elastic_core.data.reading.faults import Faults, weigh
 from elastic_core.data.reading.ids import Ids
@@ -146,7 +146,7 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
 
 def _exploded(sheet: Sheet, roles: Mapping[str, str]) -> Iterator[Part]:
     wanted = list(dict.fromkeys(roles.values()))
-    if not lists(sheet.sample[roles["item"]]):
+    if not hold_lists(sheet.sample[roles["item"]]):
         yield from sheet.parts(wanted)
         return
     found = list(sheet.parts(wanted))
@@ -167,13 +167,13 @@ def _heavy(events: pd.DataFrame) -> list[str]:
 def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, limits: Limits = NO_LIMITS) -> pd.DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
     chosen = [member for member in members(source, limits) if inside in ("", member.base)]
-    found = _items(Sheet(chosen[:1], {}), notes if notes is not None else []) if chosen else None
+    found = _read_titles(Sheet(chosen[:1], {}), notes if notes is not None else []) if chosen else None
     if found is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
     return found
 
 
-def _items(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
+def _read_titles(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
     table = batch([part.table for part in sheet.parts()])
     return of_items(table, choose(sheet.sample, {}, sheet.shown, sheet.headed).roles, sheet.headed, notes)
 
@@ -186,7 +186,7 @@ def _beside(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
             BESIDE.fullmatch(member.base) or member.base == own.base.removesuffix(".inter") + ".item"
         ):
             try:
-                found = _items(Sheet([member], {}), [])
+                found = _read_titles(Sheet([member], {}), [])
             except InputError:
                 found = None
             if found is not None:

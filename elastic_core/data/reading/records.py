@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.cells import lists, split, text_of
+from elastic_core.data.reading.cells import hold_lists, split, text_of
 from elastic_core.data.reading.packing import AS_CSV, Member, refuse_large
 from elastic_core.data.reading.text import Part
 from elastic_core.errors import InputError
@@ -33,7 +33,7 @@ def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
         whole = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member)
+            yield _rows_part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member)
             return
         first, pieces = whole, iter(())
     for piece in chain([first], pieces):
@@ -49,7 +49,7 @@ def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
         if not found:
             line = bad[0][0] if bad else 1
             raise InputError(f"{member.shown} is not complete JSON (line {line}): write it again, an object a line")
-        yield _part(rows, bad, member)
+        yield _rows_part(rows, bad, member)
 
 
 def _parsed(text: str) -> Any:
@@ -86,14 +86,14 @@ def _opened(found: Any) -> Iterator[dict[str, Any]]:
         columns = zip(*found.values(), strict=False)
         yield from (dict(zip(found, row, strict=True)) for row in columns)
     else:
-        yield {f"{name}.{key}" if key else name: cell for name, value in found.items() for key, cell in _flat(value)}
+        yield {f"{name}.{key}" if key else name: cell for name, value in found.items() for key, cell in _named_cells(value)}
 
 
-def _flat(value: Any) -> Iterator[tuple[str, Any]]:
+def _named_cells(value: Any) -> Iterator[tuple[str, Any]]:
     yield from value.items() if isinstance(value, dict) and "$oid" not in value else [("", value)]
 
 
-def _part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member) -> Part:
+def _rows_part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member) -> Part:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     refuse_large(len(rows), len(names), member)
     columns = [pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in names]
@@ -203,7 +203,7 @@ def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
     when = roles.get("time")
     if when:
         times = table[when]
-        times = split(times) if lists(times) else times
+        times = split(times) if hold_lists(times) else times
         several = pa.types.is_list(times.type) and pc.list_value_length(times).equals(pc.list_value_length(item))
         out[when] = pc.list_flatten(times) if several else times.take(parents)
     return pa.RecordBatch.from_pydict(out)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from elastic_core.data.reading import records, text
 from elastic_core.data.reading.columns import choose
-from elastic_core.data.reading.packing import NO_LIMITS, Limits, Member, Source, beside, members
+from elastic_core.data.reading.packing import NO_LIMITS, Limits, Member, Source, files_beside, members
 from elastic_core.data.reading.text import Part
 from elastic_core.data.reading.titles import BESIDE
 from elastic_core.errors import InputError
@@ -123,7 +123,7 @@ def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: L
     if not found:
         raise InputError(f"{source.name} holds no table that can be read")
     several = len(found) > 1
-    near = [*found, *(beside(source) if isinstance(source, Path) and source.is_file() else [])]
+    near = [*found, *(files_beside(source) if isinstance(source, Path) and source.is_file() else [])]
     if any(BESIDE.fullmatch(member.base) for member in near):  # as MovieLens comes
         found = [member for name in FIRST for member in found if member.base.lower() == name] or found
     found = [member for member in found if member.base.endswith(".inter")] or found

@@ -227,7 +227,7 @@ def _above(lines: list[str]) -> tuple[int, str, str]:
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutLines:
     """Lines cut into cells: a share of them, the first left out, has the most usual width."""
 
     separator: str
@@ -257,17 +257,17 @@ class Cut:
         return self.separator not in (" ", RUN), not holes, self.width if wide else 0
 
 
-def _separated(lines: list[str], forced: str) -> Cut | None:
+def _separated(lines: list[str], forced: str) -> CutLines | None:
     """Return the lines cut by the separator and the quotes that give most of them the same number of cells."""
-    found = list[Cut]()
+    found = list[CutLines]()
     for separator in [forced] if forced else ["\t", FIELD, "\x01", ",", ";", "|", "^", "~", " ", RUN]:
-        mark, cuts = {FIELD: "::", RUN: " "}.get(separator, separator), list[Cut]()
+        mark, cuts = {FIELD: "::", RUN: " "}.get(separator, separator), list[CutLines]()
         for quote in QUOTES if any(mark in line for line in lines[:2]) else ():
             if quote in (QUOTES[0], UNQUOTED) or any(str(mark) in line for mark in quote if mark for line in lines):
                 rows = _cells(lines, separator, quote)
                 counts = Counter(map(len, rows[1:] or rows))
                 width, often = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
-                cuts.append(Cut(separator, quote, rows, width, often / max(1, len(rows) - 1)))
+                cuts.append(CutLines(separator, quote, rows, width, often / max(1, len(rows) - 1)))
         cuts = [cut for cut in cuts if cut.fits]
         if cuts:
             found.append(max(cuts, key=lambda cut: (len(cut.rows[0]) == cut.width, round(cut.share, 2))))
@@ -295,15 +295,15 @@ def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
         csv.field_size_limit(before)
 
 
-def _names(cut: Cut, comment: str, given: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool, bool]:
+def _names(cut: CutLines, comment: str, given: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool, bool]:
     """Return the names of the columns, whether the file gave them, and whether its first line did."""
     first = [cell.strip() for cell in cut.rows[0]]
     names = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
     usual = sum(map(is_usual, names))
     if len(first) == cut.width:
-        typed = [np.mean([_typed(row[at]) for row in cut.body] or [False]) > 0.8 for at in range(cut.width)]
-        pairs = set(zip(typed, map(_typed, first), strict=True))
-        rows_only = (True, True) in pairs or (any(map(_typed, first)) and not usual)
+        typed = [np.mean([_is_typed(row[at]) for row in cut.body] or [False]) > 0.8 for at in range(cut.width)]
+        pairs = set(zip(typed, map(_is_typed, first), strict=True))
+        rows_only = (True, True) in pairs or (any(map(_is_typed, first)) and not usual)
         said = any(name in names for name in given.values() if name and not name.isdecimal())
         if not (usual >= 2 or said or not cut.body or (not rows_only and ((True, False) in pairs or usual == 1))):
             names = [part.strip() for part in comment.split(cut.separator)]
@@ -323,7 +323,7 @@ def _names(cut: Cut, comment: str, given: Mapping[str, str], notes: list[str]) -
     return names, True, True
 
 
-def _typed(cell: str) -> bool:
+def _is_typed(cell: str) -> bool:
     return bool(TYPED.fullmatch(cell.strip("\"' ")))
 
 

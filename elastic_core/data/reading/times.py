@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.cells import Spellings, plain
+from elastic_core.data.reading.cells import Spellings, clean_cell
 from elastic_core.data.reading.units import DAY, LATEST, moment, scaled
 from elastic_core.errors import InputError
 
@@ -86,7 +86,7 @@ class Times:
         written = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         for to in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")) if written else (column.type,):
             with contextlib.suppress(pa.ArrowInvalid):
-                self.parts.append(_typed(pc.cast(column, to)))
+                self.parts.append(_typed_times(pc.cast(column, to)))
                 return
         self.parts.append(("spelling", self.spellings.numbers(column)))
 
@@ -99,16 +99,16 @@ class Times:
             self.parts.clear()
             values, form = scaled(values, notes) if kinds == {"number"} else (values, "dates")
             return _weighed(values, form, lambda row: NONE)
-        clean, known = pd.factorize(np.array([plain(text) or None for text in self.spellings.texts], dtype=object))
+        clean, known = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
         texts, told = known.tolist(), list[str]()
         numbers, seconds, places = (
             np.concatenate([part if kind == wanted else np.full(len(part), none) for kind, part in self.parts])
             for wanted, none in (("number", np.nan), ("second", np.nan), ("spelling", -1))
         )
         places = np.append(clean, -1).astype(np.int32)[places]  # -1: missing, or no spelling
-        numbers = np.where(places >= 0, np.append(_numbers(texts), np.nan)[places], numbers)
+        numbers = np.where(places >= 0, np.append(_parse_numbers(texts), np.nan)[places], numbers)
         try:
-            seconds = np.where(places >= 0, np.append(written(texts, dates, told), np.nan)[places], seconds)
+            seconds = np.where(places >= 0, np.append(read_dates(texts, dates, told), np.nan)[places], seconds)
         except Undecided:
             if 2 * np.isfinite(numbers).sum() < (places >= 0).sum():
                 raise
@@ -149,7 +149,7 @@ def _weighed(values: np.ndarray, form: str, unread: Callable[[int], str]) -> Rea
     return Read(values, wrong, form)
 
 
-def _typed(column: Any) -> tuple[str, np.ndarray]:
+def _typed_times(column: Any) -> tuple[str, np.ndarray]:
     kind, per = column.type, 1.0
     if pa.types.is_date(kind):
         column = pc.cast(column, pa.timestamp("s"))
@@ -172,7 +172,7 @@ def _floats(column: Any) -> np.ndarray:
     return np.asarray(column.to_numpy(False), dtype=np.float64)
 
 
-def _numbers(texts: list[str]) -> np.ndarray:
+def _parse_numbers(texts: list[str]) -> np.ndarray:
     """Return float64 [texts]: numbers, also 1,546,885,815 and 1546885815,5; NaN for what is none."""
     bare = [
         re.sub(r"[^-+0-9]", "", text) if GROUPS.fullmatch(text) else re.sub(r"^/Date\((-?[0-9]+).*", r"\1", text)
@@ -184,7 +184,7 @@ def _numbers(texts: list[str]) -> np.ndarray:
 
 def clock(texts: list[str]) -> np.ndarray:
     """Return the seconds after midnight of 18:30, 6:30:15 PM, 1830, 183015 (0:30:15 is 3015) or 18; NaN for no clock."""
-    clean = [plain(text) for text in texts]
+    clean = [clean_cell(text) for text in texts]
     numbers = [text for text in clean if text.isdecimal()]
     width = 6 if any(len(text) > 4 for text in numbers) else 4
     clean = (
@@ -199,7 +199,7 @@ def clock(texts: list[str]) -> np.ndarray:
     return np.where(np.isfinite(_int(found, "h")), _clock_seconds(found), np.nan)
 
 
-def written(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
+def read_dates(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
     out, left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elastic_core.data.reading.cells import Spellings, plain, spelt
+from elastic_core.data.reading.cells import Spellings, clean_cell, spelt
 from elastic_core.text import calm
 
 # The order of the 19 flags at the end of each line of u.item, as its README and u.genre give it.
@@ -33,7 +33,7 @@ class Titles:
         for name, column in columns.items():
             spellings = Spellings()
             pairs = pd.DataFrame({"item": items, "text": spellings.numbers(column)}).drop_duplicates()
-            texts = [plain(text) for text in spellings.texts]
+            texts = [clean_cell(text) for text in spellings.texts]
             for item, number in pairs.to_numpy().tolist():
                 if texts[number] and self.known[name].setdefault(item, texts[number]) != texts[number]:
                     self.against[name].add(item)
@@ -59,7 +59,7 @@ def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str
     named = named if headed else {"item": names[0], "title": names[1], **({"genres": names[2]} if len(names) == 3 else {})}
     if "item" not in named or not {"title", "genres"} & set(named) or len(names) < 2:
         return None
-    cells = {ours: [plain(text) for text in spelt(table[name]).to_pylist()] for ours, name in named.items()}
+    cells = {ours: [clean_cell(text) for text in spelt(table[name]).to_pylist()] for ours, name in named.items()}
     found = pd.DataFrame({"item": cells["item"]}, dtype=object)
     if "title" in cells:
         years = table["release_year"].to_pylist() if "release_year" in names else [""] * len(table)

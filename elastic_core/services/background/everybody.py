@@ -14,7 +14,7 @@ from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Queue, Task, name_of_run
 
 
-def fingerprint(run: Run) -> str:
+def weights_fingerprint(run: Run) -> str:
     """Of the weights, sixteen hex digits; empty where they cannot be read."""
     return _fingerprint(run.path, disk.stamp(run.path / WEIGHTS))
 
@@ -27,38 +27,38 @@ def _fingerprint(path: Path, stamp: tuple[int, ...]) -> str:
         return ""
 
 
-class Asked(NamedTuple):
+class RunAsked(NamedTuple):
     run: str
     weights: str
     data: str = ""  # the dataset's hash, where what is found is of these data alone
 
 
-class OverEverybody(Queue[Task[Asked]]):
+class OverEverybody(Queue[Task[RunAsked]]):
     """Such passes of one kind."""
 
     act = "measurement"
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Asked:
+    def read(cls, plain: dict[str, Any]) -> RunAsked:
         weights, data = plain.get("weights"), plain.get("data", "")
         if not isinstance(weights, str) or not isinstance(data, str):
             raise InputError("its job.json does not say of which weights")
-        return Asked(name_of_run(plain), weights, data)
+        return RunAsked(name_of_run(plain), weights, data)
 
-    def opened(self, task: Task[Asked], hand: Hand) -> tuple[Run, Recommender, Dataset]:
+    def opened(self, task: Task[RunAsked], hand: Hand) -> tuple[Run, Recommender, Dataset]:
         """The run, its model in eval mode and its data. Raises InputError where weights or data are others by now."""
         name, weights, data = task.asked
         run = self.run(name)
-        if fingerprint(run) != weights:
+        if weights_fingerprint(run) != weights:
             raise InputError(f"{name} was trained again since this was asked for")
         dataset = load(run.config.data, progress=hand.log)
         if data and dataset.hash != data:
             raise InputError(f"the data of {name} are others by now")
         return run, run.model(dataset), dataset
 
-    def submit(self, run: Run, data: str = "") -> Task[Asked]:
+    def submit(self, run: Run, data: str = "") -> Task[RunAsked]:
         return self.ask(lambda: self.about(run, data))
 
     def about(self, run: Run, data: str = "") -> dict[str, str]:
         """What a job.json says that asks for this pass; `data`: the dataset's hash."""
-        return {"run": run.name, "weights": fingerprint(run)} | ({"data": data} if data else {})
+        return {"run": run.name, "weights": weights_fingerprint(run)} | ({"data": data} if data else {})

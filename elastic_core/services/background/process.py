@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import elastic_core
 from elastic_core import disk
@@ -86,16 +86,6 @@ def tail(path: Path, lines: int) -> str:
     except (InputError, OSError):
         return ""
     return "\n".join(disk.shown(line, 500) for line in text.splitlines()[-lines:])
-
-
-def whole(value: Any) -> TypeGuard[int]:
-    """Whether a value from a file is a count."""
-    return type(value) is int and 0 <= value < 2**53
-
-
-def number(value: Any) -> TypeGuard[float]:
-    """Whether a value from a file is a number, and a finite one."""
-    return type(value) in (int, float) and abs(value) < 1e15
 
 
 def next_name(folder: Path) -> str:

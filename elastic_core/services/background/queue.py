@@ -36,7 +36,7 @@ from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
-from elastic_core.services.background.process import ID, MOST_BYTES, Hand, age, next_name, read_object, spawn, tail, whole
+from elastic_core.services.background.process import ID, MOST_BYTES, Hand, age, next_name, read_object, spawn, tail
 from elastic_core.services.background.slot import Slot
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
@@ -77,7 +77,7 @@ class Task(Generic[Asked]):
     def share(self) -> float:
         """How much of it is done, 0 … 1."""
         done, of = self.progress.get("done"), self.progress.get("of")
-        return min(done / max(of, 1), 1.0) if whole(done) and whole(of) else 0.0
+        return min(done / max(of, 1), 1.0) if disk.is_count(done) and disk.is_count(of) else 0.0
 
     @property
     def text(self) -> str:
@@ -299,7 +299,7 @@ class Queue(Generic[Kept]):
             if not ID.fullmatch(path.name):
                 raise InputError(f"its name is none that a {self.noun} is given")
             disk.refuse_links(path)
-            plain, asked = _asked(self.read, path, disk.stamp(path / "job.json"))
+            plain, asked = _read_job(self.read, path, disk.stamp(path / "job.json"))
             done = self.done(asked)
             end = _end(path)
         except InputError as error:
@@ -360,7 +360,7 @@ def name_of_run(plain: dict[str, Any]) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _asked(read: Callable[[dict[str, Any]], Any], path: Path, stamp: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
+def _read_job(read: Callable[[dict[str, Any]], Any], path: Path, stamp: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
     plain = disk.read_object(path / "job.json", MOST_BYTES, path)
     return plain, read(plain)
 

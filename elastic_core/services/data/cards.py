@@ -216,7 +216,7 @@ def measured_truth(data: Dataset) -> dict[str, float]:
     }
 
 
-def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
+def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
     """What systems on a planted world remember, from the ranks their runs keep: system, gap, people, share (of the oracle’s
     NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
     systems, labels = dict[str, list[Run]](), _labels()
@@ -225,7 +225,7 @@ def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataF
         shown = not is_variant(label) or label == labels.get(chosen)
         if shown and run.finished and (run.last("start") or {}).get("data_hash") == data.hash:
             systems.setdefault(system_of(run.name), []).append(run)
-    return tables.remembered(systems, data)
+    return tables.remembered_by_systems(systems, data)
 
 
 def system_of(run: str) -> str:

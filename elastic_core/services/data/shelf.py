@@ -57,7 +57,7 @@ ben,b2,2024-03-04T21:00:00,Another Book,Science
 """
 
 
-class Outcome(NamedTuple):
+class FileOutcome(NamedTuple):
     """What a file becomes. `steps`: how many events, people and items each rule leaves, and why."""
 
     shown: str
@@ -98,7 +98,7 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
 
 
-def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
+def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties)
     events = table.events
@@ -114,7 +114,7 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
-    return Outcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
+    return FileOutcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
 def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
@@ -132,7 +132,7 @@ def same_source(one: DataConfig, other: DataConfig) -> bool:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptData:
     """One accepted upload or planted world. `label` is unique on the shelf; it goes through the form of the Train page."""
 
     id: str
@@ -149,23 +149,23 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def all(self) -> list[Kept]:
+    def all(self) -> list[KeptData]:
         """Everything that can be read, oldest first."""
-        found = [kept for kept in self._look() if isinstance(kept, Kept)]
+        found = [kept for kept in self._look() if isinstance(kept, KeptData)]
         return sorted(found, key=lambda kept: (kept.when, kept.id))
 
     def unreadable(self) -> list[disk.Unreadable]:
         """The folders on the shelf that are none of ours, and why."""
-        return [kept for kept in self._look() if not isinstance(kept, Kept)]
+        return [kept for kept in self._look() if not isinstance(kept, KeptData)]
 
-    def _look(self) -> Iterator[Kept | disk.Unreadable]:
+    def _look(self) -> Iterator[KeptData | disk.Unreadable]:
         for path in disk.folders(self.folder, "[0-9a-f]*"):
             try:
-                yield _read(path)
+                yield _read_card(path)
             except InputError as error:
                 yield disk.Unreadable(path, str(error))
 
-    def get(self, wanted: str) -> Kept:
+    def get(self, wanted: str) -> KeptData:
         """Raises InputError if there is none of that id (ids are looked up in the list, never made into paths)."""
         for kept in self.all():
             if kept.id == wanted:
@@ -175,7 +175,7 @@ class Shelf:
     def choices(self) -> dict[str, DataConfig]:
         return {kept.label: kept.config for kept in self.all()}
 
-    def keep(self, outcome: Outcome, label: str = "") -> Kept:
+    def keep(self, outcome: FileOutcome, label: str = "") -> KeptData:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
         public.refuse("upload")
         text = _csv(outcome.table)
@@ -187,11 +187,11 @@ class Shelf:
             "notes": [*outcome.table.notes, *outcome.dataset.notes],
         }
         columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
-        source, ties = str(_place(self.folder / found / DATA)), outcome.ties
+        source, ties = str(_relative_place(self.folder / found / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
         return self._put(found, "file", label or outcome.shown, config, facts, text)
 
-    def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:
+    def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> KeptData:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
         public.refuse("upload")
         world = planted(config, k_core)
@@ -210,7 +210,7 @@ class Shelf:
         mine = self.get(wanted).config
         return [run.name for run in list_runs(root) if (theirs := _data_of(run)) is not None and same_source(mine, theirs)]
 
-    def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> Kept:
+    def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> KeptData:
         others = [kept for kept in self.all() if kept.id != found]
         if len(others) >= MOST_KEPT:
             raise InputError(f"{MOST_KEPT} data sets are kept here already; delete one first")
@@ -242,7 +242,7 @@ def _facts(data: Dataset) -> dict[str, Any]:
     return dict(zip(COUNTS, (data.histories.n_users, data.catalog.n_items, len(data.histories.items)), strict=True))
 
 
-def _place(path: Path) -> Path:
+def _relative_place(path: Path) -> Path:
     """As the run's configuration names it: below the working folder without its own address, so that it can move."""
     whole = path.resolve()
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
@@ -262,7 +262,7 @@ def _tame(label: str) -> str:
     return "".join(c if c.isalnum() or c in " .,-_()" else " " for c in label).strip()[:LONGEST_LABEL].strip() or "data"
 
 
-def _read(path: Path) -> Kept:
+def _read_card(path: Path) -> KeptData:
     """One folder of the shelf, which may be anybody's. Raises InputError with one sentence."""
     disk.check_folder(path)
     card = disk.read_object(path / CARD, MOST_CARD, path)
@@ -278,10 +278,10 @@ def _read(path: Path) -> Kept:
     config = DataConfig.from_dict(card["config"])
     if kind == "file":
         # the folder may have moved
-        config = dataclasses.replace(config, source=str(_place(disk.regular(path / DATA, MOST_DATA, path))))
+        config = dataclasses.replace(config, source=str(_relative_place(disk.regular(path / DATA, MOST_DATA, path))))
     elif kind != "planted" or config.source != PLANTED:
         raise InputError(f"its {CARD} is neither of a file nor of a planted world")
-    return Kept(path.name, kind, label, config, facts, when)
+    return KeptData(path.name, kind, label, config, facts, when)
 
 
 def _ours(label: str, name: str) -> bool:

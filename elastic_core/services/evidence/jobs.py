@@ -1,6 +1,6 @@
 """A memory is asked in the background (background/queue.py); the row goes where meaning.py keeps them."""
 
-from elastic_core.services.background.everybody import Asked, OverEverybody
+from elastic_core.services.background.everybody import OverEverybody, RunAsked
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Task
 from elastic_core.services.evidence import meaning
@@ -11,7 +11,7 @@ class Questions(OverEverybody):
 
     kind, noun = "evidence", "measurement"
 
-    def work(self, task: Task[Asked], hand: Hand) -> str:
+    def work(self, task: Task[RunAsked], hand: Hand) -> str:
         tell = lambda share: hand.tell(round(100 * share), 100, "Asking the memory")  # noqa: E731
-        meaning.keep(self.root, meaning.measure(*self.opened(task, hand), tell))
+        meaning.keep_meaning(self.root, meaning.measure_meaning(*self.opened(task, hand), tell))
         return ""

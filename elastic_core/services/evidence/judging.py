@@ -11,7 +11,7 @@ import pandas as pd
 from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
-from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, listed, named, plainly
+from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, join_names, named, plainly
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.evidence.systems import OWN, Group
@@ -39,7 +39,7 @@ DIFFERENCES = (
 def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
     """One row a system that was ranked under this protocol, in the order of the tables."""
     ranked = under(group.systems, protocol)
-    found = report.measured(ranked, protocol)
+    found = report.measured_systems(ranked, protocol)
     if found.empty:
         return pd.DataFrame(columns=list(SYSTEMS))
     known = cards(ranked, protocol)
@@ -50,7 +50,7 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
         "label": labels, "seeds": pd.array([_trainings(ranked[label]) for label in labels], dtype="Int64"),
         "beside the baseline": [told[label] for label in labels],
         "weights MB": [_megabytes(ranked[label][0]) for label in labels],
-        "trained with": [settings(ranked[label]) for label in labels],
+        "trained with": [settings_text(ranked[label]) for label in labels],
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
     })[list(SYSTEMS)]  # fmt: skip
     return pd.concat([_counting(known, table), table], ignore_index=True).astype(table.dtypes) if known else table
@@ -161,7 +161,7 @@ def rivals(group: Group, table: pd.DataFrame) -> list[str]:
     return table.loc[table["label"].isin(ours), "system"].tolist() or table.loc[table["label"] != "", "system"].tolist()
 
 
-def differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.DataFrame:
+def system_differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.DataFrame:
     """A = `ours` minus each of the others with interval, p, p adjusted within its family, and what may be claimed."""
     systems = under(group.systems, protocol)
     if ours not in systems:
@@ -194,7 +194,7 @@ def _families(systems: Systems, ours: str) -> dict[str, list[str]]:
     return found | {"others": own}
 
 
-def settings(runs: Sequence[Run]) -> str:
+def settings_text(runs: Sequence[Run]) -> str:
     """What a system was trained with, in one line."""
     run = runs[0]
     model, train, plain = run.config.model, run.config.train, run.config.to_dict()
@@ -211,7 +211,7 @@ def settings(runs: Sequence[Run]) -> str:
     return ", ".join(parts) + f"; best epoch {', '.join(map(str, epochs))}"
 
 
-def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
+def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     peers = differences[differences["family"] == FAMILIES["peers"]]
     against, what = (peers, "other systems") if len(peers) else (differences, "others")
@@ -225,9 +225,9 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     note = f" ({once} trained once)" if once else ""
     if not ahead and not behind:
         return f"As far as we know, {ours} is neither better nor worse than any of {len(against)} {what}{note}."
-    first = f"{ours} is better than {len(ahead)} of {len(against)} {what}, and worse than {listed(behind) or 'none'}."
+    first = f"{ours} is better than {len(ahead)} of {len(against)} {what}, and worse than {join_names(behind) or 'none'}."
     close = names[counted & (against["who"] == "")].tolist()
-    first += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {listed(close)}." if close else ""
+    first += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}." if close else ""
     return first + (f" {once} trained only once, so nothing is claimed." if once else "")
 
 

@@ -34,7 +34,7 @@ from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.background.everybody import fingerprint
+from elastic_core.services.background.everybody import weights_fingerprint
 from elastic_core.services.evidence.systems import Group
 from elastic_core.services.evidence.verdicts import ONCE, SMALL, Answer, Finding, Verdict
 from elastic_core.text import minus
@@ -50,7 +50,7 @@ Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Row(Gauges):
+class MeaningRow(Gauges):
     """One run, asked on the test split. Scores are adjusted mutual information; NaN where the truth is not known."""
 
     run: str
@@ -70,7 +70,7 @@ class Row(Gauges):
     ceiling: float
 
 
-def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
+def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> MeaningRow:
     """Raises InputError for a model without a memory, or where too few people have a history."""
     if not model.retrieves:
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
@@ -86,14 +86,14 @@ def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
             scores["events"] = score.events.labelled
             tell(i / parts)
         scores["ceiling"] = recovery.ceiling(dataset, model.length)
-    return Row(**vars(found), run=run.name, weights=fingerprint(run), commit=commit(), **scores)
+    return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=commit(), **scores)
 
 
 def _strongest(column: str) -> str:
     return f"strongest_{column}"
 
 
-def recovered(row: Row) -> pd.DataFrame:
+def recovered(row: MeaningRow) -> pd.DataFrame:
     """What the experts tell of the planted interests, a row for the run and for each model in which the claim is broken.
 
     Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
@@ -107,20 +107,20 @@ def files(root: Path) -> tuple[Path, Path]:
     return root / "benchmarks" / "meaning.csv", root / "jobs" / "evidence" / "meaning.csv"
 
 
-def read(file: Path) -> list[Row]:
+def read_meaning(file: Path) -> list[MeaningRow]:
     """The rows of a file that may have been measured; none of one that is missing or of another form."""
     try:
         table = read_table(file, NAMES)
-        plain = table[[field.name for field in fields(Row)]].astype({f.name: f.type for f in fields(Row)})
+        plain = table[[field.name for field in fields(MeaningRow)]].astype({f.name: f.type for f in fields(MeaningRow)})
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return []
-    return [row for row in (Row(**line) for line in plain.to_dict("records")) if _measured(row)]
+    return [row for row in (MeaningRow(**line) for line in plain.to_dict("records")) if _measured(row)]
 
 
-def _measured(row: Row) -> bool:
+def _measured(row: MeaningRow) -> bool:
     """Somebody was asked, shares are shares, and of the rest each is a number, or NaN where genres or the truth are not known."""
     known = (row.length, row.length_popularity, row.length_kinds, row.count)
-    rest = [getattr(row, field.name) for field in fields(Row) if field.type is float]
+    rest = [getattr(row, field.name) for field in fields(MeaningRow) if field.type is float]
     return (
         row.people >= 1
         and row.events >= 0
@@ -130,37 +130,37 @@ def _measured(row: Row) -> bool:
     )
 
 
-def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, Row]:
+def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     """By name: the rows that were measured on the weights these runs have now, or came along with runs that have none."""
-    came, here = (read(file) for file in files(root))
+    came, here = (read_meaning(file) for file in files(root))
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
     found = {
-        run.name: rows.get((run.name, fingerprint(run))) if run.has_weights else without.get(run.name)
+        run.name: rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
         for run in runs
         if run.name in names
     }
     return {name: row for name, row in found.items() if row is not None}
 
 
-def keep(root: Path, row: Row) -> None:
+def keep_meaning(root: Path, row: MeaningRow) -> None:
     """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
     public.refuse("measurement")
     file = files(root)[1]
-    rest = [old for old in read(file) if old.run != row.run][-99:]
+    rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
     with disk.said(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text([*rest, row]))
 
 
-def text(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[MeaningRow]) -> str:
     return pd.DataFrame([asdict(row) for row in rows]).to_csv(index=False, float_format="%.6g")
 
 
 # --- what may be said ------------------------------------------------------------------------------------------------
 
 
-def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
+def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
         (group, f"{in_words(label)} on {group.title}", [rows[run.name] for run in runs if run.name in rows])
@@ -187,7 +187,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
     ]  # fmt: skip
 
 
-def _recovered(group: Group, where: str, rows: list[Row]) -> Finding:
+def _recovered(group: Group, where: str, rows: list[MeaningRow]) -> Finding:
     nulls = {name: column for name, column in ASKED.items() if name != TRAINED}
     means = {name: statistics.fmean(getattr(row, key) for row in rows) for name, key in nulls.items()}
     ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
@@ -197,8 +197,8 @@ def _recovered(group: Group, where: str, rows: list[Row]) -> Finding:
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
 
 
-def _gauged(group: Group, where: str, rows: list[Row]) -> Finding:
-    mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(Row) if f.type is float}
+def _gauged(group: Group, where: str, rows: list[MeaningRow]) -> Finding:
+    mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(MeaningRow) if f.type is float}
     genres = ""
     if not math.isnan(mean["genres"]):
         genres = f", genres with {mean['genres']:.2f} (shuffled {mean['genres_shuffled']:.2f})"
@@ -213,7 +213,15 @@ def _gauged(group: Group, where: str, rows: list[Row]) -> Finding:
 
 
 def _finding(
-    start: str, beyond: str, ahead: list[float], wide: float, small: float, group: Group, where: str, rows: list[Row], n: int
+    start: str,
+    beyond: str,
+    ahead: list[float],
+    wide: float,
+    small: float,
+    group: Group,
+    where: str,
+    rows: list[MeaningRow],
+    n: int,
 ) -> Finding:
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
     mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
@@ -235,12 +243,12 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("runs", nargs="+")
     told = parser.parse_args()
-    rows, loaded = list[Row](), dict[str, Dataset]()
+    rows, loaded = list[MeaningRow](), dict[str, Dataset]()
     for name in told.runs:
         run = Run(told.root / name)
         key = str(run.config.data)
         loaded[key] = loaded.get(key) or load(run.config.data)
-        rows.append(measure(run, run.model(loaded[key]), loaded[key], lambda share: None))
+        rows.append(measure_meaning(run, run.model(loaded[key]), loaded[key], lambda share: None))
     sys.stdout.write(text(rows))
 
 

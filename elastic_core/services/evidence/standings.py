@@ -107,7 +107,7 @@ def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset)
     }
 
 
-def counted(counts: dict[str, int], a: str, b: str) -> pd.DataFrame:
+def places_counted(counts: dict[str, int], a: str, b: str) -> pd.DataFrame:
     """who is higher, people."""
     names = {"a": a, "same": "the same place", "b": b}
     return pd.DataFrame({"higher with": list(names.values()), "people": [counts[key] for key in names]})
@@ -118,8 +118,8 @@ def named(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     return table.assign(who=table["who"].replace({"A": a, "B": b})).rename(columns={"A": a, "B": b, "who": "better"})
 
 
-def everyone(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
-    """`versus.everyone` for reading and files: people counted from 1, as everywhere on screen."""
+def shown_places(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """`versus.places_table` for reading and files: people counted from 1, as everywhere on screen."""
     names = {"user": "person", "place_a": f"{a}: place", "place_b": f"{b}: place"}
     return table.assign(user=table["user"] + 1).rename(columns=names)
 

@@ -12,8 +12,8 @@ from elastic_core.comparisons import essence, footing, needs_training
 from elastic_core.data.sources import PLANTED
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
-from elastic_core.labels import data_called, standing
-from elastic_core.reproduce import Row, rows, status
+from elastic_core.labels import data_called, label_order
+from elastic_core.reproduce import PlannedRun, rows, status
 from elastic_core.runs import Run
 from elastic_core.tables import Systems
 
@@ -50,7 +50,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
             report, row = run.report(), known.get(run.name)
             row = row if row is not None and status(row, run.path.parent) == "finished" else None
             group = found.setdefault(footing(run), Group("", "", report.data_hash))
-            _place(group, run, row)
+            _place_run(group, run, row)
         except InputError as error:
             faults.append(Unreadable(run.path, str(error)))
             continue
@@ -61,14 +61,14 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
             if group.key in [other.key for other in found.values() if other is not group]:
                 group.key = "-".join(map(str, footing(run)))  # the same name, other events, people or candidates
     for group in found.values():
-        group.systems = {label: group.systems[label] for label in sorted(group.systems, key=standing)}
+        group.systems = {label: group.systems[label] for label in sorted(group.systems, key=label_order)}
     titles = [group.title for group in found.values()]
     for group in found.values():
         group.title += f" ({group.key})" if titles.count(group.title) > 1 else ""
     return sorted(found.values(), key=lambda group: (-len(group.systems), group.key)), faults
 
 
-def _place(group: Group, run: Run, row: Row | None) -> None:
+def _place_run(group: Group, run: Run, row: PlannedRun | None) -> None:
     """Beside the runs that differ from it in nothing but the seed, or by itself. A seed counts once."""
     if row is not None:
         group.systems.setdefault(row.label, []).append(run)

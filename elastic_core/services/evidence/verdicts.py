@@ -16,7 +16,7 @@ import pandas as pd
 
 from elastic_core.comparisons import needs_training, power_of
 from elastic_core.evaluation import power, verdict
-from elastic_core.labels import BUDGET, MET, listed, named, plainly, recipe_in_words, recipe_of
+from elastic_core.labels import BUDGET, MET, join_names, named, plainly, recipe_in_words, recipe_of
 from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.evidence.systems import FILMS, MADE_UP, OWN, Group
@@ -156,7 +156,7 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
         together = int(table.loc[table["family"] == row.iloc[0]["family"], "seeds_counted"].sum())
         other = _otherwise(group, a, str(b), row.iloc[0]["who"], differences)
         found.append(_finding(group, a, str(b), row.iloc[0], together, other))
-    absent = f"No finished run on {listed(missing)}." if missing else "" if found else "No run here."
+    absent = f"No finished run on {join_names(missing)}." if missing else "" if found else "No run here."
     lacks = [row for row in rows() if row.data in lacking and plainly(row.label) == pair.b and (MET in row.label) == pair.told]
     command = f'python -m elastic_core reproduce --only "{lacks[0].name}*"' if lacks else ""
     return Verdict(pair.key, pair.claim, tuple(found), pair.change, "systems", command, absent)
@@ -184,7 +184,7 @@ def _finding(group: Group, a: str, b: str, row: pd.Series, together: int, other:
     answer: Answer = "not known"
     if row["who"]:
         answer, why, said = ("yes", "", "better") if row["who"] == "A" else ("no", "", "worse")
-        said += f" (adjusted p {verdict.chance(row['adjusted'])})"
+        said += f" (adjusted p {verdict.p_text(row['adjusted'])})"
     elif not counted:
         why = ONCE
         said = "one side was trained once, so luck in training is not in the interval"
@@ -192,7 +192,7 @@ def _finding(group: Group, a: str, b: str, row: pd.Series, together: int, other:
     elif verdict.sign(low, high):
         why = f"may be luck among {together} comparisons"
         said = f"asked alone this would be a claim: zero lies outside. But {together} comparisons were made on these data, and 1 "
-        said += f"in 20 looks like this by luck; adjusted for that p is {verdict.chance(row['adjusted'])}, not below "
+        said += f"in 20 looks like this by luck; adjusted for that p is {verdict.p_text(row['adjusted'])}, not below "
         said += f"{verdict.LEVEL}"
     else:
         several = all(len(side) > 1 for side in sides)
@@ -224,13 +224,13 @@ def faster(checkpoints: Path) -> Verdict:
             continue
         answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
         note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
-        found.append(Finding(answer, curves.words(table, "elastic", peer, column), n=len(ratio)))
+        found.append(Finding(answer, curves.speed_sentence(table, "elastic", peer, column), n=len(ratio)))
     command = "" if found else "nice python -m elastic_core bench --passes forward --threads 1"
     return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(found), "Another machine, batch, d or k; a GPU.", "speed",
                    command, "" if found else "No benchmark rows came along.", note)  # fmt: skip
 
 
-def counted(verdicts: Sequence[Verdict]) -> str:
+def count_sentence(verdicts: Sequence[Verdict]) -> str:
     """`Of 10 claims: 1 yes, 3 yes in part, …`."""
     counts = {answer: sum(each.answer == answer for each in verdicts) for answer in get_args(Answer)}
     said = {"in part": "yes in part", "made-up": "yes in made-up worlds only"}
@@ -241,7 +241,7 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not known", "runs", "sentence")
 
 
-def table(found: Sequence[Verdict]) -> pd.DataFrame:
+def verdict_table(found: Sequence[Verdict]) -> pd.DataFrame:
     """One row a finding, `COLUMNS`."""
     lines = [
         (each.claim, one.answer, one.where, one.difference, one.low, one.high, one.n, one.why, ", ".join(one.runs), one.sentence)

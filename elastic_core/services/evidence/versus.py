@@ -61,7 +61,7 @@ def duel(a: Report, b: Report) -> dict[str, int]:
     return {"a": int((mine < theirs).sum()), "b": int((mine > theirs).sum()), "same": int((mine == theirs).sum())}
 
 
-def everyone(a: Report, b: Report, dataset: Dataset) -> pd.DataFrame:
+def places_table(a: Report, b: Report, dataset: Dataset) -> pd.DataFrame:
     """user, title of the true next item, place_a, place_b: one row a person."""
     titles = dataset.catalog.called(dataset.targets("test"))
     return pd.DataFrame({"user": a.users, "title": titles, "place_a": places(a), "place_b": places(b)})
@@ -113,7 +113,7 @@ def properties(lists: np.ndarray, dataset: Dataset) -> Properties:
     )
 
 
-def overlap(a: Lists, b: Lists) -> np.ndarray:
+def shared_items(a: Lists, b: Lists) -> np.ndarray:
     """int [users]: how many of A's ten items are in B's ten, whatever their order."""
     same = (a.items[:, :, None] == b.items[:, None, :]) & (a.items[:, :, None] > 0)
     return same.any(2).sum(1)

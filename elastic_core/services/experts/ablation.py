@@ -131,7 +131,7 @@ def verdict(row: Mapping[Hashable, Any]) -> str:
 
 
 def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
-    """Of `everyone`'s rows: intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at most."""
+    """Of `remove_each`'s rows: intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at most."""
     return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
 
 
@@ -189,7 +189,7 @@ def pooled(what: str, effects: Sequence[Effect]) -> Effect:
     return Effect(what, np.concatenate([each.users for each in effects]), before, after)
 
 
-def changed(
+def effect_of(
     what: str, model: Recommender, dataset: Dataset, users: np.ndarray, make: Make, before: Judged | None = None
 ) -> Effect:
     """`before`, here and below: the same people, already judged without an edit."""
@@ -201,7 +201,7 @@ def remove(
 ) -> Effect:
     """Without the expert."""
     users, ranks = retrieving(traffic, expert, most)
-    return changed(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
+    return effect_of(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
 
 
 def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged) -> Effect:
@@ -209,7 +209,7 @@ def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, exper
     (users, ranks), k = retrieving(traffic, expert), traffic.experts.shape[1]
     others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
     what = "without another of their experts, drawn at random"
-    return changed(what, model, dataset, users, lambda rows: drop(others[rows]), before)
+    return effect_of(what, model, dataset, users, lambda rows: drop(others[rows]), before)
 
 
 def swap(
@@ -222,7 +222,7 @@ def swap(
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
     value = memory_of(model).experts_at(torch.tensor(other))
     make = lambda rows: replace(ranks[free[rows]], other, value)  # noqa: E731
-    return changed(f"expert {other} in its place", model, dataset, users[free], make, before and before.of(free))
+    return effect_of(f"expert {other} in its place", model, dataset, users[free], make, before and before.of(free))
 
 
 def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
@@ -257,7 +257,9 @@ def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
 
 
-def everyone(model: Recommender, dataset: Dataset, traffic: Routing, tell: Callable[[float], None] | None = None) -> pd.DataFrame:
+def remove_each(
+    model: Recommender, dataset: Dataset, traffic: Routing, tell: Callable[[float], None] | None = None
+) -> pd.DataFrame:
     """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]

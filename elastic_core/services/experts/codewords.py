@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
+from elastic_core.memory.routing import limits_of
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
 
@@ -34,7 +35,7 @@ def codewords(model: Quantises) -> Codewords:
         return model.codewords()
 
 
-def words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
+def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
     """All words of all codebooks."""
     chosen, size = found.chosen.numpy(), found.words.shape[1]
     names, holds = dataset.catalog.genre_table
@@ -63,7 +64,7 @@ def words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
                 }
             )  # fmt: skip
         books.append(
-            {"book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])), **_whole(held, items, shuffled, book)}
+            {"book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])), **_book_row(held, items, shuffled, book)}
         )
     return Words(pd.DataFrame(rows), pd.DataFrame(books), found.shares is not None, bool(names))
 
@@ -89,20 +90,20 @@ def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarr
     return label.reshape(shape), held.reshape(shape), np.where(label >= 0, rest, 0).reshape(shape)
 
 
-def _whole(
+def _book_row(
     held: np.ndarray, items: np.ndarray, shuffled: list[tuple[np.ndarray, np.ndarray, np.ndarray]], book: int
 ) -> dict[str, float]:
     """Of a codebook: which part of the held-out items have the label of their word, and what shuffled codes give."""
-    drawn = [_part(draw[1][book], draw[2][book]) for draw in shuffled]
+    drawn = [_share_held(draw[1][book], draw[2][book]) for draw in shuffled]
     low, high = np.nanquantile(drawn, (0.025, 0.975)) if drawn else (np.nan, np.nan)
     chance = float(np.nanmean(drawn)) if drawn else np.nan
     return {
-        "held": _part(held[book], items[book]), "chance": chance, "low": float(low), "high": float(high),
+        "held": _share_held(held[book], items[book]), "chance": chance, "low": float(low), "high": float(high),
         "items": int(items[book].sum()),
     }  # fmt: skip
 
 
-def _part(held: np.ndarray, items: np.ndarray) -> float:
+def _share_held(held: np.ndarray, items: np.ndarray) -> float:
     return float(np.nansum(held * items) / items.sum()) if items.sum() else np.nan
 
 
@@ -129,7 +130,7 @@ def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread
         table = _in_words(found, book)
         mine, all_ = table[items].mean(0), counts @ table / counts.sum()
         rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
-        low, high = np.quantile([over(table[row].mean(0)) for row in drawn], (0.025, 0.975))
+        low, high = limits_of([over(table[row].mean(0)) for row in drawn])
         books.append({"book": book + 1, "spread": over(mine), "low": low, "high": high})
     return Spread(pd.concat(rows, ignore_index=True), pd.DataFrame(books), len(items))
 

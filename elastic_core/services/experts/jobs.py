@@ -1,6 +1,6 @@
 """Every expert taken from its people, one after the other, in the background (background/queue.py).
 
-checkpoints/jobs/experts/<id>/   the job; effects.csv: `ablation.everyone`'s table
+checkpoints/jobs/experts/<id>/   the job; effects.csv: `ablation.remove_each`'s table
 """
 
 import functools
@@ -14,7 +14,7 @@ from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.runs import Run
-from elastic_core.services.background.everybody import Asked, OverEverybody
+from elastic_core.services.background.everybody import OverEverybody, RunAsked
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Task
 from elastic_core.services.experts import ablation
@@ -28,18 +28,18 @@ class Passes(OverEverybody):
 
     kind, noun = "experts", "pass"
 
-    def work(self, task: Task[Asked], hand: Hand) -> str:
+    def work(self, task: Task[RunAsked], hand: Hand) -> str:
         run, model, dataset = self.opened(task, hand)
         if not model.retrieves:
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.everyone(model, dataset, routing(model, dataset, "test"), tell)
+        found = ablation.remove_each(model, dataset, routing(model, dataset, "test"), tell)
         write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
-        """What a finished pass found, as `ablation.everyone` returns it; None where there is none."""
+        """What a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
         found = self.latest("finished", **self.about(run, data))
         return None if found is None else _effects(found.path / EFFECTS, disk.stamp(found.path / EFFECTS))
 

@@ -115,7 +115,7 @@ def mean_known(rows: Sequence[np.ndarray], among: np.ndarray | bool = True) -> n
     return pd.DataFrame(np.where(among, rows, np.nan)).mean().to_numpy()
 
 
-def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
+def knob_table(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     """One row a knob; of several runs (training seeds) of one model on the same people, every person's mean over the runs.
 
     Raises InputError for runs that judge other people or turn other knobs."""
@@ -129,7 +129,7 @@ def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def measure(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> list[Turned]:
+def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> list[Turned]:
     """A knob each: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
     rng = np.random.default_rng(0)
     means = stands_for(model, dataset, traffic)

@@ -147,7 +147,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
     """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
-    whole.check(model)
+    whole.check_size(model)
     genres, holds = dataset.catalog.trait_table
     table, everybody = torch.from_numpy(holds), np.arange(dataset.histories.n_users)
     k, traced = traffic.experts.shape[1], model.traces
@@ -184,7 +184,7 @@ def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:
     np.add.at(met, (readers[known], truth[known]), 1)
 
 
-def table(found: Survey) -> pd.DataFrame:
+def expert_table(found: Survey) -> pd.DataFrame:
     """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
     numbers, traffic = np.arange(found.size), found.traffic
     frame = pd.DataFrame({"expert": numbers, "row": numbers // found.side, "column": numbers % found.side})

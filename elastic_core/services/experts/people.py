@@ -63,7 +63,7 @@ def moments(found: Survey, expert: int, along: str = "margin") -> dict[str, floa
     return {"density": len(found.users(expert)) / found.people, "mean": float(values.mean()), "spread": spread, "skew": skew}
 
 
-def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
+def expert_standing(found: Survey, expert: int, user: int) -> dict[str, float]:
     """One person and this expert: its score, margin, place among all experts for them (from 1), gate (0 if not retrieved)."""
     scores = found.of_person(user)
     ranks = np.flatnonzero(found.traffic.experts[user] == expert)
@@ -97,7 +97,9 @@ def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -
     groups.append((RANDOM, np.sort(rng.choice(retrieved, min(EACH + 1, len(retrieved)), replace=False))))
     users = np.concatenate([chosen for _, chosen in groups])
     group = [name for name, chosen in groups for _ in chosen]
-    frame = pd.DataFrame([standing(found, expert, int(user)) for user in users], columns=["score", "margin", "place", "gate"])
+    frame = pd.DataFrame(
+        [expert_standing(found, expert, int(user)) for user in users], columns=["score", "margin", "place", "gate"]
+    )
     frame.insert(0, "group", group)
     frame.insert(1, "user", users)
     frame["rank"] = np.where(frame["gate"] > 0, frame.pop("place"), 0)

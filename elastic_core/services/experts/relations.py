@@ -15,7 +15,7 @@ from elastic_core.services.traffic import over_time
 
 def _vectors(model: Recommender) -> np.ndarray:
     """The experts' vectors at length one, [K, d]. Raises InputError where there are too many."""
-    whole.check(model)
+    whole.check_size(model)
     values = memory_of(model).expert_values().detach().float()
     return torch.nn.functional.normalize(values, dim=-1).numpy()
 

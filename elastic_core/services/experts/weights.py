@@ -17,7 +17,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, can_stream
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.journey.trace import shares
-from elastic_core.services.person.influence import Influence, agreement, of_person
+from elastic_core.services.person.influence import Influence, of_person, rank_agreement
 from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import batch_of
 
@@ -84,7 +84,7 @@ def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) 
     )
 
 
-def everybody(model: Recommender, dataset: Dataset, stay: bool = False, most: int = ASKED) -> Everybody:
+def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False, most: int = ASKED) -> Everybody:
     """Some people, evenly over the lengths of histories. Raises InputError for a model without weights, or too few people."""
     if not isinstance(model, Attends):
         raise InputError(f"{model.config.name} has no weights")
@@ -130,7 +130,7 @@ def _aligned(rows: list[np.ndarray], events: int) -> np.ndarray:
 
 
 def _correlation(weights: np.ndarray, effect: np.ndarray) -> float:
-    found = agreement(weights, effect)
+    found = rank_agreement(weights, effect)
     return math.nan if found is None else found.correlation
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, in_words, reading
-from elastic_core.services.person.chance import MOST, Chance, Version, beside
+from elastic_core.services.person.chance import MOST, Chance, Version, compare_acts
 
 
 def of_version(model: Recommender, dataset: Dataset, tree: Tree, stay: bool = False) -> Chance | None:
@@ -22,7 +22,7 @@ def of_version(model: Recommender, dataset: Dataset, tree: Tree, stay: bool = Fa
         return Version(reading(dataset, tree.base, before.after(other, tree.n_items)), name=in_words(dataset, other, before))
 
     others = [made(other) for other in elsewhere(edit, before.items, tree.n_items, model.length)]
-    return beside(model, Version(reading(dataset, tree.base, before)), made(edit), others, stay)
+    return compare_acts(model, Version(reading(dataset, tree.base, before)), made(edit), others, stay)
 
 
 def elsewhere(edit: Edit, items: tuple[int, ...], n_items: int, length: int) -> list[Edit]:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 ITEMS = {"Chess 1": (1.0, 0.0), "Chess 2": (0.8, 0.2), "Golf 1": (0.0, 1.0)}
 EXPERTS = {"A": (2.0, 0.0), "B": (0.0, 2.0)}
@@ -24,13 +25,13 @@ def example(slots: bool) -> Example:
     items, experts = np.array(list(ITEMS.values())), np.array(list(EXPERTS.values()))
     fits = experts @ items.T
     shares = _softmax(fits, axis=0 if slots else 1)
-    left = np.cumprod((1 - shares)[:, :0:-1], axis=1)[:, ::-1]  # what later items leave of an item
-    parts = shares * np.pad(left, ((0, 0), (0, 1)), constant_values=1.0) if slots else shares
+    parts = shares.copy()
+    for at in range(len(ITEMS) if slots else 0):  # a newer item pushes out as much as its share
+        parts[:, :at] *= 1 - shares[:, at : at + 1]
     holds = parts @ items
     back = _softmax((holds if slots else experts) @ items[-1])
     return Example(fits, shares, parts, holds, back, back @ (_softmax(holds @ items.T) if slots else holds @ items.T))
 
 
 def _softmax(of: np.ndarray, axis: int = -1) -> np.ndarray:
-    found = np.exp(of)
-    return np.asarray(found / found.sum(axis, keepdims=True))
+    return np.asarray(torch.from_numpy(of).softmax(axis))

@@ -107,7 +107,11 @@ def from_json(dataset: Dataset, text: str | bytes) -> Tree:
         raise InputError("the file is not JSON") from None
     if not isinstance(found, dict) or found.get("kind") != KIND or found.get("format") != 1:
         raise InputError(f'the file holds no versions of a history (it needs "kind": "{KIND}" and "format": 1)')
-    base = Base(_text(found, "data", "the file"), _number(found, "person", "the file") - 1, _number(found, "events", "the file"))
+    base = Base(
+        _text(found, "data", "the file"),
+        _whole_number(found, "person", "the file") - 1,
+        _whole_number(found, "events", "the file"),
+    )
     if base.data != dataset.hash:
         raise InputError("the file was made for other data than this run’s")
     if not 0 <= base.user < dataset.histories.n_users:
@@ -116,26 +120,26 @@ def from_json(dataset: Dataset, text: str | bytes) -> Tree:
     if not isinstance(steps, list):
         raise InputError('"versions" in the file must be a list')
     versions = tuple(_from_file(dataset, step, f"version {number}") for number, step in enumerate(steps, start=1))
-    return replace(fresh, versions=versions, current=_number(found, "current", "the file")).checked()
+    return replace(fresh, versions=versions, current=_whole_number(found, "current", "the file")).checked()
 
 
 def _from_file(dataset: Dataset, step: Any, where: str) -> Version:
     edit = step.get("edit") if isinstance(step, dict) else None
     if not isinstance(edit, dict):
         raise InputError(f'{where} of the file has no "edit"')
-    parent, what = _number(step, "parent", where), edit.get("do")
+    parent, what = _whole_number(step, "parent", where), edit.get("do")
     if what == "add":
-        return Version(parent, Add(_item(dataset, edit.get("item"), where), _number(edit, "at", where)))
+        return Version(parent, Add(_item(dataset, edit.get("item"), where), _whole_number(edit, "at", where)))
     if what == "cut":
-        return Version(parent, Cut(_number(edit, "start", where), _number(edit, "stop", where)))
+        return Version(parent, Cut(_whole_number(edit, "start", where), _whole_number(edit, "stop", where)))
     if what == "move":
-        return Version(parent, Move(_number(edit, "at", where), _number(edit, "to", where)))
+        return Version(parent, Move(_whole_number(edit, "at", where), _whole_number(edit, "to", where)))
     if what == "replace" and isinstance(edit.get("items"), list):
         return Version(parent, Replace(tuple(_item(dataset, raw, where) for raw in edit["items"])))
     raise InputError(f"{where} of the file does none of add, cut, move, replace")
 
 
-def _number(found: dict[str, Any], name: str, where: str) -> int:
+def _whole_number(found: dict[str, Any], name: str, where: str) -> int:
     value = found.get(name)
     if type(value) is not int or abs(value) > 10**9:
         raise InputError(f'"{name}" in {where} must be a whole number')
@@ -191,7 +195,7 @@ def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int
     if line.lower().startswith("id:"):
         return _by_id(dataset, line[3:].strip())
     for text in dict.fromkeys((line, LEADING.sub("", line))):
-        exact = list(dict.fromkeys(names.get(_plain(text), []) + _by_id(dataset, text)))
+        exact = list(dict.fromkeys(names.get(_folded_text(text), []) + _by_id(dataset, text)))
         if exact:
             return exact
     found = dataset.catalog.search(LEADING.sub("", line)).tolist()
@@ -212,10 +216,10 @@ def _names(dataset: Dataset) -> dict[str, list[int]]:
         title = dataset.catalog.title(item)
         name, year = split_year(title)
         bare = title.removesuffix(f"({year})").strip() if year else title
-        for known in {_plain(each) for each in (title, name, bare, f"{name} ({year})", f"{name} {year}") if each}:
+        for known in {_folded_text(each) for each in (title, name, bare, f"{name} ({year})", f"{name} {year}") if each}:
             names[known].append(item)
     return names
 
 
-def _plain(text: str) -> str:
+def _folded_text(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").split())

@@ -1,6 +1,5 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.people import spaced
-from elastic_core.services.person.recommend import Reading, packed, running, standing
+from elastic_core.services.person.recommend import Reading, packed, rank_of_target, running
 
 BINS = 48
 MOMENTS = 40
@@ -47,7 +46,7 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     for end, values, part in zip(ends, scores, parts, strict=True):
         truth = int(items[end])
         free = running(len(values), Reading(items[:end], truth), stay)
-        rows.append((int(end), truth, dataset.catalog.title(truth), standing(values, free, truth), int(free.sum()), part))
+        rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
     return Along(ranks, _retrieved(model, batch, ends))
 
@@ -69,14 +68,12 @@ def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFra
 
 class Aggregation(NamedTuple):
     """One layer, averaged over heads. `cells`: place, expert, first, last (events from 1), weight (an expert's sum to 1).
-    `slots`: place, expert, reads (how the last event reads the experts; they sum to 1). `alike`: mean correlation of two
-    experts' weights over events (not spans); NaN where it cannot be said. `layers`: how many there are to look at; 1 where all
-    layers share one reading."""
+    `slots`: place, expert, reads (how the last event reads the experts; they sum to 1). `layers`: how many there are to
+    look at; 1 where all layers share one reading."""
 
     cells: pd.DataFrame
     slots: pd.DataFrame
     layers: int
-    alike: float
 
 
 @torch.inference_mode()
@@ -111,7 +108,7 @@ def aggregation(
     reads = trace.slots[layer][0].mean(0).tolist()
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
     table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
-    return Aggregation(table, slots, len({id(each) for each in trace.reading}), _alike(weights))
+    return Aggregation(table, slots, len({id(each) for each in trace.reading}))
 
 
 @torch.inference_mode()
@@ -147,15 +144,15 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
     for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
         most = sums[(sums["expert"] == expert) & (sums["layer"] == layer)].head(2)
         names = [
-            f"{_part(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
+            f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
             for row in most.itertuples()
         ]
-        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_part, most['others']))})"
+        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
         said.setdefault(int(expert), {})[int(layer)] = ", ".join(names) + beside
     return {expert: _layers(of) for expert, of in said.items()}
 
 
-def _part(share: float) -> str:
+def _share_text(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
@@ -164,13 +161,6 @@ def _layers(said: dict[int, str]) -> str:
     if len(set(said.values())) == 1:
         return next(iter(said.values()))
     return "; ".join(f"layer {layer}: {names}" for layer, names in sorted(said.items()))
-
-
-def _alike(weights: np.ndarray) -> float:
-    """Mean Pearson correlation over pairs of rows."""
-    if len(weights) < 2 or weights.shape[1] < 3 or (np.ptp(weights, axis=1) == 0).any():
-        return math.nan
-    return float(np.corrcoef(weights)[np.triu_indices(len(weights), 1)].mean())
 
 
 @torch.inference_mode()
@@ -259,8 +249,9 @@ def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: in
     Raises InputError for a model without experts or without a dispatcher, and for less than one event."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so there is no dispatcher to show")
-    if not 1 <= events <= min(len(items), model.length):
-        raise InputError(f"of this history 1 to {min(len(items), model.length)} events are read, not {events}")
+    most = min(len(items), model.length)
+    if not 1 <= events <= most:
+        raise InputError(f"of this history 1 to {most} events are read, not {events}")
     ends = range(len(items) - events + 1, len(items) + 1)
     prefixes = packed([items[:end] for end in ends], model.length)
     trace = tracing(model).trace(Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded))

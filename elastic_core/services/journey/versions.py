@@ -85,7 +85,7 @@ class Contents:
             return Contents(_short(edit.items), (-1,) * len(edit.items), True)
         if isinstance(edit, Add):
             _exists(edit.item, n_items)
-            _fits(edit.at, count + 1)
+            _check_place(edit.at, count + 1)
             items.insert(edit.at, edit.item)
             origins.insert(edit.at, -1)
         elif isinstance(edit, Cut):
@@ -93,8 +93,8 @@ class Contents:
                 raise InputError(f"there are no events {edit.start + 1} to {edit.stop} here: this history has {count}")
             del items[edit.start : edit.stop], origins[edit.start : edit.stop]
         else:
-            _fits(edit.at, count)
-            _fits(edit.to, count)
+            _check_place(edit.at, count)
+            _check_place(edit.to, count)
             items.insert(edit.to, items.pop(edit.at))
             origins.insert(edit.to, origins.pop(edit.at))
         return Contents(_short(tuple(items)), tuple(origins), self.own)
@@ -105,7 +105,7 @@ def _exists(item: int, n_items: int) -> None:
         raise InputError(f"there is no item number {item}: the catalogue has 1 to {n_items}")
 
 
-def _fits(place: int, count: int) -> None:
+def _check_place(place: int, count: int) -> None:
     if not 0 <= place < count:
         raise InputError(f"there is no place {place + 1} here: this history has {count}")
 
@@ -213,7 +213,7 @@ def start(dataset: Dataset, user: int, events: int) -> Tree:
     return Tree(Base(dataset.hash, user, events), tuple(int(i) for i in items[:events]), dataset.catalog.n_items)
 
 
-def read(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
+def read_version(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
     """A version as the models read it; what came next is known unless the history is one's own."""
     return reading(dataset, tree.base, tree.contents[tree.current if number is None else number])
 

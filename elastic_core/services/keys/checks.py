@@ -63,7 +63,7 @@ class Check:
 
 
 @torch.inference_mode()
-def check(keys: ProductKeys, k: int, queries: Tensor) -> Check:
+def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
     """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision."""
     twin, queries = copy.deepcopy(keys).double(), queries.double()
     full = _full_keys(twin)
@@ -126,7 +126,7 @@ def turning(width: int, k: int) -> list[tuple[int, float, float]]:
     for side in TURN_SIDES:
         if side >= k:
             keys = of_chance(side, width, k, seed=0).keys
-            found = [check(keys, k, queries) for _ in range(3)]
+            found = [check_search(keys, k, queries) for _ in range(3)]
             rows.append((side * side, min(f.product_seconds for f in found), min(f.flat_seconds for f in found)))
     return rows
 

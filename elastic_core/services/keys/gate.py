@@ -25,7 +25,7 @@ from elastic_core.evaluation.verdict import better, numbers
 from elastic_core.models import Recommender
 from elastic_core.scale import eager
 from elastic_core.services.keys.search import first_memory
-from elastic_core.services.method.effects import against, measured
+from elastic_core.services.method.effects import against, measured_variant
 from elastic_core.services.person.recommend import Moved, answer, moved, reading
 
 PEOPLE, TRIES = 32, 20
@@ -181,7 +181,7 @@ def _learn(router: _Router) -> list[float]:
 
 def trained(root: Path, data: str = "ml-100k") -> str:
     """What whole trainings with and without the gate reached, in words; nothing where one of them has no finished run."""
-    gated, bare = (measured(root, data, name) for name in ("elastic", "gate-none"))
+    gated, bare = (measured_variant(root, data, name) for name in ("elastic", "gate-none"))
     if gated is None or bare is None:
         return ""
     found = against(root, data, "gate-none")

@@ -79,7 +79,7 @@ def of_person(model: Recommender, dataset: Dataset, user: int, k: int | None = N
     """A person's query in the run's first memory, or one event's (`queries`); k is the run's own unless given."""
     memory, query = first_memory(model), queries(model, batch_of(model, dataset, np.array([user])), ago)
     kind = VOTE if votes(model) else memory.kind
-    return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or wanted(model), kind)
+    return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or experts_wanted(model), kind)
 
 
 @torch.inference_mode()
@@ -90,7 +90,7 @@ def queries(model: Recommender, batch: Batch, ago: int = 0) -> Tensor:
     return memory.norm(memory.asked(content[:, [-1 - ago]], None) if votes(model) else memory.asked(content, real))
 
 
-def wanted(model: Recommender) -> int:
+def experts_wanted(model: Recommender) -> int:
     """How many experts one search is for: k, or those that an event votes for."""
     memory = first_memory(model)
     return memory.m if isinstance(memory, VotingMemory) else memory.k

@@ -11,7 +11,7 @@ import torch
 from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.services.person.inspect import Words, words
+from elastic_core.services.person.inspect import Words, item_words
 from elastic_core.services.person.recommend import reading, retrieved
 
 LATEST = 40  # events that are drawn one by one: more would be thinner than a line on a phone
@@ -61,7 +61,7 @@ class Election:
 def election(model: Recommender, dataset: Dataset, user: int) -> Election:
     """A person's, looking at their newest event."""
     seen = events(model, dataset, user)
-    return Election(elected(model, dataset, user), seen, int(seen["event"].iloc[0]), words(dataset))
+    return Election(elected(model, dataset, user), seen, int(seen["event"].iloc[0]), item_words(dataset))
 
 
 def ballots(found: Retrieved, newest: int) -> pd.DataFrame:

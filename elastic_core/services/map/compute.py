@@ -81,7 +81,7 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
     store = layouts.read_store(run, values)
     if store is None or not np.array_equal(store.experts, experts):
         store = Store(experts)  # layouts of another sample never share a store
-    store.about.update({"hash": layouts.fingerprint(values), "versions": _versions(), "metric": "cosine"})
+    store.about.update({"hash": layouts.values_fingerprint(values), "versions": _versions(), "metric": "cosine"})
     noise = layouts.random_like(values[experts])
     todo = [
         (settings, seed, kind)
@@ -112,7 +112,7 @@ def values_of(run: Run) -> np.ndarray:
     model = run.model() if model_class(run.config.model.name).objective else None
     if model is None or not model.retrieves:
         raise InputError(f"{run.name} has no interest memory")
-    whole.check(model)
+    whole.check_size(model)
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 

@@ -42,7 +42,7 @@ def items(model: Recommender, dataset: Dataset) -> Laid:
     return _laid(table[kept], about, np.array(kinds), len(table))
 
 
-def words(model: Quantises) -> Laid:
+def lay_words(model: Quantises) -> Laid:
     """All codewords; the kind is the codebook."""
     found = codewords(model).words.detach().float().numpy()
     books, size = found.shape[:2]

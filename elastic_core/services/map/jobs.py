@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elastic_core.disk import shown
+from elastic_core.disk import is_count, is_number, shown
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services.background.process import Hand, number, whole
+from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Queue, Task, name_of_run
 from elastic_core.services.map.compute import compute
 from elastic_core.services.map.layouts import LAID_OUT, Settings
 
 
-class Asked(NamedTuple):
+class MapAsked(NamedTuple):
     run: str
     settings: Settings
     experts: np.ndarray
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Drawing(Task[Asked]):
+class Drawing(Task[MapAsked]):
     """One map."""
 
     @property
@@ -38,14 +38,14 @@ class Maps(Queue[Drawing]):
     kind, noun, act, task, kept = "map", "map", "measurement", Drawing, 5
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Asked:
+    def read(cls, plain: dict[str, Any]) -> MapAsked:
         name, experts = name_of_run(plain), plain.get("experts")
-        if not whole(plain.get("neighbours")) or not number(plain.get("distance")) or not isinstance(experts, list):
+        if not is_count(plain.get("neighbours")) or not is_number(plain.get("distance")) or not isinstance(experts, list):
             raise InputError("what was asked for is no map")
-        if not 0 < len(experts) <= LAID_OUT or not all(whole(expert) for expert in experts):
+        if not 0 < len(experts) <= LAID_OUT or not all(is_count(expert) for expert in experts):
             raise InputError(f"between 1 and {LAID_OUT:,} experts can be laid out at once, by their numbers")
         settings = Settings(plain["neighbours"], float(plain["distance"]))
-        return Asked(name, settings, np.array(experts, dtype=np.int64), plain.get("aligned") is True)
+        return MapAsked(name, settings, np.array(experts, dtype=np.int64), plain.get("aligned") is True)
 
     def work(self, task: Drawing, hand: Hand) -> str:
         asked = task.asked

@@ -43,7 +43,7 @@ def unit(values: np.ndarray) -> np.ndarray:
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
 
 
-def fingerprint(values: np.ndarray) -> str:
+def values_fingerprint(values: np.ndarray) -> str:
     """Sixteen hex digits that change with the value table."""
     return hashlib.sha256(np.ascontiguousarray(values, dtype="<f4").tobytes()).hexdigest()[:16]
 
@@ -151,7 +151,7 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
         experts = parts.pop("experts").astype(np.int64)
     except (*DAMAGED, ValueError, KeyError):
         return None
-    if not isinstance(about, dict) or about.get("hash") != fingerprint(values) or experts.ndim != 1:
+    if not isinstance(about, dict) or about.get("hash") != values_fingerprint(values) or experts.ndim != 1:
         return None
     if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None

@@ -88,7 +88,7 @@ def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
     chosen: set[int] = set()
     unknown = []
     for part in filter(None, (part.strip() for part in re.split(r"[,;.]", text[:20_000]))):
-        found = _named(part, table)
+        found = _experts_named(part, table)
         if len(found):
             chosen.update(found)
         else:
@@ -96,7 +96,7 @@ def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
     return sorted(chosen), unknown
 
 
-def _named(part: str, table: pd.DataFrame) -> list[int]:
+def _experts_named(part: str, table: pd.DataFrame) -> list[int]:
     size, low = len(table), part.lower()
     if span := re.fullmatch(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", part):
         first, last = int(span[1]), int(span[2] or span[1])
@@ -113,7 +113,7 @@ def _named(part: str, table: pd.DataFrame) -> list[int]:
     return sorted(found)
 
 
-def written(experts: Sequence[int]) -> str:
+def ranges_text(experts: Sequence[int]) -> str:
     """A set as short text, runs as ranges: `3-7.12.40`."""
     numbers = sorted(set(experts))
     starts = [i for i, n in enumerate(numbers) if i == 0 or n != numbers[i - 1] + 1]

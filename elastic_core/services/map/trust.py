@@ -5,25 +5,21 @@ false neighbours really are. Overlap: the share of an expert's nearest in the or
 the map. Original space: angles between expert values (cosine); map: distance on the page.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
+from elastic_core.memory.gauges import overlap
+from elastic_core.memory.routing import limits_of
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import Settings, Store, unit
 
 MOST = 1_500  # experts judged at most: the full matrix of distances is needed
+DRAWS = 200  # of sets at random, for the limits of 95%
 
 
 def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
     """int64 [n, count]: every point's nearest others, by angle or by distance; ties by number."""
     return np.argsort(_distances(points, angles), axis=1, kind="stable")[:, :count]
-
-
-def overlap(first: np.ndarray, second: np.ndarray) -> float:
-    """Mean share of neighbours that two tables `[n, k]` have in common."""
-    return float((first[:, :, None] == second[:, None, :]).any(2).mean()) if first.size else 0.0
 
 
 def neighbours(size: int) -> int:
@@ -66,7 +62,7 @@ def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: 
     return pd.DataFrame(found).astype({"seed": "Int64"})
 
 
-def agreement(store: Store, settings: Settings, count: int) -> float | None:
+def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
     """How far maps of different seeds have the same neighbours: mean overlap over pairs of seeds."""
     layouts = [xy for seed in projection.SEEDS if (xy := store.get(settings, seed)) is not None]
     near = [nearest(xy[:MOST], count, angles=False) for xy in layouts]
@@ -74,7 +70,7 @@ def agreement(store: Store, settings: Settings, count: int) -> float | None:
     return float(np.mean(pairs)) if pairs else None
 
 
-def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int) -> pd.DataFrame:
+def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int) -> pd.DataFrame:
     """rank, expert in the original space, cosine, its rank on the map; expert on the map, and whether it is in both lists."""
     at = int(np.flatnonzero(experts == expert)[0])
     vectors = unit(values[experts])
@@ -107,7 +103,7 @@ def region(values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[st
         means = of[near].mean(1)
         return float(np.corrcoef(of, means)[0, 1]) if of.std() > 0 and means.std() > 0 else 0.0
 
-    return alike(labels), *_limits(lambda: alike(rng.permutation(labels)))
+    return alike(labels), *limits_of([alike(rng.permutation(labels)) for _ in range(DRAWS)])
 
 
 def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, float]:
@@ -118,13 +114,7 @@ def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, flo
         total = vectors[of].sum(0)  # the sum over all pairs is the squared length of the sum
         return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
 
-    return mean(chosen), *_limits(lambda: mean(rng.choice(len(values), size, replace=False)))
-
-
-def _limits(draw: Callable[[], float]) -> tuple[float, float]:
-    """95% of two hundred draws."""
-    low, high = np.quantile([draw() for _ in range(200)], (0.025, 0.975))
-    return float(low), float(high)
+    return mean(chosen), *limits_of([mean(rng.choice(len(values), size, replace=False)) for _ in range(DRAWS)])
 
 
 def _distances(points: np.ndarray, angles: bool) -> np.ndarray:

@@ -21,9 +21,9 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.labels import listed
+from elastic_core.labels import join_names
 from elastic_core.memory.routing import Routing
-from elastic_core.reproduce import Row, rows
+from elastic_core.reproduce import PlannedRun, rows
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -43,7 +43,7 @@ class Effect(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredVariant:
     """One variant on one dataset: the test metric's mean over people and seeds, and its 95% half-width over people."""
 
     runs: tuple[str, ...]
@@ -55,7 +55,7 @@ class Measured:
         return f"{self.mean:.4f} ± {self.half:.4f}"
 
 
-def measured(root: Path, data: str, variant: str, protocol: str = "full") -> Measured | None:
+def measured_variant(root: Path, data: str, variant: str, protocol: str = "full") -> MeasuredVariant | None:
     """What the ranks of a row's finished runs say; None if there are none."""
     found = _runs(root, data, variant)
     try:
@@ -66,7 +66,7 @@ def measured(root: Path, data: str, variant: str, protocol: str = "full") -> Mea
         mean, error, _, _ = average(reports, protocol, "NDCG@10")
     except (InputError, ValueError):
         return None
-    return Measured(tuple(run.name for run in found), mean, 1.96 * error, len(reports[0].users))
+    return MeasuredVariant(tuple(run.name for run in found), mean, 1.96 * error, len(reports[0].users))
 
 
 def against(root: Path, data: str, variant: str, protocol: str = "full") -> Comparison | None:
@@ -87,7 +87,7 @@ def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
     """The variants: ours with interval, people, seeds and protocol; the paper's value in a column of its own."""
     lines = []
     for variant, about in VARIANTS.items():
-        ours, paper = measured(root, data, variant, protocol), PAPER.get(variant)
+        ours, paper = measured_variant(root, data, variant, protocol), PAPER.get(variant)
         found = against(root, data, variant, protocol)
         lines.append(
             {
@@ -126,7 +126,7 @@ def _name(data: str, variant: str) -> str:
     return f"{data}-{variant}" if variant in models.names() else f"{data}-elastic-{variant}"
 
 
-def _done(row: Row, root: Path) -> bool:
+def _done(row: PlannedRun, root: Path) -> bool:
     try:
         return Run(row.folder(root)).finished
     except (InputError, OSError):
@@ -142,9 +142,9 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
     if gradients is not None:
         starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
         norms = gradients.set_index("group")["with_gate"]
-        said, kept = (listed(each) or "no parameters" for each in (starved, [f"{norms[group]:.2g}" for group in starved]))
+        said, kept = (join_names(each) or "no parameters" for each in (starved, [f"{norms[group]:.2g}" for group in starved]))
         text = f"In one step of the chosen run, without a gate {said} get exactly 0 as gradient. With it: {kept}. "
-    base, without = (measured(root, data, name) for name in ("elastic", "gate-none"))
+    base, without = (measured_variant(root, data, name) for name in ("elastic", "gate-none"))
     if base is None or without is None:
         name = _name(data, "gate-none" if base else "elastic")
         return Effect(text + f"After training: {MISSING.lower()}", "", REPRODUCE.format(name=name))
@@ -207,7 +207,7 @@ def _moved(bidirectional: bool) -> float:
 
 def of_protocols(root: Path, data: str) -> Effect:
     """e: the same model, four protocols."""
-    found = {p: measured(root, data, "sasrec", p) for p in PROTOCOLS}
+    found = {p: measured_variant(root, data, "sasrec", p) for p in PROTOCOLS}
     if any(value is None for value in found.values()):
         return Effect(MISSING, "", REPRODUCE.format(name=_name(data, "sasrec")))
     shown = ", ".join(f"{protocol} {value}" for protocol, value in found.items())

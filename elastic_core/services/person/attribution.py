@@ -106,7 +106,7 @@ class Agreement(NamedTuple):
 
 
 @torch.inference_mode()
-def agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: bool = False) -> Agreement | None:
+def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: bool = False) -> Agreement | None:
     """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
@@ -136,10 +136,10 @@ def agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: boo
         return None
     others = share[np.random.default_rng(0).permutation(len(share))]
     owners = float((share.argmax(1) == loss.argmax(1)).mean())
-    return Agreement(len(share), owners, 1 / share.shape[1], _alike(share, loss), _alike(others, loss))
+    return Agreement(len(share), owners, 1 / share.shape[1], _rank_correlation(share, loss), _rank_correlation(others, loss))
 
 
-def _alike(a: np.ndarray, b: np.ndarray) -> float:
+def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Mean over rows of the correlation of ranks within a row."""
     ranks = [values.argsort(1).argsort(1).astype(float) for values in (a, b)]
     left, right = (rank - rank.mean(1, keepdims=True) for rank in ranks)

@@ -91,10 +91,10 @@ def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Ch
             return None
         at = len(left) - 1 if last is None else left.index(-last - 1)
         act = Version(read.without(at), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
-        return beside(model, before, act, removals(model, dataset, before, [at]), stay)
+        return compare_acts(model, before, act, removals(model, dataset, before, [at]), stay)
     rest = [expert for expert in retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
     others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in rest]
-    return beside(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
+    return compare_acts(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
 
 
 def removals(model: Recommender, dataset: Dataset, before: Version, spared: Collection[int]) -> list[Version]:
@@ -109,13 +109,15 @@ def removals(model: Recommender, dataset: Dataset, before: Version, spared: Coll
     ]
 
 
-def beside(model: Recommender, before: Version, act: Version, others: Sequence[Version], stay: bool = False) -> Chance | None:
+def compare_acts(
+    model: Recommender, before: Version, act: Version, others: Sequence[Version], stay: bool = False
+) -> Chance | None:
     """What `act` and each of the `others` changed of what was `before`; None without others. With `stay`, what the history
     holds is ranked, too."""
     if not others:
         return None
     versions = [before, act, *others]
-    ranks, tens, was = ranked(model, versions, stay)
+    ranks, tens, was = rank_versions(model, versions, stay)
     rows = [
         (
             version.name,
@@ -128,14 +130,16 @@ def beside(model: Recommender, before: Version, act: Version, others: Sequence[V
     return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 
-def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) -> tuple[list[int], list[list[int]], np.ndarray]:
+def rank_versions(
+    model: Recommender, versions: Sequence[Version], stay: bool = False
+) -> tuple[list[int], list[list[int]], np.ndarray]:
     """Where what came next stands in each version (0: unknown) and its ten likeliest, best first, as `recommend.answer` ranks
     them; and where every item stands in the first version (0: not in the running)."""
     values, ranks, tens = scores(model, versions), [], list[list[int]]()
     for row, (read, *_) in zip(values, versions, strict=True):
         free = recommend.running(len(row), read, stay)
         row[~free] = -np.inf
-        ranks.append(recommend.standing(row, free, read.truth) if read.truth else 0)
+        ranks.append(recommend.rank_of_target(row, free, read.truth) if read.truth else 0)
         least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
         near = np.flatnonzero((row >= least) & np.isfinite(row))
         tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
@@ -156,13 +160,13 @@ def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
     try:
         states = found.last_state(batch, _Silence(silenced))
     except _Uneven as uneven:
-        done = {row: values for rows in uneven.groups for row, values in zip(rows, _some(model, versions, rows), strict=True)}
+        done = {
+            row: values
+            for rows in uneven.groups
+            for row, values in zip(rows, scores(model, [versions[row] for row in rows]), strict=True)
+        }
         return np.stack([done[row] for row in range(len(versions))])
     return model.scorer()(states, Met.by(batch)).float().numpy().copy()
-
-
-def _some(model: Recommender, versions: Sequence[Version], rows: Sequence[int]) -> np.ndarray:
-    return scores(model, [versions[row] for row in rows])
 
 
 class _Uneven(Exception):

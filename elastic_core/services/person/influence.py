@@ -16,7 +16,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace
 from elastic_core.services.journey.trace import attention
-from elastic_core.services.person.recommend import Reading, packed, reading, running, standing
+from elastic_core.services.person.recommend import Reading, packed, rank_of_target, reading, running
 
 LAST = 50
 
@@ -83,7 +83,7 @@ def influence(
     scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length, without)).double()
     free = running(scores.shape[1], Reading(items, target), stay)
     logs = scores.masked_fill(~torch.from_numpy(free), -torch.inf).log_softmax(1)[:, target].numpy()
-    first, *ranks = (standing(row, free, target) for row in scores.numpy())
+    first, *ranks = (rank_of_target(row, free, target) for row in scores.numpy())
     change = logs[0] - logs[1:]
     weights = attention(model, items, times, trace)
     table = pd.DataFrame(
@@ -97,10 +97,10 @@ def influence(
             "attention": np.nan if weights is None else weights[taken],
         }
     )
-    return Influence(table, target, first, int(free.sum()), agreement(table["attention"].to_numpy(), np.abs(change)))
+    return Influence(table, target, first, int(free.sum()), rank_agreement(table["attention"].to_numpy(), np.abs(change)))
 
 
-def agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:
+def rank_agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:
     """Spearman's rank correlation of two columns where both are known; None for fewer than five or where one is constant."""
     known = np.isfinite(first) & np.isfinite(second)
     n = int(known.sum())

@@ -59,7 +59,7 @@ class Words(NamedTuple):
     a: str  # with its article
 
 
-def words(dataset: Dataset) -> Words:
+def item_words(dataset: Dataset) -> Words:
     """Films that were watched for MovieLens, items that were chosen otherwise."""
     return (
         Words("film", "films", "watched", "seen", "a film")

@@ -73,12 +73,12 @@ def path(model: Recommender, here: Situation, shown: Collection[int] | None = No
             gives[:, kept] = found.parts[0, :, : len(kept)].numpy()
             keeps[kept, -count:] = found.held[0, :, -count:].numpy()
         else:
-            keeps = _read(model, here, heard, keeps)
+            keeps = _reading_weights(model, here, heard, keeps)
     without, missing = _removals(model, here, items, places, experts, heard)
     return Path(places, experts, asks, wanted, usual, keeps, gives, without, missing)
 
 
-def _read(model: Recommender, here: Situation, heard: Sequence[int], keeps: np.ndarray) -> np.ndarray | None:
+def _reading_weights(model: Recommender, here: Situation, heard: Sequence[int], keeps: np.ndarray) -> np.ndarray | None:
     """How the experts of the first layer read the events; None for a model that does not say."""
     try:
         trace = tracing(model).trace(history_batch(here.read.items, model.length, here.read.times))

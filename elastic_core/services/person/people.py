@@ -97,7 +97,7 @@ def target_ranks(model: Recommender, dataset: Dataset, stay: bool = False) -> np
     return evaluate(model, dataset, protocols=(protocol,)).ranks[protocol].places
 
 
-def everybody(dataset: Dataset, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None) -> pd.DataFrame:
+def people_table(dataset: Dataset, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None) -> pd.DataFrame:
     """person (from 1), events that may be read, rank of what came next, and the share of `expert` in the weights of all experts
     that the history retrieves; one row a person, in order."""
     events = dataset.readable()

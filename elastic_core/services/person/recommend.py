@@ -12,7 +12,7 @@ from elastic_core.core.batches import Batch, history_batch, needed_columns, read
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.labels import listed
+from elastic_core.labels import join_names
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person.names import split_year
 from elastic_core.services.person.people import numbered
@@ -129,7 +129,7 @@ def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
     return free
 
 
-def standing(scores: np.ndarray, free: np.ndarray, target: int) -> int:
+def rank_of_target(scores: np.ndarray, free: np.ndarray, target: int) -> int:
     """Rank of `target` among what is in the running; equal scores rank by item number."""
     own, numbers = scores[target], np.arange(len(scores))
     return int((((scores > own) | ((scores == own) & (numbers < target))) & free).sum()) + 1
@@ -230,7 +230,7 @@ class Moved:
         if not len(self.gone):
             return self.sentence(many)
         came = self.table[self.table["change"] == "new"]
-        return f"{_some(self.gone, most)} left the list; {_some(came, most)} came in."
+        return f"{_some_titles(self.gone, most)} left the list; {_some_titles(came, most)} came in."
 
     def sentence(self, many: str) -> str:
         """What moved, in words; `many` is what several items are called."""
@@ -240,12 +240,12 @@ class Moved:
         if counts["new"] == total:
             return f"None of the {total} {many} is the same: all are new."
         parts = [VERBS[change][count > 1].format(count) for change, count in counts.items() if count]
-        return f"Of the {total} {many}, {listed(parts)}."
+        return f"Of the {total} {many}, {join_names(parts)}."
 
 
-def _some(rows: pd.DataFrame, most: int) -> str:
+def _some_titles(rows: pd.DataFrame, most: int) -> str:
     names = [split_year(title)[0] for title in rows["title"]]
-    return listed([*names[:most], f"{len(names) - most} more"] if len(names) > most else names)
+    return join_names([*names[:most], f"{len(names) - most} more"] if len(names) > most else names)
 
 
 def moved(before: Answer, after: Answer) -> Moved:

@@ -82,7 +82,7 @@ def against_length(shape: Shape) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "label", "length", "operations"])
 
 
-def words(shape: Shape) -> str:
+def cost_sentence(shape: Shape) -> str:
     """Who needs how many operations at this length, in words."""
     table = totals(shape).set_index("system")["operations"]
     ours, fused, eager = (table[LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))

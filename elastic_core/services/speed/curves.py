@@ -147,7 +147,7 @@ class Fit(NamedTuple):
         return float(self.factor * length**self.exponent)
 
 
-def fit(table: pd.DataFrame, system: str, column: str = "ms", start: int = 0) -> Fit | None:
+def fit_line(table: pd.DataFrame, system: str, column: str = "ms", start: int = 0) -> Fit | None:
     """A straight line through the logarithms, from length `start` on; None with fewer than two lengths."""
     rows = table[(table["system"] == system) & (table["length"] >= start) & (table[column] > 0)]
     if len(rows) < 2:
@@ -165,7 +165,7 @@ def fit(table: pd.DataFrame, system: str, column: str = "ms", start: int = 0) ->
 def fits(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
     """label, exponent, ±, from, to, lengths: one row a system that can be fitted."""
     names = dict(zip(table["system"], table["label"], strict=True))
-    found = [(label, fit(table, system, column, start)) for system, label in names.items()]
+    found = [(label, fit_line(table, system, column, start)) for system, label in names.items()]
     rows = [(label, f.exponent, 1.96 * f.error, f.start, f.end, f.points) for label, f in found if f is not None]
     return pd.DataFrame(rows, columns=["system", "exponent", "± 95%", "from N", "to N", "lengths"])
 
@@ -207,7 +207,7 @@ def rounded(length: float) -> float:
     return round(length, -1 if length >= 100 else 0)
 
 
-def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
+def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     """Where the peer wins, where we win, and where they cross; no length is left out."""
     ratio, us, them = versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer)
     if ratio.empty:
@@ -307,9 +307,9 @@ def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
 
 
 def _event_race(ours: pd.Series, peer: pd.Series) -> str:
-    """`words` of the two."""
+    """`speed_sentence` of the two."""
     sides = (("elastic", ours), ("sasrec-fused", peer))
-    return words(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
+    return speed_sentence(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
                  "elastic", "sasrec-fused")  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from elastic_core.bench.events import measure_events, readers
-from elastic_core.bench.latency import ROWS, measure
+from elastic_core.bench.latency import ROWS, measure_latency
 from elastic_core.bench.stages import measure_profile
 from elastic_core.bench.store import Row, write_rows
 from elastic_core.errors import InputError
@@ -109,7 +109,7 @@ def measure_plan(plan: Plan, path: Path, hand: Hand) -> None:
     done = 0
     for length in plan.lengths:
         tell(f"All systems read {length:,} events")
-        keep("latency", measure(plan.setting(length), CPU, plan.systems_at(length), rows=ROWS[:1], **harness))
+        keep("latency", measure_latency(plan.setting(length), CPU, plan.systems_at(length), rows=ROWS[:1], **harness))
         done += 1
     tell(f"The stages of ELASTIC at {middle:,} events")
     for system in FORMS:

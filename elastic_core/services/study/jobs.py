@@ -8,24 +8,24 @@ from elastic_core import disk
 from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.services.background.durations import about
-from elastic_core.services.background.process import Hand, number
+from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
-from elastic_core.study.asked import MOST_BYTES, Asked
+from elastic_core.study.asked import MOST_BYTES, StudyAsked
 from elastic_core.study.conduct import ANSWER, Study
 
 FOLDER = "studies"
 
 
-class Studies(Queue[Task[Asked]]):
+class Studies(Queue[Task[StudyAsked]]):
     """The studies below a checkpoints folder. One that is stopped ends at once, and goes on from its last whole step."""
 
     kind, noun, act, lane = "study", "study", "training", HEAVY
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Asked:
-        return Asked.read(plain)
+    def read(cls, plain: dict[str, Any]) -> StudyAsked:
+        return StudyAsked.read(plain)
 
-    def work(self, task: Task[Asked], hand: Hand) -> str:
+    def work(self, task: Task[StudyAsked], hand: Hand) -> str:
         told = [""]
 
         def tell(done: float, of: float, text: str) -> None:
@@ -37,50 +37,50 @@ class Studies(Queue[Task[Asked]]):
         Study(task.asked, self.path(task.asked), tell).conduct()
         return ""
 
-    def done(self, asked: Asked) -> bool:
+    def done(self, asked: StudyAsked) -> bool:
         found = self.answer(asked)
         return found is not None and found["minutes"] == asked.minutes
 
-    def again(self, task: Task[Asked]) -> bool:
+    def again(self, task: Task[StudyAsked]) -> bool:
         return super().again(task) or task.state == "stopped"
 
-    def path(self, asked: Asked) -> Path:
+    def path(self, asked: StudyAsked) -> Path:
         return self.root / FOLDER / asked.name
 
-    def submit(self, data: DataConfig, minutes: float) -> Task[Asked]:
+    def submit(self, data: DataConfig, minutes: float) -> Task[StudyAsked]:
         """Queues a study of these data, or lets the one that is there go on with so many minutes."""
         return self.ask(lambda: self.about(data, minutes).plain())
 
-    def about(self, data: DataConfig, minutes: float) -> Asked:
+    def about(self, data: DataConfig, minutes: float) -> StudyAsked:
         """What is asked. Raises InputError for minutes that are none."""
-        return Asked.read(Asked(data, minutes).plain())
+        return StudyAsked.read(StudyAsked(data, minutes).plain())
 
-    def of(self, data: DataConfig) -> Task[Asked] | None:
+    def of(self, data: DataConfig) -> Task[StudyAsked] | None:
         """The last study of these data, whatever its minutes."""
-        name = Asked(data, 1.0).name
+        name = StudyAsked(data, 1.0).name
         return next((job for job in reversed(self.all()) if job.asked.name == name), None)
 
-    def answer(self, asked: Asked) -> dict[str, Any] | None:
+    def answer(self, asked: StudyAsked) -> dict[str, Any] | None:
         """What a study has answered; None while it has not, and for a file that is none that a study writes."""
         with suppress(InputError, KeyError, TypeError, ValueError, AttributeError):
             plain = disk.read_object(self.path(asked) / ANSWER, MOST_BYTES, self.path(asked))
-            if number(plain["minutes"]) and number(plain["seconds"]):
+            if disk.is_number(plain["minutes"]) and disk.is_number(plain["seconds"]):
                 texts = {name: str(plain[name]) for name in ("title", "headline", "data", "protocol")}
-                sections = [_section(section) for section in plain["sections"]]
+                sections = [_read_section(section) for section in plain["sections"]]
                 return {**texts, "minutes": plain["minutes"], "seconds": plain["seconds"], "sections": sections}
         return None
 
 
-def _section(plain: dict[str, Any]) -> dict[str, Any]:
+def _read_section(plain: dict[str, Any]) -> dict[str, Any]:
     key = str(plain["key"])
     if not key.isidentifier() or not all(isinstance(sentence, str) for sentence in plain["sentences"]):
         raise ValueError("no section")
-    parts = [_part(part) for part in plain["parts"]]
+    parts = [_read_part(part) for part in plain["parts"]]
     texts = {name: str(plain[name]) for name in ("question", "answer")}
     return {"key": key, **texts, "sentences": list(plain["sentences"]), "parts": parts}
 
 
-def _part(plain: dict[str, Any]) -> dict[str, Any]:
+def _read_part(plain: dict[str, Any]) -> dict[str, Any]:
     """A table or a picture in its own form only. Raises ValueError, KeyError or TypeError."""
     if plain["kind"] == "table":
         columns, rows = list(map(str, plain["columns"])), [list(map(str, row)) for row in plain["rows"]]

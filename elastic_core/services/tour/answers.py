@@ -29,7 +29,7 @@ from elastic_core.services.speed import curves
 from elastic_core.text import minus
 
 
-class Asked(NamedTuple):
+class TourAsked(NamedTuple):
     """What a question is about. `traffic` is None for models without a memory."""
 
     run: Run
@@ -47,20 +47,20 @@ class Answer(NamedTuple):
     reason: str
 
 
-def last_event(asked: Asked) -> Answer:
+def last_event(asked: TourAsked) -> Answer:
     """How many of the ten suggestions stay when the last event is forgotten?"""
     before, after = _start(asked), _start(asked, removed=1)
     stay = 10 - moved(before.answer, after.answer).counts["new"]
     return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {asked.user + 1}.")
 
 
-def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
+def _start(asked: TourAsked, removed: int = 0) -> inspect.Situation:
     """As the start page opens with it."""
     stay = inspect.repeats(asked.dataset).stay
     return inspect.after(asked.model, asked.dataset, asked.user, [None] * removed, stay)
 
 
-def comparisons(asked: Asked) -> Answer:
+def comparisons(asked: TourAsked) -> Answer:
     """How many comparisons with keys does the search need?"""
     side = round(inspect.memory_size(asked.model) ** 0.5)
     return Answer(
@@ -68,7 +68,7 @@ def comparisons(asked: Asked) -> Answer:
     )
 
 
-def votes_won(asked: Asked) -> Answer:
+def votes_won(asked: TourAsked) -> Answer:
     """Which part of all votes do a person's experts have?"""
     if not search.votes(asked.model):
         return Answer(None, "In this run the whole history makes one search, so nothing is counted.")
@@ -78,11 +78,11 @@ def votes_won(asked: Asked) -> Answer:
     return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, f"{text}{sums['usual'].sum():.0%}.")
 
 
-def dispatched(asked: Asked) -> Answer:
+def dispatched(asked: TourAsked) -> Answer:
     """How many links do a person's events and experts take?"""
     start = _start(asked)
     assert start.found is not None
-    n, k, many = min(start.events_read, DRAWN), start.found.experts.shape[1], inspect.words(asked.dataset).many
+    n, k, many = min(start.events_read, DRAWN), start.found.experts.shape[1], inspect.item_words(asked.dataset).many
     return Answer(
         1,
         f"For {n} {many} and {k} experts: {n} × {k} lines there and {n} × {k} back, {2 * n * k} in all. All pairs would be "
@@ -90,7 +90,7 @@ def dispatched(asked: Asked) -> Answer:
     )
 
 
-def starved(asked: Asked) -> Answer:
+def starved(asked: TourAsked) -> Answer:
     """What learns without the gate?"""
     table = gate.gradients(asked.model, asked.dataset, asked.user)
     dead = table.loc[table["without_gate"] == 0, "group"].tolist()
@@ -98,7 +98,7 @@ def starved(asked: Asked) -> Answer:
     return Answer(1 if dead else 0, f"Without the gate, training changes nothing in: {named}. Their gradient is exactly 0.")
 
 
-def whose(asked: Asked) -> Answer:
+def whose(asked: TourAsked) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
     assert asked.traffic is not None
     found, (low, high) = hot_experts(asked.traffic, asked.user), band(asked.traffic)
@@ -110,7 +110,7 @@ def whose(asked: Asked) -> Answer:
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
 
-def looked_at_or_decisive(asked: Asked) -> Answer:
+def looked_at_or_decisive(asked: TourAsked) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
     found = of_person(asked.model, asked.dataset, asked.user)
     table = found.table
@@ -120,7 +120,7 @@ def looked_at_or_decisive(asked: Asked) -> Answer:
     return Answer(0 if seen == decisive else 1, text)
 
 
-def unused_by_chance(asked: Asked) -> Answer:
+def unused_by_chance(asked: TourAsked) -> Answer:
     """Were experts drawn at random, how many would nobody retrieve?"""
     assert asked.traffic is not None
     load, (low, _, used) = asked.traffic.load, asked.traffic.chance(draws=50)
@@ -133,7 +133,7 @@ def unused_by_chance(asked: Asked) -> Answer:
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
 
-def swapped(asked: Asked) -> Answer:
+def swapped(asked: TourAsked) -> Answer:
     """Does replacing the strongest expert, for everybody who retrieves it, change NDCG@10 by more than chance explains?"""
     assert asked.traffic is not None
     expert = _start(asked).strongest
@@ -149,7 +149,7 @@ def swapped(asked: Asked) -> Answer:
     return Answer(0 if sure else 1, text)
 
 
-def seeds(asked: Asked) -> Answer:
+def seeds(asked: TourAsked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
     runs = system(asked.run, readable_runs(asked.checkpoints))
     scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
@@ -161,7 +161,7 @@ def seeds(asked: Asked) -> Answer:
     return Answer(0 if spread < 1e-6 else 1, told)
 
 
-def better(asked: Asked, found: Comparison, other: Run) -> Answer:
+def better(asked: TourAsked, found: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
     mine, theirs = apart(asked.run, other)
     text = minus(
@@ -171,9 +171,9 @@ def better(asked: Asked, found: Comparison, other: Run) -> Answer:
     return Answer({"A": 0, "": 1, "B": 2}[verdict.better(found)], text)
 
 
-def map_keeps(asked: Asked) -> Answer:
+def map_keeps(asked: TourAsked) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
-    whole.check(asked.model)
+    whole.check_size(asked.model)
     values = memory_of(asked.model).expert_values().numpy()
     judged = min(len(values), trust.MOST)
     count = trust.neighbours(judged)
@@ -183,13 +183,13 @@ def map_keeps(asked: Asked) -> Answer:
     return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
 
 
-def faster_when(asked: Asked) -> Answer:
+def faster_when(asked: TourAsked) -> Answer:
     """Is ELASTIC faster than SASRec at every length?"""
     rows = curves.shipped(asked.checkpoints)
     if rows.empty:
         return Answer(None, "No measurement came with this copy. The page can make one.")
     rows, column = curves.usual(rows)
-    text = curves.words(rows, "elastic", "sasrec-fused", column)
+    text = curves.speed_sentence(rows, "elastic", "sasrec-fused", column)
     ratio = curves.versus(rows, "elastic", "sasrec-fused", column)
     return Answer(0 if len(ratio) and (ratio >= 1).all() else 2 if len(ratio) and (ratio < 1).all() else 1, text)
 

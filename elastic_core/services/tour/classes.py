@@ -64,7 +64,7 @@ class Classes:
         """Somebody is here; how many are."""
 
         def come(shared: sqlite3.Connection) -> int:
-            many = _number(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
+            many = _fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
             if many < VISITORS and not _is_here(shared, code, visitor):
                 shared.execute("INSERT INTO visitor VALUES (?, ?)", (code, _who(visitor)))
                 many += 1
@@ -78,7 +78,7 @@ class Classes:
         def bet(shared: sqlite3.Connection) -> None:
             if _is_here(shared, code, visitor) and not _is_out(shared, code, stop):
                 same = "SELECT count(*) FROM bet WHERE code = ? AND stop = ? AND who = ? AND option = ?"
-                if not _number(shared, same, code, stop, _who(visitor), option):  # every rerun says it again
+                if not _fetch_count(shared, same, code, stop, _who(visitor), option):  # every rerun says it again
                     shared.execute("INSERT OR REPLACE INTO bet VALUES (?, ?, ?, ?)", (code, stop, _who(visitor), option))
 
         self._ask(code, bet)
@@ -105,11 +105,11 @@ class Classes:
 
     def leads(self, code: str) -> int:
         """The stop at which the teacher is; 0 if nowhere."""
-        return self._ask(code, lambda shared: _number(shared, "SELECT stop FROM class WHERE code = ?", code))
+        return self._ask(code, lambda shared: _fetch_count(shared, "SELECT stop FROM class WHERE code = ?", code))
 
     def __len__(self) -> int:
         with self._lock:
-            return _number(self._shared, "SELECT count(*) FROM class")
+            return _fetch_count(self._shared, "SELECT count(*) FROM class")
 
     def _ask(self, code: str, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """What `act` says of a class, which is new if it was not known; nobody else writes meanwhile."""
@@ -150,18 +150,18 @@ def _forget(shared: sqlite3.Connection, which: str, *given: str | float) -> None
 
 
 def _is_here(shared: sqlite3.Connection, code: str, visitor: str) -> bool:
-    return bool(_number(shared, "SELECT count(*) FROM visitor WHERE code = ? AND who = ?", code, _who(visitor)))
+    return bool(_fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ? AND who = ?", code, _who(visitor)))
 
 
 def _is_out(shared: sqlite3.Connection, code: str, stop: int) -> bool:
-    return bool(_number(shared, "SELECT count(*) FROM released WHERE code = ? AND stop = ?", code, stop))
+    return bool(_fetch_count(shared, "SELECT count(*) FROM released WHERE code = ? AND stop = ?", code, stop))
 
 
 def _who(visitor: str) -> bytes:
     return hashlib.sha256(visitor.encode()).digest()[:8]
 
 
-def _number(shared: sqlite3.Connection, words: str, *given: str | int | bytes) -> int:
+def _fetch_count(shared: sqlite3.Connection, words: str, *given: str | int | bytes) -> int:
     found: tuple[int] = shared.execute(words, given).fetchone()
     return found[0]
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing, gini, likely_load, random_choices, status
+from elastic_core.memory.routing import Routing, gini, likely_load, limits_of, random_choices, status
 from elastic_core.services.person.inspect import common_genres
 from elastic_core.services.person.people import genre_share, spaced
 
@@ -125,7 +125,7 @@ class Chance(NamedTuple):
     draws: int
 
 
-def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
+def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     """Simulates the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, each = [], [], [], []
@@ -139,8 +139,8 @@ def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     frame, stacked = pd.DataFrame(rows), np.stack(ordered)
     exact = likely_load(now.people, now.experts.shape[1], now.size)
     return Chance(
-        each=exact if (now.weights == 1).all() else _limits(np.stack(each)),
-        line=_limits(np.stack(lines)),
+        each=exact if (now.weights == 1).all() else limits_of(np.stack(each)),
+        line=limits_of(np.stack(lines)),
         ordered=np.quantile(stacked, (0.025, 0.975), axis=0),
         top=stacked.mean(0, dtype=float).cumsum() / max(now.weights.sum(), 1e-12),
         health=pd.DataFrame({"low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}),
@@ -192,8 +192,3 @@ def batches(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
 
 def _count(experts: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(experts.ravel(), weights=weights.ravel(), minlength=size)
-
-
-def _limits(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, (0.025, 0.975))
-    return float(low), float(high)

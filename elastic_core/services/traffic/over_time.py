@@ -75,7 +75,7 @@ def sensitivity(run: Run, dataset: Dataset, runs: list[Run]) -> Sensitivity:
     chosen, rows, different = run.config.model, [], 0
     side, k = int(getattr(chosen, "side", 0)), int(getattr(chosen, "k", 0))
     for other in runs:
-        row = _row(run, dataset, other)
+        row = _size_row(run, dataset, other)
         if row is None:
             continue
         if _rest(run) == _rest(other):
@@ -88,7 +88,7 @@ def sensitivity(run: Run, dataset: Dataset, runs: list[Run]) -> Sensitivity:
     return Sensitivity(table, missing, different, side, k)
 
 
-def _row(run: Run, dataset: Dataset, other: Run) -> dict[str, Any] | None:
+def _size_row(run: Run, dataset: Dataset, other: Run) -> dict[str, Any] | None:
     """A finished run with a memory on the same data, or nothing."""
     try:
         config, test, start = other.config, other.last("test"), other.last("start") or {}

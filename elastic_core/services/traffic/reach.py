@@ -12,6 +12,7 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.memory.routing import limits_of
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.services.experts.codewords import over
@@ -82,5 +83,4 @@ def use(found: Codewords, dataset: Dataset) -> Use:
             "share": loads.ravel(), "rank": place.ravel() + 1, "low": low[place.ravel()], "high": high[place.ravel()],
         }
     )  # fmt: skip
-    limits = np.quantile([over(row) for row in drawn], (0.025, 0.975))
-    return Use(table, size, float(np.mean([over(row) for row in loads])), (float(limits[0]), float(limits[1])))
+    return Use(table, size, float(np.mean([over(row) for row in loads])), limits_of([over(row) for row in drawn]))

@@ -21,7 +21,6 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import compare_many
 from elastic_core.runs import Run
-from elastic_core.services.background.process import number
 from elastic_core.services.person import inspect
 
 FILE, MOST_BYTES, MOST_ROWS = "beside.json", 2**16, 20
@@ -29,7 +28,7 @@ PROTOCOL, SEEN, METRIC = "full", "full-seen", "NDCG@10"
 
 
 @dataclass(frozen=True)
-class Row:
+class BesideRow:
     """A system that needs no training, and the run minus it, in pairs over people. `fault`: why it could not be judged."""
 
     system: str
@@ -48,11 +47,11 @@ class Beside:
 
     people: int
     chance: float
-    rows: tuple[Row, ...]
+    rows: tuple[BesideRow, ...]
     protocol: str = PROTOCOL
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> BesideRow | None:
         """The strongest of them."""
         return max((row for row in self.rows if not row.fault), key=lambda row: row.mean, default=None)
 
@@ -72,10 +71,10 @@ def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name:
             theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
             found = compare_many([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
             mean, _, low, high = theirs.interval(protocol, METRIC)
-            rows.append(Row(kind.label or name, mean, low, high, found.difference, found.low, found.high))
+            rows.append(BesideRow(kind.label or name, mean, low, high, found.difference, found.low, found.high))
         except InputError as error:
-            rows.append(Row(kind.label or name, fault=str(error)))
-    return Beside(len(mine.users), chance(dataset, protocol), tuple(rows), protocol)
+            rows.append(BesideRow(kind.label or name, fault=str(error)))
+    return Beside(len(mine.users), random_ndcg(dataset, protocol), tuple(rows), protocol)
 
 
 def fitting(dataset: Dataset) -> str:
@@ -83,30 +82,30 @@ def fitting(dataset: Dataset) -> str:
     return SEEN if inspect.repeats(dataset).stay else PROTOCOL
 
 
-def keep(run: Run, found: Beside) -> None:
+def keep_beside(run: Run, found: Beside) -> None:
     """Raises InputError where the disk does not take it."""
     disk.write_text(run.path / FILE, json.dumps(asdict(found), indent=1))
 
 
 def kept(run: Run) -> Beside | None:
-    """What was kept with the run; None where there is none, or it is none that `keep` wrote."""
+    """What was kept with the run; None where there is none, or it is none that `keep_beside` wrote."""
     try:
         plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)
         rows = plain.get("rows")
         if (
             not isinstance(rows, list)
             or len(rows) > MOST_ROWS
-            or not number(plain.get("people"))
-            or not number(plain.get("chance"))
+            or not disk.is_number(plain.get("people"))
+            or not disk.is_number(plain.get("chance"))
         ):
             return None
         protocol = SEEN if plain.get("protocol") == SEEN else PROTOCOL
-        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_row, rows)), protocol)
+        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_system_row, rows)), protocol)
     except InputError:
         return None
 
 
-def chance(dataset: Dataset, protocol: str = PROTOCOL) -> float:
+def random_ndcg(dataset: Dataset, protocol: str = PROTOCOL) -> float:
     """NDCG@10 of a random order of everybody's candidates, exactly."""
     histories, columns = dataset.histories, dataset.catalog.n_items + 1
     if protocol == SEEN:
@@ -120,10 +119,10 @@ def chance(dataset: Dataset, protocol: str = PROTOCOL) -> float:
     return float(expected(Ranks(np.zeros_like(others), others))[METRIC].mean())
 
 
-def _row(plain: Any) -> Row:
+def _system_row(plain: Any) -> BesideRow:
     if not isinstance(plain, dict) or not isinstance(plain.get("system"), str) or not isinstance(plain.get("fault", ""), str):
         raise InputError(f"{FILE} has a row of no system")
     numbers = {name: plain.get(name) for name in ("mean", "low", "high", "difference", "d_low", "d_high")}
-    if not all(map(number, numbers.values())):  # of a single person there is no interval: NaN, and nothing to claim
+    if not all(map(disk.is_number, numbers.values())):  # of a single person there is no interval: NaN, and nothing to claim
         raise InputError(f"{FILE} has a row without numbers")
-    return Row(disk.shown(plain["system"]), **numbers, fault=disk.shown(plain.get("fault", ""), 300))  # type: ignore[arg-type]
+    return BesideRow(disk.shown(plain["system"]), **numbers, fault=disk.shown(plain.get("fault", ""), 300))  # type: ignore[arg-type]

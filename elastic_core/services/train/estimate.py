@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from elastic_core import models, objectives
+from elastic_core.bench.timing import threads
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import RunConfig
 from elastic_core.core.step import Learner
@@ -77,13 +78,8 @@ class Estimate:
 def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
     """Takes up to about three seconds. Raises InputError for settings that cannot work, and in public mode."""
     public.refuse("measurement")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the background process will have it
-    try:
-        with torch.random.fork_rng(devices=[]):
-            return _probe(config, dataset)
-    finally:
-        torch.set_num_threads(threads)
+    with threads(1), torch.random.fork_rng(devices=[]):  # one, as the background process will have
+        return _probe(config, dataset)
 
 
 def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
@@ -95,7 +91,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
         objectives.check(config.objective.name, model)
         models.check_data(model, dataset)
         objective = objectives.build(config.objective, dataset, length)
-        budget.check(config, model, objective, dataset, torch.device("cpu"))
+        budget.check_budget(config, model, objective, dataset, torch.device("cpu"))
         found, (steps, _) = budget.price(config, model, objective, dataset), objective.size(train.batch)
         size = -(-len(objective.rows(np.random.default_rng(0)).users) // steps)
         rows = min(size, (ROOM - found.weights) * size // (found.step + found.held))
@@ -103,7 +99,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
             return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
         learner = Learner(model, objective, train, torch.device("cpu"))
-        step, memory = _steps(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
+        step, memory = _time_step(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
         banks = row_banks(model).values()
         by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)
         memory += (4 * 4 * (count - by_rows) + 4 * (3 * by_rows + kept)) / 1e6
@@ -113,7 +109,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
     return Estimate(count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs)
 
 
-def _steps(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
+def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
     """Seconds of one step of `size` rows, of which the batch has as many as may be tried, and the megabytes that its backward
     pass keeps."""
     learner.model.train()

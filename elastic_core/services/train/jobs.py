@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from elastic_core import disk
 from elastic_core.core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data.sources import called
+from elastic_core.data.sources import card_label
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services import public
-from elastic_core.services.background.process import Hand, number, whole
+from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.data.shelf import same_source
 from elastic_core.services.train import beside
@@ -30,7 +30,7 @@ PREFIX = "local-"
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a way
 
 
-class Asked(NamedTuple):
+class TrainingAsked(NamedTuple):
     """The name of the run and its configuration."""
 
     name: str
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job(Task[Asked]):
+class Job(Task[TrainingAsked]):
     """One training."""
 
     @cached_property
@@ -55,8 +55,8 @@ class Job(Task[Asked]):
         plain = self.progress
         if plain.get("event") != "step":
             return {"event": plain["event"]} if isinstance(plain.get("event"), str) else {}
-        counted = all(whole(plain.get(name)) for name in ("epoch", "done", "of"))
-        return plain if counted and number(plain.get("loss")) else {}
+        counted = all(disk.is_count(plain.get(name)) for name in ("epoch", "done", "of"))
+        return plain if counted and disk.is_number(plain.get("loss")) else {}
 
 
 class Jobs(Queue[Job]):
@@ -70,13 +70,13 @@ class Jobs(Queue[Job]):
         return ""
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Asked:
+    def read(cls, plain: dict[str, Any]) -> TrainingAsked:
         name = plain.get("run")
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise InputError("its job.json names no run that this app could have made")
         if not isinstance(plain.get("config"), dict):
             raise InputError("its job.json holds no configuration")
-        return Asked(name, RunConfig.from_dict(plain["config"]))
+        return TrainingAsked(name, RunConfig.from_dict(plain["config"]))
 
     def work(self, task: Job, hand: Hand) -> str:
         """Ends after the current step where somebody asks it to; the best weights are kept and tested."""
@@ -94,7 +94,7 @@ class Jobs(Queue[Job]):
             _judge(task.run, dataset, hand)
         return str((task.run.last("end") or {}).get("reason", ""))
 
-    def done(self, asked: Asked) -> bool:
+    def done(self, asked: TrainingAsked) -> bool:
         run = Run(self.root / asked.name)
         if os.path.lexists(run.path):
             disk.check_folder(run.path)
@@ -148,7 +148,7 @@ class Jobs(Queue[Job]):
                 raise InputError(f"there is a run named {name} already; choose another name")
             return name
         file = Path(config.data.source)  # what was uploaded lies in a file of ours, and has its own name on its card
-        words = called(file).rpartition(" · ")[0] or file.stem
+        words = card_label(file).rpartition(" · ")[0] or file.stem
         source = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:20]
         model = re.sub(r"[^A-Za-z0-9_.]+", "-", config.model.name)[:40]
         name = f"{PREFIX}{model}-{source or 'data'}"
@@ -158,6 +158,6 @@ class Jobs(Queue[Job]):
 def _judge(run: Run, dataset: Dataset, hand: Hand) -> None:
     """What only counts, on the same people. The training is done and tested: nothing here may make it a failed one."""
     try:
-        beside.keep(run, beside.judge(run, dataset, lambda name: hand.say({"event": "beside", "system": name})))
+        beside.keep_beside(run, beside.judge(run, dataset, lambda name: hand.say({"event": "beside", "system": name})))
     except Exception:  # the card says that they were not judged
         traceback.print_exc()

@@ -22,7 +22,7 @@ ALIVE = 0.8  # of the experts that a random router would use: fewer are worth a 
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     """`score` is None for a run without a test; `longer` and `again` are trainings worth a click."""
 
     score: Interval | None
@@ -46,7 +46,7 @@ class Outcome:
         return table.sort_values(METRIC, ascending=False, ignore_index=True)
 
 
-def outcome(run: Run, among: Iterable[Run] = ()) -> Outcome:
+def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
     epochs, end = run.events("epoch"), run.last("end") or {}
     found = beside.kept(run)
@@ -56,7 +56,7 @@ def outcome(run: Run, among: Iterable[Run] = ()) -> Outcome:
     rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
     advice = [line for line in (_time(epochs, best, end), _use(run, epochs), _heart(epochs, best, end)) if line]
     seeds, again = _seeds(run, list(among), protocol)
-    return Outcome(
+    return TrainingOutcome(
         score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(advice[:2]), seeds,
         _longer(config) if rising and epochs else None, again,
     )  # fmt: skip
@@ -135,7 +135,7 @@ def _heart(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
 def _longer(config: RunConfig) -> RunConfig | None:
     values = {"train.minutes": 2 * config.train.minutes} if config.train.minutes else {"train.epochs": 2 * config.train.epochs}
     try:
-        return presets.changed(config, values)
+        return presets.changed_config(config, values)
     except InputError:  # beyond the bounds
         return None
 
@@ -146,7 +146,7 @@ def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | 
         return "", None
     mine = system(run, among)
     taken = {other.config.train.seed for other in mine}
-    again = presets.changed(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
+    again = presets.changed_config(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
     if len(mine) < 2:
         return (
             f"One training is not a result. On MovieLens-100K two seeds of ELASTIC usually differ by {SEED_GAP:.4f}. Train a "

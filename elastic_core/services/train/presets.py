@@ -113,7 +113,7 @@ def twin(config: RunConfig, chosen: Variant) -> RunConfig:
     return RunConfig(data=config.data, model=kind(**{**settings, **chosen.settings}), objective=objective, train=config.train)
 
 
-def settings(config: RunConfig, section: Literal["model", "objective", "train"]) -> list[Setting]:
+def form_settings(config: RunConfig, section: Literal["model", "objective", "train"]) -> list[Setting]:
     """The fields of one section, in the order of the class, with what a form must know about each. An objective's begin with its
     name: those that this model may learn from."""
     part = getattr(config, section)
@@ -124,19 +124,19 @@ def settings(config: RunConfig, section: Literal["model", "objective", "train"])
     return first + [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
 
 
-def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
+def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
     named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
-    lost = set(_flat(config.to_dict())) - set(_flat(named.to_dict()))  # settings that the newly named have not
+    lost = set(_dotted(config.to_dict())) - set(_dotted(named.to_dict()))  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective and made.objective.name not in _teachers(made.model):
         objectives.check(made.objective.name, _outline(made.model))  # says why not
     return made
 
 
-def differences(one: RunConfig, other: RunConfig) -> list[str]:
+def config_differences(one: RunConfig, other: RunConfig) -> list[str]:
     """`model.side: 16 → 32`, … : what sets two configurations apart."""
-    a, b = _flat(one.to_dict()), _flat(other.to_dict())
+    a, b = _dotted(one.to_dict()), _dotted(other.to_dict())
     return [f"{key}: {a.get(key, 'absent')} → {b.get(key, 'absent')}" for key in {**a, **b} if a.get(key) != b.get(key)]
 
 
@@ -176,9 +176,9 @@ def _setting(key: str, hint: Any, value: Any) -> Setting:
     return Setting(key, kinds.get(hint, "text"), value)
 
 
-def _flat(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
+def _dotted(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Nested settings as dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
+        flat |= _dotted(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
     return flat
