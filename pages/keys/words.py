@@ -6,7 +6,8 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score.",
+    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. An expert’s key is its row’s key beside its column’s. "
+    "So its score = row score + column score.",
     OWN: "{whose} searches in the same way, among the **{all} experts** of this run ({side} × {side}). {short} short dot "
     "products replace {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
@@ -42,8 +43,8 @@ WEIGH = {
 }
 CLOSING = " **Next:** these experts read the history and rank all items. Journey shows how."
 VOTE = (
-    "Every {one} searches like this and splits its vote among {each}. Add up all votes: the **{k} experts** most above "
-    "what an average person gives them (in brackets) are this person’s, on every page. {title} gave {split}."
+    "Every {one} searches like this and splits its vote among {each}. Add up all votes. Minus the average person’s (in "
+    "brackets), the **{k} experts** with the most left are this person’s, on every page. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 

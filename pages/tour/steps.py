@@ -86,7 +86,8 @@ STEPS = (
     Step(
         "One person, the whole way",
         "start/page.py",
-        "A history finds a few experts. These experts rank all items.",
+        "A history finds a few experts. These experts rank all items. (**Paper’s model**, above, switches from our variant to the "
+        "original.)",
         "**What comes next**. Gold: what this person really chose.",
         "Press **Remove the last {one}**.",
         lambda state: bool(state.get("start_edits")),
@@ -114,7 +115,7 @@ STEPS = (
         "Many searches, one choice",
         "keys/page.py",
         "Every {one} of the history searches like this. Each has one vote and splits it among the experts it finds.",
-        "the bars: the experts with the most votes win.",
+        "the bars: minus the average (in brackets), the most votes win.",
         "Choose another {one} under **Which {one} searches?**",
         _another_event,
         "This person’s experts win. How many of all votes do they have together?",
@@ -126,8 +127,8 @@ STEPS = (
     Step(
         "There and back: the dispatcher",
         "journey/page.py",
-        "**Aggregate**: each expert adds up the vectors of the {many} that fit it. **Dispatch**: each {one} gets a mix of the "
-        "experts’ vectors back.",
+        "**Aggregate**: each expert mixes the vectors of the {many} that fit it. **Dispatch**: each {one} gets a mix of the "
+        "experts’ vectors back, to guess the next one.",
         "the two pictures: lines through the experts, and between all pairs.",
         "Point at an expert, then at {a} on the right. Then move **N**.",
         _dispatched,
@@ -138,7 +139,7 @@ STEPS = (
         {"jrn_part": "The dispatcher", "jrn_edits": "", "handed_edits": None},
     ),
     Step(
-        "Why the scores must stay",
+        "How keys learn",
         "keys/page.py",
         "After the search, each expert is multiplied by its share. This is the **gate**: through it training reaches the keys. "
         "(If you do not know *gradients*, skip this stop.)",
@@ -261,7 +262,7 @@ STEPS = (
         "Type a number into **Put this expert in its place**, or press **Another at random**.",
         lambda state: state.get("exp_swap") is not None,
         "If a random expert replaces the strongest one, do the lists change by more than luck (in NDCG@10)?",
-        ("Yes", "No"),
+        ("Yes", "Cannot be told"),
         tour_answers.swapped,
         ("exp_swap",),
         {"exp_part": "Remove or swap", "expert": None},
