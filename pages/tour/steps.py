@@ -86,8 +86,8 @@ STEPS = (
     Step(
         "One person, the whole way",
         "start/page.py",
-        "A history finds a few experts. These experts rank all items. (**Paper’s model**, above, switches from our variant to the "
-        "original.)",
+        "A history finds a few experts. These experts rank all items. (**Paper’s model**, above, switches from our variant to "
+        "the original.)",
         "**What comes next**. Gold: what this person really chose.",
         "Press **Remove the last {one}**.",
         lambda state: bool(state.get("start_edits")),
