@@ -255,7 +255,7 @@ VARIANTS = {
 GLOSSARY = (
     ("history", "the events of one person in order of time"),
     ("event", "one person met one item, once"),
-    ("interest expert", "a learned list of numbers in the memory; it can stand for a kind of taste"),
+    ("interest expert", "a vector of learned numbers in the memory; it can stand for a kind of taste"),
     ("memory", "all K experts, in a grid of √K rows and √K columns"),
     ("sub-key", "half a key: each row has one, and each column; an expert’s key is both together"),
     ("query", "what is compared with the keys: one for a whole history, as in the paper, or one for each event, which votes"),
