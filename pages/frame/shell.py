@@ -121,7 +121,7 @@ def describe(run: Run, data: Dataset) -> tuple[str, str]:
     if not found:
         return "Not tested yet", f"NDCG@10: {notes.WORDS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
-    said = f"{data_called(run)}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
+    said = f"{plain(data_called(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
     return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."
 
 

@@ -6,20 +6,18 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. An expert’s key is its row’s key beside its column’s. "
-    "So its score = row score + column score.",
+    TOY: "Find the best of **16 experts**. A key is a row part beside a column part. So score = row score + column score.",
     OWN: "{whose} searches in the same way, among the **{all} experts** of this run ({side} × {side}). {short} short dot "
     "products replace {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
     "step *Pair* on, the size does not matter any more.",
 }
-AFTER = "Next: person {person}’s search among {all} experts, then a million."
+AFTER = "Next: person {person}’s search among {all} experts."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
 FEWER = "In the run itself each looks for its {k} best."
 
 SAYS = {
-    "Split": "An item’s vector times a learned matrix makes its **query** of {d} numbers. First half, **q₁**: for rows. Second "
-    "half, **q₂**: for columns.",
+    "Split": "An item’s vector times a learned matrix is its **query**, {d} numbers: **q₁** for rows, **q₂** for columns.",
     "Score": "Every row has a learned short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
     "keys, q₂ with the {side} column keys: **{short} short dot products**.",
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "

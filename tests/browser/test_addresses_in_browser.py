@@ -32,7 +32,7 @@ def test_another_page_begins_at_its_top(visit: Any) -> None:
     place = "document.querySelector('[data-testid=stMain]').scrollTop"
     visit.page.set_viewport_size({"width": 1366, "height": 625})
     visit.open("/journey?run=planted-elastic&user=5")
-    for name, title in (("Experts", "What does expert"), ("Journey", "Which experts does this history")) * 2:
+    for name, title in (("Experts", "What does expert"), ("Journey", "What if this history were different")) * 2:
         visit.page.evaluate(f"{place} = 300")
         assert visit.page.evaluate(place) == 300
         visit.page.get_by_role("link", name=name).first.click()

@@ -38,7 +38,7 @@ COUNTED = """() => {
 def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: Any, elsewhere: Any) -> None:
     """The first screen: history, grid, the most wanted and the list in one picture; then the same by keyboard."""
     text = visit.text()
-    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"The (\d+) of [\d,]+ experts") == 8
+    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"the (\d+) of [\d,]+ experts") == 8
     strip, told = visit.page.locator(".st-key-start_strip"), visit.page.locator(".st-key-start_strip .told")
     fetched = visit.page.evaluate("() => performance.getEntriesByType('resource').map(entry => entry.name)")
     assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "no chart library"
@@ -47,7 +47,7 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     expect(nodes["event"]).to_have_count(12)
     expect(nodes["expert"]).to_have_count(8)
     visit.page.evaluate(COUNTED)
-    for kind, says in (("item", "from expert"), ("expert", "of the votes here"), ("event", "asks for experts")):
+    for kind, says in (("item", "from expert"), ("expert", "of the votes here"), ("event", "votes for experts")):
         quickest = min(nodes[kind].nth(at).evaluate(LIT) for at in (0, 1, 2))
         assert quickest <= 50, (kind, quickest)
         expect(told).to_contain_text(says)
