@@ -11,7 +11,7 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import can_retrieve
 from elastic_core.runs import Run
 from elastic_core.services.experts import overview
-from elastic_core.services.journey import trace, versions
+from elastic_core.services.journey import versions
 from elastic_core.services.keys import search, votes
 from elastic_core.services.person import inspect
 
@@ -43,7 +43,7 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
         tree = versions.start(data, user, len(data.histories.of(user)) - 1)
         journey = inspect.situation_of(model, data, versions.read_version(data, tree))
         assert journey.found is not None
-        assert trace.cards(journey.found, traffic)["expert"].tolist() == start, "Journey"
+        assert journey.found.experts[0].tolist() == start, "Journey"
         assert overview.hot_experts(traffic, row)["expert"].tolist() == start, "Experts"
         if search.votes(model):
             keys = votes.tally(votes.elected(model, data, user))["expert"].dropna().tolist()

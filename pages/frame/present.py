@@ -31,7 +31,7 @@ def switch() -> None:
     st.session_state[SWITCH] = on()
     st.toggle(
         "Presenter mode", key=SWITCH, on_change=_turn,
-        help="Larger type on a large screen. The list on the left is folded away: » at the upper left brings it back.",
+        help="Larger type on a large screen. » at the upper left brings the list back.",
     )  # fmt: skip
 
 

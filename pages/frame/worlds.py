@@ -19,10 +19,7 @@ from pages.kit import cache
 SHOWN = ("", "product-keys", "journey", "experts", "traffic", "memory-map")  # the addresses of the pages under the switch
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
 FILM_DATA = "ml-100k"
-SLOTS = (
-    "ELASTIC with interest slots: each expert has a slot for what it holds of this person’s items. It suggests items by itself. "
-    "In the paper all experts are mixed into one vector: then no suggestion belongs to one expert."
-)
+SLOTS = "Each expert keeps a slot of what it holds, and suggests by itself. The paper mixes all experts."
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 

@@ -40,7 +40,7 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_padding_is_invisible_and_people_do_not_meet",
     ),
     Equation(
-        "Eq. 5", "the k best of K experts, by every key", "elastic_core/services/keys/checks.py", "check",
+        "Eq. 5", "the k best of K experts, by every key", "elastic_core/services/keys/checks.py", "check_search",
         "tests/test_retrieval_lesson.py::test_both_searches_agree_and_nothing_is_lost_in_adding",
     ),
     Equation(
