@@ -60,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _train(chosen: list[PlannedRun], arguments: argparse.Namespace) -> None:
     at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
-    one_thread_each()
     device, loaded = str(find_device(arguments.device)), dict[str, Dataset]()
+    if device == "cpu":
+        one_thread_each()
     for row in chosen:
         stand = status(row, arguments.root)
         if stand in ("finished", "other settings"):

@@ -47,8 +47,9 @@ SLIM = """<style>
 BLURRED = 3  # from this stop on the page gets sharp after the bet: it shows the answer
 BLUR = """<style>
 .stMain [data-testid="stMainBlockContainer"] { filter: blur(5px) }
-.stMain::after { content: "Bet or skip: then this page gets sharp."; position: fixed; top: 42%; left: 50%; padding: .5rem 1rem;
-  border-radius: .5rem; font-weight: 600; color: var(--st-text-color); background: var(--st-secondary-background-color) }
+.stMain::after { content: "Bet or skip: then this page gets sharp."; position: fixed; top: 42%; left: 0; right: 0; margin: auto;
+  width: fit-content; padding: .5rem 1rem; border-radius: .5rem; font-weight: 600; color: var(--st-text-color);
+  background: var(--st-secondary-background-color) }
 </style>"""
 _point = st.components.v2.component("elastic_pointer", js=(Path(__file__).parent / "pointer.js").read_text(encoding="utf-8"))
 
