@@ -287,7 +287,7 @@ def reproduce(
     folder = row.folder(root)
     if row.config.train.minutes:  # a budget of time means something on one kind of device only
         device = row.config.train.device
-    config = row.config.override(f"train.device={device}") if stand == "missing" else Run(folder).config
+    config = (row.config if stand == "missing" else Run(folder).config).override(f"train.device={device}")
     try:
         train(config, dataset, folder, Deadline(at, on_event or (lambda event: None)))
     except _OutOfTime:

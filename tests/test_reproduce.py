@@ -64,6 +64,8 @@ def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(worl
         calls += 1
         assert status(ROW, tmp_path / "pieces") == "interrupted"
         assert not Run(tmp_path / "pieces/toy").finished
+        begun = Run(tmp_path / "pieces/toy")
+        begun.save_config(begun.config.override("train.device=cuda"))  # as if another machine had begun it, with a GPU
     assert calls == 1 and status(ROW, tmp_path / "pieces") == "finished"
     whole, pieces = (Run(tmp_path / where / "toy").last("test") for where in ("whole", "pieces"))
     assert whole is not None and pieces is not None and whole["protocols"] == pieces["protocols"]
