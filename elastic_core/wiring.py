@@ -27,7 +27,6 @@ plug(
         "compiled models": "elastic_core.scale.compiled:compile_in_place",
         "optimizers": "elastic_core.scale.eager:KINDS",
         "batches ahead": "elastic_core.scale.ahead:ahead",
-        "chunks of prefixes": "elastic_core.scale.chunk_products:read_chunks",
         "causal attention": "elastic_core.scale.causal_attention:causal_attention",
         "the exact softmax": "elastic_core.scale.softmax:exact",
         "the sampled softmax": "elastic_core.scale.softmax:sampled",

@@ -36,7 +36,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What tests write, thousands of files that are made sure of one by one, lies in memory where there is plenty.
 if os.path.ismount("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2**32:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
-os.environ["TRITON_INTERPRET"] = "1"  # kernels for a GPU run without one; read when Triton is first imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
 settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here

@@ -138,9 +138,8 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
     padded=some.booleans(),
     seed=some.integers(0, 99),
 )
-@pytest.mark.parametrize("way", ["", "plain"])
-def test_prefix_slots_equal_the_direct_sum(way: str, rows: int, length: int, k: int, heads: int, padded: bool, seed: int) -> None:
-    """All forms of the operation, in float32, against N x k x d running sums in float64: numbers and gradients. Chunk borders do
+def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads: int, padded: bool, seed: int) -> None:
+    """The operation, in float32, against N x k x d running sums in float64: numbers and gradients. Chunk borders do
     not show; the last row, new events one by one and what people are shown are the same operation."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -152,12 +151,12 @@ def test_prefix_slots_equal_the_direct_sum(way: str, rows: int, length: int, k: 
     each, everybody = (rows, heads, k, WIDTH), (heads, WIDTH, WIDTH)
     maps = Maps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
     given, slow = ([y.to(kind).requires_grad_() for y in (h, *maps)] for kind in (torch.float32, torch.float64))
-    found = dispatch.prefixes(given[0], Maps(*given[1:]), real, way=way)
+    found = dispatch.prefixes(given[0], Maps(*given[1:]), real)
     expected = causal_dispatch(slow[0], Maps(*slow[1:]), real)
     weight = drawn(*found.shape)
     gradients = (torch.autograd.grad((y * weight).sum(), of, retain_graph=True) for y, of in ((found, given), (expected, slow)))
     end = 1 + seed % length  # so many rows alone, as the last layer of a training has them
-    alone = dispatch.prefixes(given[0], Maps(*given[1:]), real, end, way)
+    alone = dispatch.prefixes(given[0], Maps(*given[1:]), real, end)
     of_end = (torch.autograd.grad((y * weight[:, -end:]).sum(), of) for y, of in ((alone, given), (expected[:, -end:], slow)))
     for fast, exact in ((found, expected), (alone, expected[:, -end:])):
         assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)
@@ -177,6 +176,17 @@ def test_prefix_slots_equal_the_direct_sum(way: str, rows: int, length: int, k: 
             "bhk,bhkn,bnd,hde->be", slots, reading, h, maps.carried
         )
         torch.testing.assert_close(given_last, found[:, -1], atol=1e-4, rtol=1e-4)
+
+
+def test_prefix_slots_are_the_same_in_chunks_of_any_size() -> None:
+    """Up to 600 chunks, groups of groups of them: what a chunk inherits is the sum of all before it."""
+    torch.manual_seed(3)
+    x, queries = torch.randn(2, 600, WIDTH), torch.randn(2, 2, 600, WIDTH)
+    weights, bias = weigh(torch.randn(2, 2, 4, 600)), torch.randn(2, 2, 4, 600)
+    whole = read_prefixes(x, weights, queries, bias, chunk=600)
+    for chunk in (1, 2, 7, 37, 300):
+        for found, expected in zip(read_prefixes(x, weights, queries, bias, chunk=chunk), whole, strict=True):
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("size", [CAP, -CAP])

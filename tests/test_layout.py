@@ -40,7 +40,6 @@ OWNERS = {
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",
     "segno": r"services/tour/invitation\.py",
-    "triton": r"scale/fused_slots\.py",
     "fastapi": r"serving/app\.py",
     "starlette": r"serving/app\.py",
     "pydantic": r"serving/app\.py",
@@ -169,9 +168,9 @@ def test_files_are_short() -> None:
 
 # Python tokens without comments and layout: what a room may hold, and what it is to come down to.
 BUDGET = {
-    "elastic_core/core": (32_600, 25_000), "elastic_core/peers": (26_150, 25_000), "elastic_core/scale": (15_300, 12_000),
+    "elastic_core/core": (32_620, 25_000), "elastic_core/peers": (26_150, 25_000), "elastic_core/scale": (12_000, 12_000),
     "elastic_core/slots": (7_400, 7_000), "elastic_core/following": (6_900, 6_000), "elastic_core/runs": (11_150, 9_000),
-    "elastic_core": (327_400, 185_000), "pages": (110_200, 70_000),
+    "elastic_core": (324_250, 185_000), "pages": (110_200, 70_000),
 }  # fmt: skip
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 

@@ -7,7 +7,6 @@ in DIN, they are in). ELASTIC's time includes the query network and the retrieva
 memory, as in the papers) and `fused` (SDPA).
 """
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -18,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.bench.store import Row
+from elastic_core.bench.store import GRAPHS, Row
 from elastic_core.bench.timing import Contestant, Timing, measure_rows, peak_bytes, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import read_prefixes, weigh
@@ -29,7 +28,6 @@ BENCH, ITEMS = "latency", 3_416  # MovieLens-1M's catalogue
 PASSES = FORWARD, BOTH = ("forward", "forward+backward")
 ROWS = ("last", "all")
 OP, OPS = "op", ("causal slots", "SDPA")  # rows of operations alone: ours and torch's
-FUSED = "causal slots, fused"  # a GPU's, where Triton is
 
 
 def systems() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -141,9 +139,6 @@ def measure_operations(setting: Setting, device: torch.device, **harness: Any) -
         OPS[1]: lambda: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
     }
     given = {OPS[0]: (x, logits, queries, bias), OPS[1]: (q, k, v)}
-    if device.type == "cuda" and importlib.util.find_spec("triton"):
-        forms[FUSED] = lambda: read_prefixes(x, weigh(logits), queries, bias, way="fused")[1]
-        given[FUSED] = given[OPS[0]]
 
     def job(name: str) -> Callable[[], Any]:
         if setting.direction == "forward":
@@ -193,6 +188,8 @@ def _memory(
     model: models.Recommender, batch: Batch, rows: str, job: Callable[[], Any], setting: Setting, device: torch.device, _: Timing
 ) -> dict[str, float]:
     model.zero_grad(set_to_none=True)
+    if setting.compiled == GRAPHS:
+        return {}
     found: dict[str, float] = {"peak": peak_bytes(job, device), "saved": 0}
     if setting.direction == "forward" or setting.compiled:  # what compiled code keeps, hooks do not see
         return found

@@ -44,7 +44,6 @@ from elastic_core.core.layers import (
     precise,
     through,
 )
-from elastic_core.core.plugs import plugged
 from elastic_core.core.settings import ElasticConfig
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
@@ -109,16 +108,16 @@ def weigh(logits: Tensor) -> Tensor:
 
 
 @precise
-def prefixes(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str = "") -> Tensor:
-    """Return what every event is given, `[B, N, d]`, or only the `last` rows (0: all), in chunks and in this `way`
-    (`read_prefixes`). `h [B, N, d]` is zero on padding. What comes before the last rows is summed, no more."""
+def prefixes(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
+    """Return what every event is given, `[B, N, d]`, or only the `last` rows (0: all), in chunks (`read_prefixes`).
+    `h [B, N, d]` is zero on padding. What comes before the last rows is summed, no more."""
     logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
     weights, before = _heard(weigh(logits), real), None
     early = h.shape[1] - last if last else 0
     if early:
         before = _sums(h[:, :early], weights[..., :early])
         h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
-    return _given(*read_prefixes(h, weights, _slot_queries(h, maps), bias, start=before, way=way), maps)
+    return _given(*read_prefixes(h, weights, _slot_queries(h, maps), bias, start=before), maps)
 
 
 def chunk_of(n: int) -> int:
@@ -130,14 +129,13 @@ def chunk_of(n: int) -> int:
 
 @precise
 def read_prefixes(
-    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None, way: str = ""
+    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None
 ) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
     x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
     Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
-    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots. `way`: which
-    of the kernels does it, where there are some (scale/chunk_products.py); `plain` is `read_chunks`.
+    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots.
     """
     n = x.shape[1]
     chunk = chunk or chunk_of(n)
@@ -147,18 +145,19 @@ def read_prefixes(
         weights, bias = (functional.pad(y, (0, short)) for y in (weights, bias))
     x, queries = x.unflatten(1, (-1, chunk)).unsqueeze(1), queries.unflatten(2, (-1, chunk))
     weights, bias = (y.unflatten(-1, (-1, chunk)).transpose(2, 3) for y in (weights, bias))
-    read = plugged("chunks of prefixes") or read_chunks
-    slots, mixed = read(x, weights.contiguous(), queries, bias, start, way)
+    slots, mixed = read_chunks(x, weights, queries, bias, start)
     return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
 
 
-def read_chunks(
-    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, start: Sums | None, way: str = "plain"
-) -> tuple[Tensor, Tensor]:
+def read_chunks(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, start: Sums | None) -> tuple[Tensor, Tensor]:
     """x `[B, 1, c, C, d]`, weights and bias `[B, H, c, k, C]`, queries `[B, H, c, C, d]`, and of what came before the history, or
     None, its `Sums` → the slots' softmax `[B, H, c, k, C]` and the mixture `[B, H, c, C, d]`, as torch differentiates them."""
-    before, mass = inherited(x, weights, start)
-    queries = queries.transpose(-1, -2)
+    # what every chunk inherits, sums over the chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
+    before, mass = _earlier(weights @ x), weights.cumsum(-1)
+    mass = mass + _earlier(mass[..., -1:])  # Z_t
+    if start is not None:
+        before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
+    mass, queries = mass + (mass == 0), queries.transpose(-1, -2)  # 1 where a prefix has no events: it reads zeros
     # inside a chunk, event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)
     near = (x @ queries).triu_()
     scores = add_product(weights @ near, before, queries)
@@ -166,17 +165,6 @@ def read_chunks(
     shares = slots / mass
     inside = (weights.transpose(-1, -2) @ shares).triu_()
     return slots, add_product(shares.transpose(-1, -2) @ before, inside.transpose(-1, -2), x)
-
-
-def inherited(x: Tensor, weights: Tensor, start: Sums | None) -> tuple[Tensor, Tensor]:
-    """What every chunk inherits, sums over the chunks before it `[B, H, c, k, d]` (shifted, not subtracted: exact, and blind to
-    the chunk itself), and the mass of every prefix `[B, H, c, k, C]`, 1 where a prefix has no events: it reads zeros."""
-    before = _earlier(weights @ x)
-    mass = weights.cumsum(-1)
-    mass = mass + _earlier(mass[..., -1:])  # Z_t
-    if start is not None:
-        before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
-    return before, mass + (mass == 0)
 
 
 # --- its parts -------------------------------------------------------------------------------------------------------
@@ -192,8 +180,14 @@ def _heard(weights: Tensor, real: Tensor | None) -> Tensor:
 
 
 def _earlier(x: Tensor) -> Tensor:
-    """Sums over all chunks before each one, `[B, H, c, ., .]`."""
-    return functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0)).cumsum(2)
+    """Return sums over all chunks before each one, `[B, H, c, ., .]`: products with a triangle of ones, a group of chunks at a
+    time, because torch's own sum along this dimension takes many times as long on a CPU."""
+    size = min(x.shape[2], 16)
+    groups = functional.pad(x, (0, 0, 0, 0, 0, -x.shape[2] % size)).unflatten(2, (-1, size))
+    before = (x.new_ones(size, size).tril_(-1) @ groups.flatten(4)).view(groups.shape)
+    if groups.shape[2] > 1:
+        before = before + _earlier(groups.sum(3)).unsqueeze(3)
+    return before.flatten(2, 3)[:, :, : x.shape[2]]
 
 
 def _slot_queries(h: Tensor, maps: Maps) -> Tensor:

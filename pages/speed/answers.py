@@ -1,32 +1,20 @@
 """What the Speed page keeps between reruns: the shipped rows, read again when their file changes."""
 
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from elastic_core.services.speed import curves
 from pages.kit.kept import copied
 
-
-def shipped(checkpoints: Path) -> pd.DataFrame:
-    """The shipped measurement; empty if there is none."""
-    return _shipped(str(checkpoints), _changed(checkpoints / "benchmarks" / "latency.csv"))
+READ = {"latency": curves.shipped, "profile": curves.training_steps, "gpu": curves.graphics_card}
 
 
-def steps(checkpoints: Path) -> pd.DataFrame:
-    """The shipped steps of training, taken apart; empty if there are none."""
-    return _steps(str(checkpoints), _changed(checkpoints / "benchmarks" / "profile.csv"))
+def shipped(checkpoints: Path, name: str = "latency") -> Any:
+    """What a shipped file of `READ` says; empty if there is none."""
+    file = checkpoints / "benchmarks" / f"{name}.csv"
+    return _shipped(str(checkpoints), name, file.stat().st_mtime_ns if file.is_file() else 0)
 
 
-def _changed(file: Path) -> int:
-    return file.stat().st_mtime_ns if file.is_file() else 0
-
-
-@copied(4)
-def _steps(checkpoints: str, changed: int) -> pd.DataFrame:
-    return curves.training_steps(Path(checkpoints))
-
-
-@copied(4)
-def _shipped(checkpoints: str, changed: int) -> pd.DataFrame:
-    return curves.shipped(Path(checkpoints))
+@copied(12)
+def _shipped(checkpoints: str, name: str, changed: int) -> Any:
+    return READ[name](Path(checkpoints))

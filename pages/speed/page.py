@@ -31,6 +31,8 @@ def lines() -> None:
             mine = curves.of_shape(table, shape) if shape else table
             on(mine, source)
             _drawn(mine, column, doubt)
+            if source == curves.SHIPPED and (card := answers.shipped(shell.RUNS, "gpu")):
+                st.markdown(f"- {SAYS('graphics card', **card)}")
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
@@ -90,7 +92,7 @@ def deeper() -> str:
     if part == STAGES:
         parts.stages(measured("stages"))
     elif part == STEP:
-        parts.steps(answers.steps(shell.RUNS))
+        parts.steps(answers.shipped(shell.RUNS, "profile"))
     else:
         parts.claims(curves.of_lisa(shell.RUNS))
     return part

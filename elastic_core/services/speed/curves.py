@@ -15,10 +15,10 @@ import pandas as pd
 
 from elastic_core.bench import lisa
 from elastic_core.bench.events import ROOM
-from elastic_core.bench.latency import ROWS
+from elastic_core.bench.latency import BENCH, BOTH, FORWARD, ROWS
 from elastic_core.bench.stages import WHOLE as WHOLE_PASS
 from elastic_core.bench.stages import by_pass
-from elastic_core.bench.store import Row, readable_rows, select_rows
+from elastic_core.bench.store import Row, readable_rows, select_rows, together
 from elastic_core.services.speed.costs import LABELS
 
 MEASURED, SHIPPED = "measured now", "shipped measurement"
@@ -86,6 +86,20 @@ def of_passes(file: Path, source: str) -> pd.DataFrame:
 def shipped(checkpoints: Path) -> pd.DataFrame:
     """What came with the project; empty if it cannot be read."""
     return of_passes(checkpoints / "benchmarks" / "latency.csv", SHIPPED)
+
+
+def graphics_card(checkpoints: Path) -> dict[str, str]:
+    """Return how many times as long causal ELASTIC takes as fused SASRec on a GPU: for reading `one` history and for a `step` of
+    training, beside `device` and `length`; empty if that was not measured."""
+    rows = readable_rows(checkpoints / "benchmarks" / "gpu.csv", BENCH)
+    sides = {"system": "elastic"}, {"system": "sasrec-fused"}
+    asked = {"one": ("last", FORWARD, 1), "step": ("all", BOTH, 256)}
+    found = {
+        name: together(rows, *sides, rows=which, direction=direction, batch=batch, compiled="", length=1_024)
+        for name, (which, direction, batch) in asked.items()
+    }
+    times = {name: f"{pair[0].seconds / pair[1].seconds:.1f}" for name, pair in found.items() if pair}
+    return {**times, "device": rows[0].device, "length": "1,024"} if len(times) == len(asked) else {}
 
 
 def table_of(file: Path) -> pd.DataFrame:
