@@ -63,8 +63,8 @@ def test_crossings_and_words_leave_no_length_out() -> None:
     ratio = curves.versus(table, "elastic", "sasrec-fused")
     assert curves.crossings(ratio) == pytest.approx([400])
     said = curves.speed_sentence(table, "elastic", "sasrec-fused")
-    assert "SASRec (fused) is faster at N = 64 to 256 (up to" in said
-    assert "ELASTIC (causal) is faster at N = 512 to 2,048 (" in said
+    assert "SASRec is faster at N = 64 to 256 (up to" in said
+    assert "ELASTIC is faster at N = 512 to 2,048 (" in said
     assert "near N = 400" in said
     assert curves._listed(pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])) == (
         "64 to 256, 1,024, 4,096, 8,192"
@@ -82,8 +82,8 @@ def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> N
     wide = pd.DataFrame(kept, index=pd.Index([64, 512, 4096], name="length"))
     said = curves.event_words(wide)
     assert said.startswith("One new event takes ELASTIC 0.04 to 0.10 ms, with a refresh every 50 events. SASRec, which keeps")
-    assert "SASRec (fused) is faster at N = 64 (up to 2.0 times)." in said
-    assert "ELASTIC (causal) is faster at N = 512, 4,096 (up to 4.0 times). They cross near N = 510." in said
+    assert "SASRec is faster at N = 64 (up to 2.0 times)." in said
+    assert "ELASTIC is faster at N = 512, 4,096 (up to 4.0 times). They cross near N = 510." in said
     assert "a refresh, too. Then it takes 0.8 to 14.0 times as long as ELASTIC." in said and "reading all again" not in said
     assert "SASRec" not in curves.event_words(wide[["elastic-stream", "elastic-refresh"]])
     assert curves.event_words(wide[["sasrec-fused"]]) == "The kept state was not measured."
@@ -99,7 +99,7 @@ def test_sources_are_not_mixed_and_batches_become_histories() -> None:
     line = table.set_index("system").loc["elastic"]
     assert line["ms"] == pytest.approx(1e3 * mine.seconds / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
     assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
-    assert curves.memory_words(table).startswith("Memory, compared with ELASTIC (causal): SASRec (fused) needs")
+    assert curves.memory_words(table).startswith("Memory, compared with ELASTIC: SASRec needs")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
     assert curves.trusted(calm)[0].equals(calm) and curves.trusted(busy)[0]["ms"].equals(table["processor"])
     assert "torch" in curves.machine(table) and curves.machine(table[:0]) == "Nothing measured yet."

@@ -165,7 +165,7 @@ def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None
         write_rows(tmp_path / "benchmarks" / "latency.csv", slower)
         found = verdicts.faster(tmp_path)
         assert found.answer == answer and len(found.findings) == 2
-        assert ("SASRec (fused) is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
+        assert ("SASRec is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
 
 
 def row(run: Run, **values: float) -> meaning.MeaningRow:

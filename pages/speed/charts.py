@@ -20,8 +20,8 @@ NAMES = {
     "elastic-stream": "ELASTIC, one step alone",
     "elastic-refresh": "ELASTIC, one refresh alone",
     "elastic": "ELASTIC, reading again",
-    "sasrec-fused": "SASRec (fused), reading again",
-    "sasrec-eager": "SASRec (eager), reading again",
+    "sasrec-fused": "SASRec, reading again",
+    "sasrec-eager": "SASRec storing N × N, reading again",
 }
 LAYOUT = {
     "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "dragmode": False, "hovermode": "closest",
@@ -57,7 +57,7 @@ def curves(
         figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
         figure.add_annotation(
             x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
-            text=f"ELASTIC = SASRec (fused)<br>N ≈ {rounded(length):,.0f}",
+            text=f"ELASTIC = SASRec<br>N ≈ {rounded(length):,.0f}",
             font={"size": 11, "color": colours.muted}, align="left", xshift=4,
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), title)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.speed import jobs
+from elastic_core.services.speed import costs, jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from elastic_core.services.speed.plan import contestants
 from pages.frame import shell
@@ -38,7 +38,7 @@ def plan() -> Plan | None:
         return None
     if made.left_out():
         many = ", ".join(f"{n:,}" for n in made.left_out())
-        st.caption(f"SASRec (eager) is left out at N = {many}: its scores would need too much memory.")
+        st.caption(f"{costs.LABELS['sasrec-eager']}, is left out at N = {many}: too much memory.")
     return made
 
 

@@ -72,6 +72,7 @@ def _chosen(table):  # type: ignore[no-untyped-def]
 
 
 def _drawn(mine, column: str, doubt) -> None:  # type: ignore[no-untyped-def]
+    mine = parts.forms(mine)
     if len(set(mine["length"])) > 1:
         parts.reading(mine, column, doubt)
     parts.headline(mine, column)

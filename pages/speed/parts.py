@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services.method import notes
 from elastic_core.services.speed import costs, curves
 from pages.frame import shell
 from pages.kit import cache, plot, prose, view
@@ -12,8 +11,9 @@ from pages.speed import charts
 
 SAYS = prose.of(__file__)
 PEERS = ("sasrec-fused", "sasrec-eager")
-STEPS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)", "sasrec-fused": "SASRec (fused)"}
-FORMS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)"}
+FORMS = {name: costs.LABELS[name] for name in ("elastic", "elastic-two-way")}
+STEPS = FORMS | {"sasrec-fused": costs.LABELS["sasrec-fused"]}
+USUAL = {"elastic", "sasrec-fused"}
 
 
 def _palette() -> plot.Palette:
@@ -27,7 +27,14 @@ def headline(table: pd.DataFrame, column: str) -> None:
         st.markdown(f"- {shell.plain(curves.speed_sentence(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
         st.markdown(f"- {shell.plain(memory)}")
-    st.caption(SAYS("forms"), help=notes.WORDS["causal"])
+
+
+def forms(table: pd.DataFrame) -> pd.DataFrame:
+    """The two that are in use, unless all forms are asked for."""
+    there = set(table["system"])
+    if not there > USUAL or bound(st.toggle, "The paper’s forms, too", key="spd_all", help=SAYS("forms")):
+        return table
+    return table[table["system"].isin(USUAL)]
 
 
 def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGenerator") -> None:

@@ -225,8 +225,12 @@ def faster(checkpoints: Path) -> Verdict:
         answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
         note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
         found.append(Finding(answer, curves.speed_sentence(table, "elastic", peer, column), n=len(ratio)))
+    if found and (card := curves.graphics_card(checkpoints)):
+        where = f"On a graphics card ({card['device']}, {card['length']} events)"
+        words = f"{where} a training step takes ELASTIC {card['step']} times as long."
+        found.append(Finding("no" if float(card["step"]) > 1 else "yes", words, n=1))
     command = "" if found else "nice python -m elastic_core bench --passes forward --threads 1"
-    return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(found), "Another machine, batch, d or k; a GPU.", "speed",
+    return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(found), "Another machine, batch, d or k.", "speed",
                    command, "" if found else "No benchmark rows came along.", note)  # fmt: skip
 
 

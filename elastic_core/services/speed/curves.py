@@ -282,7 +282,7 @@ def memory_words(table: pd.DataFrame) -> str:
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
             amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
             said.append(f"{LABELS[peer]} needs {amount} times as much at N = {length:,}")
-    return f"Memory, compared with ELASTIC (causal): {'; '.join(said)}." if said else ""
+    return f"Memory, compared with ELASTIC: {'; '.join(said)}." if said else ""
 
 
 def event_words(wide: pd.DataFrame) -> str:
