@@ -183,6 +183,8 @@ def _video_games() -> Iterator[PlannedRun]:
             yield _row("video-games", model, variant, seed)
         for model in FIRST:
             yield _row("video-games", model, seed=seed)
+    for model in ("sasrec", "elastic"):
+        yield _row("video-games", model, mark=OWN_OUTPUT)
 
 
 def _movielens_1m() -> Iterator[PlannedRun]:

@@ -82,10 +82,11 @@ def _matter(of: Subject, expert: int, load: int) -> list[str]:
         st.caption("Each person has one expert. Without it, nothing reads the history.")
     else:
         row = answers.removal(of, expert)
-        verdict, sentence = words.effect(row)
+        alike = answers.removal_alike(of, expert)
+        verdict, sentence = words.effect(row, alike)
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
         st.caption(sentence)
-        return words.effect_doubts(row, answers.removal_alike(of, expert))
+        return words.effect_doubts(row, alike)
     return []
 
 

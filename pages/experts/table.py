@@ -27,7 +27,7 @@ def _columns() -> dict[str, object]:
         "purity": Number("Purity", format="percent", help="The part of those events that has this interest"),
         "load": Number("People", help="Who use it", width=70),
         "status": st.column_config.TextColumn("Status", help="Hot: more people than luck would give", width=70),
-        "d_ndcg": Number("NDCG@10 without", format="%+.4f", help="Its change for these people. Below 0: they need it"),
+        "d_ndcg": Number("NDCG@10 without", format="%+.4f", help="Its change for these people. Below 0: worse without it"),
         "d_low": Number("change from", format="%+.4f"), "d_high": Number("to", format="%+.4f"),
         "people_low": Number("× from", format="%.2f", help="Above 1: more than luck"),
         "people_high": Number("× to", format="%.2f"),

@@ -69,15 +69,17 @@ def meaning_doubts(label: Label | None, alone: Alone | None) -> list[str]:
 
 
 VERDICTS = {
-    "worse": "its people need it", "better": "its people do better without it", "unclear": "no clear effect",
+    "worse": "lists get worse without it", "better": "lists get better without it", "unclear": "no clear effect",
     "same": "no effect on NDCG@10", "few": "too few people to say",
 }  # fmt: skip
 
 
-def effect(row: Mapping[Hashable, Any]) -> tuple[str, str]:
-    """What removing it does: a verdict and a sentence."""
+def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
+    """What removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
     word = ablation.verdict(row)
     end = ": nothing that we can measure" if word in ("unclear", "same") else ""
+    if word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
+        end = ". Others that as many people use are missed as much"
     return VERDICTS[word], f"Removing it changes **{row['replaced']:.1f} of 10** suggestions{end}."
 
 
