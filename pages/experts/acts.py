@@ -30,7 +30,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
         st.write(words.SAYS("NOTHING_TO_REMOVE"))
         return
-    some = ablation.random_used(traffic, expert)
+    some = ablation.random_used(traffic, expert, apart=True)
     chart, ask = st.columns([5, 3], gap="medium")
     with ask:
         other = control.number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
@@ -67,7 +67,7 @@ def _sentence(table: pd.DataFrame) -> str:
 def _other(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_swap_turn", 0) + 1
     st.session_state["exp_swap_turn"] = turn
-    st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn)
+    st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn, apart=True)
 
 
 def neighbours(of: Subject, expert: int, _: int) -> None:

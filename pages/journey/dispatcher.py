@@ -67,7 +67,7 @@ def draw(now: Context, here: Situation) -> None:
         return
     n, k = len(found.titles), len(found.experts)
     voted = here.found is not None and here.found.ballots is not None
-    lines = SAYS("LINES", many=words.many, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
+    lines = SAYS("LINES", then=" up to then" * now.model.causal, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
     st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
     _mount(data=_data(found, words), key="jrn_dispatcher")
     st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", one=words.one, many=words.many))
@@ -89,12 +89,17 @@ def _example(slots: bool) -> None:
         numbers = zip(found.fits[at], found.shares[at], found.parts[at], strict=True)
         cells = [f"{fit:.1f} → {share:.0%}" + f" → {part:.0%}" * slots for fit, share, part in numbers]
         rows.append([f"**{name}** {_vector(vector)}", *cells, f"**{_vector(found.holds[at])}**"])
-    scores = ", ".join(f"{name} {score:.2f}" for name, score in zip(ITEMS, found.scores, strict=True))
+    alone = "; ".join(f"{expert}: {_scores(row)}" for expert, row in zip(EXPERTS, found.alone, strict=True))
+    fits = " and ".join(f"{fit:.2f} ({expert})" for expert, fit in zip(EXPERTS, found.fits_back, strict=True))
     a, b = (f"{share:.0%}" for share in found.back)
     with panel:
         st.markdown(SAYS(there))
         st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, scores=scores))
+        st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, scores=_scores(found.scores), alone=alone, fits=fits))
+
+
+def _scores(of: Iterable[float]) -> str:
+    return ", ".join(f"{name} {score:.2f}" for name, score in zip(ITEMS, of, strict=True))
 
 
 def _vector(of: Iterable[float]) -> str:

@@ -146,7 +146,7 @@ function places(me) {
   const G = narrow ? Math.min(W - rowW - 2, 300) : Math.min(264, W - rowW - 240)
   const px = narrow ? 0 : rowW + G + 28, py = narrow ? colH + G + 16 : 0, pw = narrow ? W - 2 : Math.min(W - px - 2, 300)
   const own = found.winners.length
-  const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * 19) : 190) : colH + G
+  const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * (data.toy && late >= me.order('Gather') ? 54 : 19)) : 190) : colH + G
   const H = narrow ? py + ph : colH + G + 4
   me.svg.setAttribute('viewBox', `0 0 ${W} ${H}`)
   me.svg.style.height = `${H}px`
@@ -272,28 +272,29 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
     return text
   })))
   // The winners' vectors fly out of their squares.
-  const deep = Math.min(30, (ph - 26) / Math.max(found.winners.length, 1)), names = data.toy ? 164 : 74, bar = 88
+  const deep = Math.min(data.toy ? 54 : 30, (ph - 26) / Math.max(found.winners.length, 1)), names = data.toy ? 0 : 74, bar = 88
+  const above = data.toy ? 18 : 0  // of the 4 × 4 the name stands above its numbers, which are multiplied by the share in view
   const wide = pw - names - bar, largest = Math.max(...found.vectors.flat().map(Math.abs), 1e-9)
   const full = Math.max(...found.winners.map(x => x.share), 1e-9)
   found.winners.forEach((one, at) => {
     const vector = me.vectors[at], values = found.vectors[at] || [], y = py + 22 + at * deep
-    vector.to = gathered ? { x: px + names, y, w: wide, h: deep - 4, o: 1 }
+    vector.to = gathered ? { x: px + names, y: y + above, w: wide, h: deep - 4 - above, o: 1 }
       : { x: rowW + one.column * cs, y: colH + one.row * cs, w: cs, h: cs, o: 0 }
     look(vector, 'none', 'none', c.text)
     while (vector.cells.length < values.length) vector.cells.push(svg('rect', vector.g))
-    vector.values = values
-    vector.strong = step === 'Weigh' ? Math.max(one.share / full, 0.06) : 1
+    vector.numbers ??= data.toy ? values.map(() => svg('text', vector.g)) : []
+    const share = me.shares[at], weighs = step === 'Weigh', strong = weighs ? Math.max(one.share / full, 0.06) : 1
     vector.cells.forEach((cell, i) => {
-      cell.setAttribute('fill', mix(c.load[0], values[i] < 0 ? c.cool[1] : c.warm[1], Math.abs(values[i]) / largest))
-      cell.setAttribute('opacity', vector.strong)
+      const fill = mix(c.load[0], values[i] < 0 ? c.cool[1] : c.warm[1], Math.abs(values[i]) / largest * (data.toy ? strong : 1))
+      set(cell, { fill, opacity: data.toy ? 1 : strong })
+      if (data.toy) set(vector.numbers[i], { fill: inkOn(fill), 'font-size': 12 }).textContent = figure(values[i] * (weighs ? one.share : 1))
     })
-    const share = me.shares[at], weighs = step === 'Weigh'
-    share.to = { x: px + names + wide + 8, y, w: weighs ? (bar - 48) * one.share / full + 1 : 1, h: deep - 4, o: weighs ? 1 : 0 }
+    share.to = { x: px + names + wide + 8, y: y + above, w: weighs ? (bar - 48) * one.share / full + 1 : 1, h: deep - 4 - above, o: weighs ? 1 : 0 }
     look(share, c.load[3], 'none', c.text)
     share.text ??= svg('text', share.g, { class: 'end' })
     share.text.textContent = `× ${Math.round(one.share * 100)}%`
     share.text.setAttribute('fill', c.text)
-    vector.name ??= svg('text', vector.g, { class: 'before' })
+    vector.name ??= svg('text', vector.g, { class: data.toy ? 'end' : 'before' })
     const spot = fill(w.square, { row: one.row, column: one.column })
     vector.name.textContent = data.toy ? `${w.expert} ${one.expert} (${spot})` : `${at + 1}. ${w.expert} ${many(one.expert)}`
     vector.name.setAttribute('fill', c.text)
@@ -329,7 +330,8 @@ function show(one) {
   if (one.cells) {
     const each = w / Math.max(one.cells.length, 1)
     one.cells.forEach((cell, at) => set(cell, { x: at * each, width: Math.max(each - (each > 8 ? 1 : 0.2), 0.2), height: h }))
-    set(one.name, { x: -6, y: h / 2 })
+    one.numbers.forEach((text, at) => set(text, { x: (at + 0.5) * each, y: h / 2 }))
+    set(one.name, one.numbers.length ? { x: 0, y: -9 } : { x: -6, y: h / 2 })
   }
   if (one.text) set(one.text, { x: w + 4, y: h / 2 })
 }

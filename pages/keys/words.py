@@ -28,12 +28,13 @@ SAYS = {
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
     "to their real places.",
-    "Gather": "The place of a winner is the address of one **expert**, a vector of {d} numbers: row {row}, column {column} is "
-    "expert {row} × {side} + {column} = **{expert}**. Only {k} of {all} experts are fetched.",
+    "Gather": "The place of a winner is an address: row {row}, column {column} is expert {row} × {side} + {column} = "
+    "**{expert}**. There lies the **expert**: a learned vector of {d} numbers, the same for everybody. Only {k} of {all} are "
+    "fetched.",
 }  # fmt: skip
 WEIGH = {
     "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%. Each expert’s vector is "
-    "multiplied by its own share.",
+    "multiplied by its own share: its numbers get smaller.",
     "vote": "Each {one} has one vote. A softmax of the scores splits it among the experts that it found ({k}).",
     "none": "This run has no gate: every winner counts the same, as the paper’s Algorithm 1 prints it.",
     "other": "A better score counts more. The run’s gate turns the {k} scores into weights, and each vector is multiplied by its "
@@ -41,8 +42,9 @@ WEIGH = {
 }
 CLOSING = " **Next:** these experts read the history and rank all items. Journey shows how."
 VOTE = (
-    "Every {one} searches like this and splits its vote among {each}. Add up all votes. Minus the average person’s (in "
-    "brackets), the **{k} experts** with the most left are this person’s, on every page. {title} gave {split}."
+    "Every {one} searches like this and splits its vote among {each}. Add up all votes. Some experts get votes from everybody: "
+    "so the average person’s (in brackets) are taken off. The **{k} experts** with the highest rest are this person’s, on every "
+    "page, and the rest is an expert’s share. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 

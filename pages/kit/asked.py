@@ -25,7 +25,8 @@ def row(run: Run, key: str) -> MeaningRow | None:
         queue = Questions(shell.RUNS)
         waiting.offer(
             queue, queue.latest(**queue.about(run)), (run,), key,
-            f"Not measured yet: do the experts of {shell.plain(cache.called(run))} follow interests?", "Measure it now",
+            f"Not measured yet for this run: do the experts of {shell.plain(cache.called(run))} follow interests?",
+            "Measure it now",
             "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
         )  # fmt: skip
     return found

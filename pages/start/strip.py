@@ -115,7 +115,8 @@ def _expert(
     sub, name = "", names.get(expert, "")
     if kept is not None and kept.any():
         parts = np.bincount(here.read.items, kept, minlength=catalog.n_items + 1)  # an item met twice counts together
-        most = inspect.split_year(catalog.title(int(parts.argmax())))[0]
+        often = int(np.count_nonzero(kept[here.read.items == parts.argmax()]))
+        most = inspect.split_year(catalog.title(int(parts.argmax())))[0] + f" ×{often}" * (often > 1)
         sub = f"{'reads' if path.gives is None else 'holds'}: {parts.max():.0%} {most}"
     votes = ""
     if path.wanted is not None and path.usual is not None:

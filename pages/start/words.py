@@ -24,7 +24,7 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
         "rest": rest if gives or not k else f"{rest} {NO_VOTES.format(one=one)}",
         "history": [f"1 · {last}", f"after {earlier:,} earlier" if earlier else "oldest first", last],
         "search": [
-            "2 · The search", f"each {one} votes for experts" if votes else "one query asks for experts",
+            "2 · The search", f"each {one} votes (thin lines)" if votes else "one query asks for experts",
             f"A square is an expert. Stronger colour: more people use it. Strips: {edges}.",
         ],
         "experts": [f"3 · The {k} experts chosen" if votes else f"3 · The {k} best experts", order, "Chosen experts, best first"],
@@ -40,7 +40,7 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
         "of": {
             "event": {"experts": f"how much of it is this {one}", "list": f"change without this {one}"},
             "expert": {
-                "events": f"part of what {{}} {holds}",
+                "events": f"dashed: part of what {{}} {holds}",
                 "list": "part that {} gives" if gives else "change without expert {}",
             },
             "item": {

@@ -115,7 +115,7 @@ STEPS = (
         "Many searches, one choice",
         "keys/page.py",
         "Every {one} of the history searches like this. Each has one vote and splits it among the experts it finds.",
-        "the bars: minus the average (in brackets), the most votes win.",
+        "the bars: the most votes beyond the average person’s (in brackets) win.",
         "Choose another {one} under **Which {one} searches?**",
         _another_event,
         "This person’s experts win. How many of all votes do they have together?",
@@ -127,8 +127,8 @@ STEPS = (
     Step(
         "There and back: the dispatcher",
         "journey/page.py",
-        "**Aggregate**: each expert mixes the vectors of the {many} that fit it. **Dispatch**: each {one} gets a mix of the "
-        "experts’ vectors back, to guess the next one.",
+        "**Aggregate**: each expert mixes the vectors of the {many} that fit it. **Dispatch**: each {one} gets a mix of that "
+        "back, to guess the next one. **A tiny example**, below, has every number.",
         "the two pictures: lines through the experts, and between all pairs.",
         "Point at an expert, then at {a} on the right. Then move **N**.",
         _dispatched,
@@ -216,11 +216,11 @@ STEPS = (
         "When is ELASTIC faster?",
         "speed/page.py",
         "SASRec is a well-known recommender: every event looks at every other one. With twice the history, it takes up to four "
-        "times as long, ELASTIC twice as long. But SASRec gets help: *fused* attention is a fast way to compute it.",
+        "times as long, ELASTIC twice as long. But each of ELASTIC’s lines costs more: fewer lines are not faster at once.",
         "the sentences under the picture.",
         "Choose another part of the page, for example **One new event**.",
         moved(spd_part="Reading a history"),
-        "At which lengths is ELASTIC faster than SASRec with fused attention?",
+        "At which lengths is ELASTIC faster than SASRec?",
         ("At every length", "At some lengths", "Nowhere"),
         tour_answers.faster_when,
         ("spd_part",),

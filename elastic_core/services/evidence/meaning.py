@@ -182,7 +182,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdi
             tuple(_gauged(*each) for each in measured),
             "Another part of the history that finds other experts, or the other way round.",
             "experts", absent="" if measured else nobody,
-            unit=f"Which part of the experts both halves of a history find, above a stranger’s. Surely below {NONE:g}: no.",
+            unit=f"Which part of the experts both halves of a history find, above strangers’. Surely below {NONE:g}: no.",
         ),
     ]  # fmt: skip
 

@@ -124,11 +124,12 @@ PAIRS = (
          "More people, or a baseline that counts better."),
     Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
          "SASRec with more tuning, or longer histories. Its lead may come from the convolution: see the next claim."),
-    Pair("sasrec-local", "ELASTIC is better than SASRec, if both have our convolution.", "elastic", "sasrec (local)",
+    Pair("sasrec-local", "ELASTIC is better than SASRec, if both mix the last few events (our convolution).",
+         "elastic", "sasrec (local)",
          "More seeds, longer histories. (The convolution mixes the last few items.)"),
     Pair("hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", "hstu",
          "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
-    Pair("memory", "A memory helps: own experts for each person are better than shared ones.",
+    Pair("memory", "A memory helps: own experts for each person are better than the same few for all.",
          "elastic", "elastic (memory-none)",
          "Seeds without a memory; data with more interests than everybody shares."),
     Pair("slots-memory", "With interest slots, a memory helps.", "elastic-slots", "elastic-slots (memory-none)",
@@ -224,7 +225,7 @@ def faster(checkpoints: Path) -> Verdict:
             continue
         answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
         note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
-        found.append(Finding(answer, curves.speed_sentence(table, "elastic", peer, column), n=len(ratio)))
+        found.append(Finding(answer, f"On a processor: {curves.speed_sentence(table, 'elastic', peer, column)}", n=len(ratio)))
     if found and (card := curves.graphics_card(checkpoints)):
         where = f"On a graphics card ({card['device']}, {card['length']} events)"
         words = f"{where} a training step takes ELASTIC {card['step']} times as long."

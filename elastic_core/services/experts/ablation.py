@@ -250,10 +250,15 @@ def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert:
     return pooled(f"without an expert used as much ({len(found)} others, each from its own people)", found) if found else None
 
 
-def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
-    """Another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other."""
+def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = False) -> int:
+    """Another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`: one
+    that nobody retrieves together with it, where there is one."""
     used = np.flatnonzero(traffic.load)
     used = used[used != expert]
+    if apart:
+        beside = traffic.experts[(traffic.experts == expert).any(1)]
+        alone = used[~np.isin(used, beside)]
+        used = alone if len(alone) else used
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
 
 

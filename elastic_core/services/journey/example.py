@@ -16,7 +16,9 @@ class Example(NamedTuple):
     shares: np.ndarray  # [E, N] softmax over items; with slots over experts
     parts: np.ndarray  # [E, N] of which items what an expert holds is made
     holds: np.ndarray  # [E, d] the items' vectors, mixed by these
+    fits_back: np.ndarray  # [E] dot products of the last item and what it compares itself with
     back: np.ndarray  # [E] how much of each expert the last item gets
+    alone: np.ndarray  # [E, N] what each expert alone would say of the items
     scores: np.ndarray  # [N] dot products of what it gets and the items; with slots probabilities, mixed by `back`
 
 
@@ -29,8 +31,9 @@ def example(slots: bool) -> Example:
     for at in range(len(ITEMS) if slots else 0):  # a newer item pushes out as much as its share
         parts[:, :at] *= 1 - shares[:, at : at + 1]
     holds = parts @ items
-    back = _softmax((holds if slots else experts) @ items[-1])
-    return Example(fits, shares, parts, holds, back, back @ (_softmax(holds @ items.T) if slots else holds @ items.T))
+    fits_back = (holds if slots else experts) @ items[-1]
+    back, alone = _softmax(fits_back), _softmax(holds @ items.T) if slots else holds @ items.T
+    return Example(fits, shares, parts, holds, fits_back, back, alone, back @ alone)
 
 
 def _softmax(of: np.ndarray, axis: int = -1) -> np.ndarray:

@@ -138,7 +138,7 @@ def swapped(asked: TourAsked) -> Answer:
     assert asked.traffic is not None
     expert = _start(asked).strongest
     assert expert is not None
-    other = ablation.random_used(asked.traffic, expert)
+    other = ablation.random_used(asked.traffic, expert, apart=True)
     effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other)
     row = effect.row()
     sure = verdict.sign(row["low"], row["high"]) != ""
