@@ -13,7 +13,7 @@ from pages.frame import shell
 from pages.kit.control import bound
 
 OFTEN = {
-    "hot": ":orange-badge[more than luck]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[less than luck]",
+    "hot": ":orange-badge[often]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[seldom]",
     "dead": ":red-badge[nobody]",
 }  # fmt: skip
 

@@ -78,8 +78,8 @@ def panel() -> None:
         else:
             _invite(inside)
             st.button("Leave the class", key="class_leave", icon=":material/logout:", on_click=_leave)
-        present.switch()
         if teaches() or not inside:  # a pupil does not see the answers
+            present.switch()
             st.button("Plan and answers", key="class_lesson", icon=":material/menu_book:", on_click=_plan)
         sheet = lesson.sheet()
         st.download_button(
@@ -102,8 +102,9 @@ def _invite(inside: str) -> None:
     st.write(f"**{inside}** · {here} {'visitor' if here == 1 else 'visitors'} so far. The link for everybody:")
     st.code(link or _link(inside, anyhow=True), language=None, wrap_lines=True)
     if link is None:
-        st.caption(SAYS("here only"))
-        st.code(SERVE, language="bash", wrap_lines=True)
+        if teaches():
+            st.caption(SAYS("here only"))
+            st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
         st.button("Show it large", key="class_large", icon=":material/qr_code_2:", on_click=_project)

@@ -167,6 +167,8 @@ def _act(stop: int, step: Step) -> None:
     shown = classroom.bet(stop, step, bet.option if bet else None)
     if shown:
         _answer(stop, step, bet)
+    elif bet:
+        st.caption(f"The bet: {step.question} You said: **{bet.option}**.")
 
 
 def _answer(stop: int, step: Step, bet: Bet | None) -> None:

@@ -65,7 +65,11 @@ def grid(lesson: Lesson, solved: bool = False) -> str:
         pair = found.get((row, column))
         won, needed = pair is not None and pair.place > 0, pair is not None and pair.can_win
         look = "won" if won else "" if needed else "idle"
-        return f"<td class='{look}'>{_score(round(rows[row], 3) + round(columns[column], 3))}</td>" if solved else "<td></td>"
+        return (
+            f"<td class='{look}'>{_score(round(_exact(rows[row]), 3) + round(_exact(columns[column]), 3))}</td>"
+            if solved
+            else "<td></td>"
+        )
 
     top = "".join(head(1, column) for column in range(lesson.side))
     lines = "".join(
@@ -108,7 +112,12 @@ def _figure(number: float) -> str:
 
 
 def _score(number: float) -> str:
-    return f"{number:.3f}".replace("-", "−")
+    return f"{_exact(number):.3f}".replace("-", "−")
+
+
+def _exact(number: float) -> float:
+    """Return what it is on paper, without the last digits of a 32-bit number."""
+    return round(number, 6)
 
 
 def _plain(words: str) -> str:

@@ -185,7 +185,7 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     named = [f"{place}. expert {expert}" for place, expert in enumerate(experts, start=1)]
     assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
-    assert given["steps"] == list(steps.VOTING) and f"the **{len(experts)} experts** with the highest rest" in given["says"]["Vote"]
+    assert given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the highest rest" in given["says"]["Vote"]
 
 
 def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:
