@@ -11,9 +11,9 @@ from elastic_core.services.keys.votes import Election
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
-from pages.keys import picture, steps, sure, words
+from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
-from pages.keys.words import MILLION, OWN, TOY
+from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import plot, view
 from pages.kit.control import bound, number, one_of, one_of_list
 from pages.kit.kept import kept
@@ -54,7 +54,7 @@ def scene(source: str) -> Scene:
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
         lesson, found = million(seed, width)
-        note = words.MILLION_NOTE.format(halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
+        note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         voting = election() if search.votes(now.model) else None
@@ -76,7 +76,7 @@ def sources() -> Sequence[str]:
     return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
 
 
-st.title(words.TITLE, anchor=False)
+st.title(TITLE, anchor=False)
 if not now.model.retrieves:
     st.info(f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}")
 elif reason := inspect.too_many(now.model):
@@ -88,14 +88,14 @@ source = one_of(
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
-intro.markdown(words.IDEA[source].format(**given), help=f"Expert: {notes.WORDS['interest expert']}.")
+intro.markdown(SAYS(source, **given), help=f"Expert: {notes.WORDS['interest expert']}.")
 step = steps.chosen(here)
 if source == TOY and OWN in sources():
-    intro.caption(words.AFTER.format(person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
+    intro.caption(SAYS("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
 if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
-    fewer = "" if lesson.k == m else f" {words.FEWER.format(k=m)}"
-    intro.caption(words.VOTING.format(one=voting.words.one) + fewer)
+    fewer = "" if lesson.k == m else f" {SAYS('FEWER', k=m)}"
+    intro.caption(SAYS("VOTING", one=voting.words.one) + fewer)
 picture.draw(
     lesson, here.palette, here.steps, step, name=here.name, says=steps.says(here), note=here.note, angles=here.angles,
     locked={"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}, on_move=partial(steps.follow, here.steps),

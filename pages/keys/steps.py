@@ -11,7 +11,8 @@ from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
 from pages.frame import shell
-from pages.keys import charts, picture, words
+from pages.keys import charts, picture
+from pages.keys.words import SAYS
 from pages.kit import plot, view
 from pages.kit.control import asked_for
 from pages.kit.sketch import Sketch
@@ -113,8 +114,10 @@ def says(scene: Scene) -> dict[str, str]:
     """What every step says, for the picture to fill with its numbers."""
     kind = scene.lesson.kind
     one = scene.election.words.one if scene.election else "event"
-    weigh = words.WEIGH.get(kind, words.WEIGH["other"]).replace("{one}", one) + ("" if scene.election else words.CLOSING)
-    return words.SAYS | {"Weigh": weigh, "Vote": _vote(scene) + words.CLOSING if scene.election else ""}
+    weigh = SAYS(kind if kind in ("softmax", "vote", "none") else "other").replace("{one}", one)
+    closing = f" {SAYS('CLOSING')}"
+    own = {"Weigh": weigh if scene.election else weigh + closing, "Vote": _vote(scene) + closing if scene.election else ""}
+    return {name: SAYS(name) for name in (*STEPS[:6], "Keep all", "Pair one")} | own
 
 
 def remember(scene: Scene) -> None:
@@ -145,7 +148,7 @@ def _vote(scene: Scene) -> str:
     split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
     each = f"its {m} best experts" if m > 1 else "its best expert"
     title = text.line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
-    return words.VOTE.format(one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
+    return SAYS("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 
 def tally(scene: Scene) -> None:

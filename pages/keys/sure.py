@@ -11,8 +11,9 @@ from elastic_core.services.keys.gate import Ungated, trained, ungated
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
-from pages.keys import sure_charts, words
+from pages.keys import sure_charts
 from pages.keys.steps import Scene, shown
+from pages.keys.words import SAYS, SURE
 from pages.kit import cache
 from pages.kit.control import asked_for, bound
 from pages.kit.kept import kept
@@ -28,7 +29,7 @@ def part(scene: Scene, now: shell.Context, own: bool) -> None:
     if PART not in st.session_state and (asked := asked_for(PART, PARTS)):
         st.session_state[PART] = asked
     with st.container(key="keys_sure"):
-        chosen = bound(st.segmented_control, words.SURE, PARTS, key=PART)
+        chosen = bound(st.segmented_control, SURE, PARTS, key=PART)
     if chosen == "Exactness":
         _exactness(scene)
     elif chosen == "Numbers":
@@ -42,7 +43,7 @@ def part(scene: Scene, now: shell.Context, own: bool) -> None:
 def _exactness(scene: Scene) -> None:
     lesson, every = scene.lesson, f"{scene.lesson.side**2:,}"
     if not len(lesson.values):
-        st.markdown(words.EXACT_ONE.format(all=every))
+        st.markdown(SAYS("EXACT_ONE", all=every))
         found = checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
         (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
         return
@@ -51,21 +52,21 @@ def _exactness(scene: Scene) -> None:
     if name != about:
         before = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
         before += checks.check_search(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
-    st.markdown(words.EXACT.format(all=every))
+    st.markdown(SAYS("EXACT", all=every))
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
         before += checks.check_search(lesson.keys, lesson.k, queries)
     st.session_state[CHECKED] = (about, before)
     (st.error if before.wrong else st.success)(before.sentence, icon=":material/rule:")
-    st.caption(f"{_turned(lesson.width, lesson.k)} {words.CLOCK}")
+    st.caption(f"{_turned(lesson.width, lesson.k)} {SAYS('CLOCK')}")
 
 
 def _numbers(scene: Scene) -> None:
     """The picture as a table, to read out, sort and search."""
     table = search.candidates(scene.lesson).rename(columns=lambda name: name.replace("_", " "))
-    st.markdown(words.NUMBERS.format(k=scene.lesson.k))
+    st.markdown(SAYS("NUMBERS", k=scene.lesson.k))
     st.dataframe(table, hide_index=True, alt="Pairs of kept rows and columns", height=min(320, 40 + 35 * len(table)))
-    st.caption(f"**Careful:** {words.CAREFUL}")
+    st.caption(f"**Careful:** {SAYS('CAREFUL')}")
 
 
 @kept(8)
@@ -75,7 +76,7 @@ def _turned(width: int, k: int) -> str:
 
 
 def _gate(scene: Scene, now: shell.Context) -> None:
-    st.markdown(words.GATE)
+    st.markdown(SAYS("GATE"))
     if said := trained(shell.RUNS):
         st.info(said, icon=":material/straighten:")
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
@@ -136,7 +137,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     if not len(scene.lesson.values):
         st.info("Choose a smaller memory above. A million experts are too many here.")
         return
-    st.markdown(words.PRINTED)
+    st.markdown(SAYS("PRINTED"))
     if own:
         ago = scene.election.ago if scene.election else 0
         found = cache.printed(now.run, now.model, now.dataset, now.user, scene.lesson.k, ago)

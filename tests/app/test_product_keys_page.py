@@ -78,7 +78,7 @@ def test_the_page_opens_with_the_4_by_4_and_few_words(page: Page) -> None:
     app = page()
     given = drawn(app)
     assert given["found"]["side"] == 4 and given["toy"]["angles"] == [250, 120] and not charts_on(app)
-    shown = " ".join([app.title[0].value, words.IDEA[TOY], given["says"]["Split"], words.SURE, *map(str, given["steps"])])
+    shown = " ".join([app.title[0].value, words.SAYS(TOY), given["says"]["Split"], words.SURE, *map(str, given["steps"])])
     assert len(re.findall(r"[A-Za-z]{2,}", shown)) <= 75
 
 
@@ -121,9 +121,7 @@ def test_a_million_is_searched_both_ways_here_and_now(page: Page) -> None:
 
 
 def test_words_are_plain(page: Page) -> None:
-    texts = [*words.IDEA.values(), *words.SAYS.values(), *words.WEIGH.values(), words.VOTE, words.VOTING, words.GATE,
-             words.PRINTED, words.AFTER, words.EXACT, words.NUMBERS, words.CAREFUL,
-             *map(str, words.PICTURE.values())]  # fmt: skip
+    texts = [*words.SAYS.sections.values(), *map(str, words.PICTURE.values())]
     for stop in STOPS:
         texts += [stop.title, stop.text, stop.look, stop.task, stop.question, *stop.options]
     for text in texts:
@@ -185,7 +183,9 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     named = [f"{place}. expert {expert}" for place, expert in enumerate(experts, start=1)]
     assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
-    assert given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the highest rest" in given["says"]["Vote"]
+    assert (
+        given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the highest rest" in given["says"]["Vote"]
+    )
 
 
 def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:
