@@ -95,7 +95,10 @@ def _example(slots: bool) -> None:
     with panel:
         st.markdown(SAYS(there))
         st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, scores=_scores(found.scores), alone=alone, fits=fits))
+        parts = found.back * found.alone[:, found.scores.argmax()]
+        who, part = [*EXPERTS][int(parts.argmax())], f"{parts.max() / parts.sum():.0%}"
+        told = {"scores": _scores(found.scores), "alone": alone, "fits": fits, "who": who, "part": part}
+        st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, **told))
 
 
 def _scores(of: Iterable[float]) -> str:
