@@ -192,6 +192,7 @@ def test_every_kind_of_text_is_the_same_world(kind: str) -> None:
         ("", "{u}\t{t}\t{i}\t7", r"does not name its columns \(1 = '\d+', 2 = '1[0-9]{9}', .*--columns user=1,item=2,time=3"),
         ("who,thing,time", "{u},{i},{t}", "no column that is known for the user; it has: who, thing, time: .*--columns user=who"),
         ("user,item,score", "{u},{i},4.5", "no column that is known for the time; .*--columns time= says that the rows are in"),
+        ("user,item,begun,ended", "{u},{i},{d:%Y-%m-%d %H:%M},{d:%Y-%m-%dT%H:%M}", "no column that is known for the time"),
         ("user,item,time", "{u},{i},{d:%Y%m}", "tells only the year or month"),
         ("user,item,time", "{u},{i},{d:%Y}", "tells only the year or month"),
         ("user,item,time", "{u},{i},soon", "the time 'soon' is no date or number that is understood"),
@@ -294,6 +295,13 @@ def test_it_is_always_said_what_was_understood() -> None:
         "time": "created_at (its values tell a moment, more than 'time')", "rows": "120 of 120", "from, to": f"{first} to {last}",
     }  # fmt: skip
     assert any("read with the day first, because other rows have a number above 12 there" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%d.%m.%Y %H:%M:%S"])
+def test_a_day_and_a_clock_in_words_are_a_time_whatever_the_column_is_called(form: str) -> None:
+    data = text("u,i,at,note", "{u},{i},{d:" + form + "},10:30")
+    table = read_interactions(Upload("x.csv", data.encode()))
+    assert rows_of(table) == WORLD and dict(table.understood)["time"] == "at (its values tell a moment)"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,10 @@ def _by_name(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str
             if len(full) > 1 and ours in ("user", "item"):
                 why[ours] += f", before {full[1]!r}"
     if "time" not in done:
-        timely = [name for name in names if (keys[name] in USUAL["time"] or TIMELY.search(name)) and name not in roles.values()]
+        free = [name for name in names if name not in roles.values()]
+        timely = [name for name in free if keys[name] in USUAL["time"] or TIMELY.search(name)]
+        if not timely and len(told := [name for name in free if _is_date_and_clock(sample[name])]) == 1:
+            timely = told
         weighed = [(kind_of(sample[name]), -_rank(keys[name]), -at, name) for at, name in enumerate(timely)]
         weighed = [one for one in weighed if one[0] and (one[0] != CLOCK or len(timely) == 1)]
         if weighed:
@@ -178,6 +181,14 @@ def kind_of(column: Any) -> int:
         small = len(values) > 20 and read.form == "seconds" and values.max() < 240_000
         return CLOCK if small and _is_clock(some) else ORDER
     return DAY if (values % 86_400 == values[0] % 86_400).all() else MOMENT
+
+
+def _is_date_and_clock(column: Any) -> bool:
+    """Whether its cells are a day and a clock in words, which nothing but a time is written like, whatever it is called."""
+    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+    return (
+        bool(texts) and all(":" in text and any(mark in text for mark in "-/. ") for text in texts) and kind_of(column) == MOMENT
+    )
 
 
 def _is_clock(column: Any, hours: bool = False) -> bool:
