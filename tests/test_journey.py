@@ -23,7 +23,7 @@ from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions
-from elastic_core.services.journey.example import EXPERTS, ITEMS, example
+from elastic_core.services.journey.example import EXPERTS, ITEMS, VOTES, example
 from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
 from elastic_core.services.journey.trace import dispatch
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
@@ -281,8 +281,9 @@ def test_the_tiny_example_is_attention_there_and_back_or_slots() -> None:
     found = example(slots=True)
     holds = gated_slots.hold(items.unsqueeze(0), (items @ experts.T).softmax(1).unsqueeze(0))[0, -1]
     np.testing.assert_allclose(found.holds, holds, atol=1e-5)
-    np.testing.assert_allclose(found.back, (holds @ items[-1]).softmax(0), atol=1e-5)
-    np.testing.assert_allclose(found.scores, (holds @ items[-1]).softmax(0) @ (holds @ items.T).softmax(1), atol=1e-5)
+    says = holds + torch.tensor(VOTES)[:, None] * experts
+    np.testing.assert_allclose(found.back, (says @ items[-1]).softmax(0), atol=1e-5)
+    np.testing.assert_allclose(found.scores, (says @ items[-1]).softmax(0) @ (says @ items.T).softmax(1), atol=1e-5)
 
 
 def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, model: Recommender) -> None:

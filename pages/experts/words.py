@@ -79,7 +79,7 @@ def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = N
     word = ablation.verdict(row)
     end = ": nothing that we can measure" if word in ("unclear", "same") else ""
     if word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
-        end = ". Others that as many people use are missed as much"
+        end = ". Removing another with as many users does the same harm"
     return VERDICTS[word], f"Removing it changes **{row['replaced']:.1f} of 10** suggestions{end}."
 
 

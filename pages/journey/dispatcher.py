@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.example import EXPERTS, ITEMS, example
+from elastic_core.services.journey.example import EXPERTS, ITEMS, VOTES, example
 from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, Dispatch
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
@@ -67,8 +67,8 @@ def draw(now: Context, here: Situation) -> None:
         return
     n, k = len(found.titles), len(found.experts)
     voted = here.found is not None and here.found.ballots is not None
-    lines = SAYS("LINES", then=" up to then" * now.model.causal, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
-    st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
+    lines = SAYS("LINES", then=" by then" * now.model.causal, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
+    st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k, one=words.one)} {lines}" if voted else lines)
     _mount(data=_data(found, words), key="jrn_dispatcher")
     st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", one=words.one, many=words.many))
     st.caption(SAYS("SAVES", events=found.cheaper_from, many=words.many, few=2_000 * k))
@@ -97,7 +97,11 @@ def _example(slots: bool) -> None:
         st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
         parts = found.back * found.alone[:, found.scores.argmax()]
         who, part = [*EXPERTS][int(parts.argmax())], f"{parts.max() / parts.sum():.0%}"
-        told = {"scores": _scores(found.scores), "alone": alone, "fits": fits, "who": who, "part": part}
+        says = [
+            f"{expert} {_vector(holds)} + {vote:.0%} × {_vector(own)} = **{_vector(said)}**"
+            for (expert, own), vote, holds, said in zip(EXPERTS.items(), VOTES, found.holds, found.says, strict=True)
+        ]
+        told = {"says": ", ".join(says), "scores": _scores(found.scores), "alone": alone, "fits": fits, "who": who, "part": part}
         st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, **told))
 
 

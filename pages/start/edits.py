@@ -41,11 +41,11 @@ def current(now: Context) -> Edits:
         taken: Edits = [None if tail else -place - 1 for place in found.removed]
         done = [*taken, *experts_silenced(_asked(now) or [])]
     else:
-        done = _asked(now)
+        done, before = _asked(now), handed.last(now)
         if done is None:
             st.warning("The edits in this address cannot be read, so you see the unchanged history.", icon=":material/info:")
-        elif done and handed.last(now) is None:
-            _give(now, done)  # an address brought them
+        elif before is None if done else before is not None and before.by == handed.START:
+            _give(now, done)  # an address brought them, or they went when another run was looked at
     _write(now, done or [])
     latest = handed.last(now)
     if latest is not None and latest.by == handed.JOURNEY and (latest.removed is None or len(latest.removed) >= MOST):

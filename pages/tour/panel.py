@@ -184,7 +184,7 @@ def _answer(stop: int, step: Step, bet: Bet | None) -> None:
         bets()[stop] = Bet(bet.option, right)
     hit = bet is not None and bet.option == right
     st.caption(f"The bet: {step.question}")
-    verdict = "Right." if hit else f"Your bet was {bet.option}. Here it is **{right}**." if bet else f"It is **{right}**."
+    verdict = "Right." if hit else f"Your bet was {bet.option}. Here it is **{right}**." if bet else f"Answer: **{right}**."
     (st.success if hit else st.info)(f"{verdict} {shell.plain(answer.reason)}")
 
 

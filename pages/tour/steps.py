@@ -127,10 +127,10 @@ STEPS = (
     Step(
         "There and back: the dispatcher",
         "journey/page.py",
-        "**Aggregate**: each expert mixes the vectors of the {many} that fit it. **Dispatch**: each {one} gets a mix of that "
-        "back, to guess the next one. **A tiny example**, below, has every number.",
+        "**Aggregate**: each expert mixes the vectors of the {many} that fit it. **Dispatch**: each {one} takes from the experts "
+        "what helps to guess the next one. **A tiny example**, below, has every number.",
         "the two pictures: lines through the experts, and between all pairs.",
-        "Point at an expert, then at {a} on the right. Then move **N**.",
+        "Point at an expert, then at {a} on the right. Then move the slider **N**.",
         _dispatched,
         "With N {many} and k experts, how many lines does this take?",
         ("N × N", "2 × N × k", "k × k"),

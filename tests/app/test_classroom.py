@@ -34,7 +34,7 @@ def test_the_answer_comes_when_the_teacher_shows_it(opened: Open) -> None:
     assert f"1 bet in class {code}." in said(teacher) and chosen not in said(teacher), "a projector shows it to all who still bet"
     healthy(teacher.button(key="class_release").click().run())
     assert chosen in said(teacher)
-    assert [block for block in teacher.info if block.value.startswith("It is")]
+    assert [block for block in teacher.info if block.value.startswith("Answer:")]
     healthy(pupil.run())
     assert [block for block in [*pupil.success, *pupil.info] if block.value.startswith(("Right.", "Your bet was"))]
     press(press(teacher, "Skip the bet"), "Next stop")

@@ -35,6 +35,16 @@ def test_a_link_breaks_the_same_things(opened: Open) -> None:
     assert not opened(run="tiny", user="4", edits="tiny~3~r.r").info  # somebody else's
 
 
+def test_what_went_with_another_run_is_gone_on_journey_too(opened: Open) -> None:
+    app = opened(run="tiny", user="3", edits="tiny~3~r.7")
+    assert app.session_state["handed_edits"].silenced == (7,)
+    app.session_state["start_edits"] = ""  # as after a look at another run
+    app.query_params.pop("edits")
+    app = app.run()
+    left = app.session_state["handed_edits"]
+    assert not app.info and left.silenced == () and left.removed == ()
+
+
 @pytest.mark.parametrize(
     "text", ["r", "tiny~3~", "tiny~3~x", "tiny~3~64", "tiny~3~x0", "tiny~3~" + ".".join("r" * 99), "~~~", "<b>"]
 )

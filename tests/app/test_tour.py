@@ -98,7 +98,7 @@ def test_a_link_to_a_step_within_a_stop_opens_that_step(opened: Open) -> None:
     assert app.query_params["keys_step"] == "Pair" and app.query_params["tour"] == "2"
     app = healthy(app.button(key="tour_back").click().run())
     app = press(app, "Skip the bet")
-    assert any(block.value.startswith("It is **") for block in app.info), "who skips a bet learns the answer, too"
+    assert any(block.value.startswith("Answer: **") for block in app.info), "who skips a bet learns the answer, too"
     app = press(press(app, "Next stop"), "Skip the bet")
     assert app.session_state["keys_step"] == "Split", "who walks here gets what the stop is set to"
 

@@ -7,6 +7,7 @@ import torch
 
 ITEMS = {"Chess 1": (1.0, 0.0), "Chess 2": (0.8, 0.2), "Golf 1": (0.0, 1.0)}
 EXPERTS = {"A": (2.0, 0.0), "B": (0.0, 2.0)}
+VOTES = (0.6, 0.4)  # with slots: each expert's share of them
 
 
 class Example(NamedTuple):
@@ -16,6 +17,7 @@ class Example(NamedTuple):
     shares: np.ndarray  # [E, N] softmax over items; with slots over experts
     parts: np.ndarray  # [E, N] of which items what an expert holds is made
     holds: np.ndarray  # [E, d] the items' vectors, mixed by these
+    says: np.ndarray  # [E, d] with slots what it holds and its own vector times its share of the votes; else what it holds
     fits_back: np.ndarray  # [E] dot products of the last item and what it compares itself with
     back: np.ndarray  # [E] how much of each expert the last item gets
     alone: np.ndarray  # [E, N] what each expert alone would say of the items
@@ -31,9 +33,10 @@ def example(slots: bool) -> Example:
     for at in range(len(ITEMS) if slots else 0):  # a newer item pushes out as much as its share
         parts[:, :at] *= 1 - shares[:, at : at + 1]
     holds = parts @ items
-    fits_back = (holds if slots else experts) @ items[-1]
-    back, alone = _softmax(fits_back), _softmax(holds @ items.T) if slots else holds @ items.T
-    return Example(fits, shares, parts, holds, fits_back, back, alone, back @ alone)
+    says = holds + np.array(VOTES)[:, None] * experts if slots else holds
+    fits_back = (says if slots else experts) @ items[-1]
+    back, alone = _softmax(fits_back), _softmax(says @ items.T) if slots else says @ items.T
+    return Example(fits, shares, parts, holds, says, fits_back, back, alone, back @ alone)
 
 
 def _softmax(of: np.ndarray, axis: int = -1) -> np.ndarray:
