@@ -1,4 +1,4 @@
-"""For the teacher: a plan of 45 minutes over the tour, and the answers for the run and the person in view, behind a button."""
+"""For the teacher: a plan of twice 45 minutes over the tour, and the answers for the run and the person in view, behind a button."""
 
 from typing import NamedTuple
 
@@ -29,14 +29,16 @@ class Part(NamedTuple):
 
 PLAN = (
     Part(0, 5, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
-    Part(5, 15, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items voted for which expert?"),
-    Part(15, 21, (4, 5), "Draw 4 items and 2 experts: how many lines there and back (16)? With the gate off, what still learns?"),
-    Part(21, 26, (6,), "Who uses this expert? How many people would it be by pure chance?"),
-    Part(26, 31, (7,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
-    Part(31, 34, (8, 9), "Is the memory used evenly? Which neighbours on the map are not really neighbours?"),
-    Part(34, 38, (10, 11), "Which model would you take for which length? Is the better one really better, or only lucky?"),
-    Part(38, 42, (12,), "Each group changes one thing and trains for 30 seconds. How much does the seed alone change?"),
-    Part(42, 45, (13,), "Replace an expert for everybody. Is zero in the interval? What would show that the memory matters?"),
+    Part(5, 18, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items voted for which expert?"),
+    Part(18, 28, (4,), "Draw 6 items and 2 experts. How many lines there and back (24), how many between all pairs (36)?"),
+    Part(28, 33, (7,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
+    Part(33, 38, (10,), "Which model would you take for which length?"),
+    Part(38, 45, (11,), "Is the better one really better, or only lucky? Then read the claims under Evidence together."),
+    Part(45, 52, (5,), "With the gate off, what still learns?"),
+    Part(52, 58, (6,), "Who uses this expert? How many people would it be by pure chance?"),
+    Part(58, 67, (8, 9), "Is the memory used evenly? Which neighbours on the map are not really neighbours?"),
+    Part(67, 80, (12,), "Each group changes one thing and trains for 30 seconds. (One training runs, the others wait.)"),
+    Part(80, 90, (13,), "Replace an expert for everybody. Is zero in the interval?"),
 )
 
 
@@ -46,7 +48,7 @@ def minutes(stop: int) -> str:
     return f"{part.start}-{part.end}"
 
 
-@st.dialog("A lesson of 45 minutes", width="large")
+@st.dialog("A lesson of 45 minutes, and a second one", width="large")
 def show() -> None:
     st.markdown(SAYS("lesson"))
     rows = "\n".join(f"| {part.start}-{part.end} | {_named(part.stops)} | {part.ask} |" for part in PLAN)
