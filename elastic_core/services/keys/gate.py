@@ -29,7 +29,13 @@ from elastic_core.services.method.effects import against, measured_variant
 from elastic_core.services.person.recommend import Moved, answer, moved, reading
 
 PEOPLE, TRIES = 32, 20
-GROUPS = ("row and column keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
+GROUPS = (
+    "row and column keys",
+    "query network",
+    "experts",
+    "items and positions",
+    "layers",
+)  # in the order of the data's way
 
 
 # --- gradients in the real model -------------------------------------------------------------------------------------
@@ -189,7 +195,7 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     if found is not None and better(found):
         words = f"learned keys were better than random keys.{by}"
     else:
-        words = f"learned keys were not better than random keys.{by} The other parts learn around keys that stay random."
+        words = f"learned keys were not better than random keys.{by} Random keys, too, send different people to different experts, and the rest learns around them."
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (
         f"**Does it pay?** After whole trainings ({data}, {gated.people:,} people), {words} NDCG@10 {many[0]} with the gate, "
