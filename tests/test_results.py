@@ -119,13 +119,16 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
 def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
-    for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
+    for who, told in {
+        "A": "1 of 2 systems of others (our own variants are not counted), and worse than none",
+        "B": "0 of 2 other systems, and worse than b",
+    }.items():
         said = judging.system_summary(table, found.assign(who=[who, ""]), "a")
         assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
     close = judging.system_summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
     assert close.endswith("worse than none. 1 is too close to call: c.")
     both = judging.system_summary(table, found.assign(who=["A", "B"]), "a")
-    assert both == "a is better than 1 of 2 other systems, and worse than c."
+    assert both == "a is better than 1 of 2 systems of others (our own variants are not counted), and worse than c."
 
 
 def test_ten_systems_matter_and_the_rest_is_not_lost() -> None:

@@ -214,7 +214,7 @@ def settings_text(runs: Sequence[Run]) -> str:
 def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     peers = differences[differences["family"] == FAMILIES["peers"]]
-    against, what = (peers, "other systems") if len(peers) else (differences, "others")
+    against, what = (peers, "systems of others (our own variants are not counted)") if len(peers) else (differences, "others")
     names = against["system"].str.replace(BUDGET, "", regex=True)
     ahead, behind = (names[against["who"] == side].tolist() for side in ("A", "B"))
     if against.empty:
