@@ -121,7 +121,7 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {
         "A": "1 of 2 systems of others (our own variants are not counted), and worse than none",
-        "B": "0 of 2 other systems, and worse than b",
+        "B": "0 of 2 systems of others (our own variants are not counted), and worse than b",
     }.items():
         said = judging.system_summary(table, found.assign(who=[who, ""]), "a")
         assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
