@@ -25,8 +25,7 @@ def row(run: Run, key: str) -> MeaningRow | None:
         queue = Questions(shell.RUNS)
         waiting.offer(
             queue, queue.latest(**queue.about(run)), (run,), key,
-            f"Not measured yet for this run: do the experts of {shell.plain(cache.called(run))} follow interests?",
-            "Measure it now",
+            "Not measured for this run: do its experts follow interests?", "Measure it now",
             "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
         )  # fmt: skip
     return found

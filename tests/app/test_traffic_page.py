@@ -45,7 +45,7 @@ def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
     with monkeypatch.context() as nobody:
         nobody.setattr(gauges, "gauges", lambda *given, **more: pytest.fail("asked while somebody waits"))
         app = opened(PAGE, run="tiny", trf_part="Interest or activity?")
-        assert "of 64 experts are in use" in said(app) and "Not measured yet: do the experts of" in said(app)
+        assert "of 64 experts are in use" in said(app) and "Not measured for this run: do its experts" in said(app)
         press(app, "Measure it now")
         assert "of 64 experts are in use" in said(app)
         assert "Measure it now" not in [button.label for button in app.button]

@@ -124,7 +124,7 @@ PAIRS = (
          "More people, or a baseline that counts better."),
     Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
          "SASRec with more tuning, or longer histories. Its lead may come from the convolution: see the next claim."),
-    Pair("sasrec-local", "ELASTIC is better than SASRec, if both mix the last few events (our convolution).",
+    Pair("sasrec-local", "ELASTIC is better than SASRec, if both mix the last events (our convolution).",
          "elastic", "sasrec (local)",
          "More seeds, longer histories. (The convolution mixes the last few items.)"),
     Pair("hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", "hstu",
