@@ -1,4 +1,4 @@
-"""For the teacher: a plan of twice 45 minutes over the tour, and the answers for the run and the person in view, behind a button."""
+"""For the teacher: a plan of two lessons over the tour, and the answers for the run and the person in view, behind a button."""
 
 from typing import NamedTuple
 
