@@ -60,7 +60,8 @@ def _sentence(table: pd.DataFrame) -> str:
     verdict, _ = words.effect(first)
     return (
         f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
-        f"experts: {control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks on average."
+        f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
+        f"{abs(first['d_rank_mean']):.1f} ranks on average."
     )
 
 

@@ -30,9 +30,9 @@ def lines() -> None:
                 st.warning(measurement.cut)
             mine = curves.of_shape(table, shape) if shape else table
             on(mine, source)
-            _drawn(mine, column, doubt)
             if source == curves.SHIPPED and (card := answers.shipped(shell.RUNS, "gpu")):
-                st.markdown(f"- {SAYS('graphics card', **card)}")
+                st.markdown(SAYS("graphics card", **card))
+            _drawn(mine, column, doubt)
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")

@@ -17,7 +17,7 @@ export default function({ data, parentElement }) {
     for (const each of ringed.getAnimations()) if (each.id === 'tour') each.cancel()
     ringed = null
   }
-  const found = () => keys.map(key => document.querySelector(`[class~="st-key-${CSS.escape(key)}"]`)).find(one => one?.getBoundingClientRect().height > 0)
+  const found = () => keys.map(key => document.querySelector(`[class~="st-key-${CSS.escape(key)}"], [class*="st-key-${CSS.escape(key)}_"]`)).find(one => one?.getBoundingClientRect().height > 0)
   const look = () => {
     const one = found(), bar = document.querySelector('.st-key-tour_panel'), main = document.querySelector('[data-testid="stMain"]')
     if (one !== ringed) {
@@ -37,7 +37,7 @@ export default function({ data, parentElement }) {
     const box = one.getBoundingClientRect(), low = bar?.getBoundingClientRect()
     const bottom = (low && low.right > main.getBoundingClientRect().left ? low.top : innerHeight) - AIR  // else it stands at the left
     if (box.top >= top && box.bottom <= bottom) return
-    const wanted = box.height > bottom - top ? top : top + (bottom - top - box.height) / 2
+    const wanted = top + Math.min(Math.max(bottom - top - box.height, 0) / 2, 90)  // what it acts on lies below it
     main.scrollBy({ top: box.top - wanted, behavior: quiet || performance.now() - began > 1500 ? 'instant' : 'smooth' })
   }
   const timer = setInterval(() => parentElement.isConnected ? look() : parentElement.leave(), LOOK)

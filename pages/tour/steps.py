@@ -121,7 +121,7 @@ STEPS = (
         "This person’s experts win. How many of all votes do they have together?",
         ("Less than a third", "A third to two thirds", "More than two thirds"),
         tour_answers.votes_won,
-        ("keys_tally", "keys_event", "keys_picture"),
+        ("keys_event", "keys_tally", "keys_picture"),
         {"keys_step": "Vote", "keys_query": "This person"},
     ),
     Step(
@@ -135,7 +135,7 @@ STEPS = (
         "With N {many} and k experts, how many lines does this take?",
         ("N × N", "2 × N × k", "k × k"),
         tour_answers.dispatched,
-        ("jrn_dispatcher",),
+        ("jrn_dispatched", "jrn_dispatcher"),
         {"jrn_part": "The dispatcher", "jrn_edits": "", "handed_edits": None},
     ),
     Step(
