@@ -185,7 +185,8 @@ def _run_box(runs: dict[str, Run], run: Run, data: Dataset) -> None:
 
 def _called(runs: dict[str, Run]) -> Callable[[str], str]:
     """How a list names its runs; one that is gone by its folder."""
-    return lambda name: cache.called(runs[name]) if name in runs else str(name)
+    names = cache.all_called([*runs.values()])
+    return lambda name: names.get(name, str(name))
 
 
 def _write(key: str, name: str | None) -> None:

@@ -61,6 +61,12 @@ def called(run: Run) -> str:
     return run_called(run)
 
 
+@kept(8)
+def all_called(runs: list[Run]) -> dict[str, str]:
+    """What people call these runs, by their folders' names."""
+    return {run.name: run_called(run) for run in runs}
+
+
 def by_name(run: Run) -> str:
     return run.name
 

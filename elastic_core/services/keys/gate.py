@@ -195,7 +195,8 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     if found is not None and better(found):
         words = f"learned keys were better than random keys.{by}"
     else:
-        words = f"learned keys were not better than random keys.{by} Random keys, too, send different people to different experts. The rest learns around them."
+        around = "Random keys, too, send different people to different experts. The rest learns around them."
+        words = f"learned keys were not better than random keys.{by} {around}"
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (
         f"**Does it pay?** After whole trainings ({data}, {gated.people:,} people), {words} NDCG@10 {many[0]} with the gate, "
