@@ -76,9 +76,9 @@ def test_a_floor_is_opened_with_the_data_it_was_tested_on_and_no_other() -> None
 
 def test_nothing_of_it_is_left_out_of_the_repository() -> None:
     """A file that git ignores is on the machine of whoever trained, and on no other. Further seeds, ablations, what has a repeat
-    bias or a table of its own to score by, a limit of minutes, what was made for a GPU, LISA's other forms, and runs on Video Games (each has a table of 10,672 items)
-    may come without weights, and then without items, for tables need their ranks; that of popularity says how many items there
-    are."""
+    bias or a table of its own to score by, a limit of minutes, what was made for a GPU, LISA's other forms, and runs on Video
+    Games (each has a table of 10,672 items) may come without weights, and then without items, for tables need their ranks; that
+    of popularity says how many items there are."""
     games = "amazon-video-games"
     changed = {
         row.name
