@@ -36,9 +36,9 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
             "Random", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
             help="Any that somebody uses.",
         )  # fmt: skip
-        (row, column), side = of.survey.place(expert), of.survey.side
+        row, column = of.survey.place(expert)
         st.caption(
-            f"Of {size:,} experts: row {row}, column {column} of {side} × {side}. {why}",
+            f"Row {row}, column {column}. {why}",
             help=f"Interest expert: {notes.WORDS['interest expert']}.",
         )
 
@@ -66,7 +66,7 @@ def cards(of: Subject, expert: int, user: int) -> list[str]:
     with crowd:
         st.markdown(f"**Who uses it?** {OFTEN[str(status)]}\n\n#### {load} of {found.people:,} people")
         even = found.traffic.experts.size / found.size
-        st.caption(f"Equal use would be {even:.0f}. {standing(of, expert, user)}")
+        st.caption(f"Equal use: {even:.0f}. {standing(of, expert, user)}")
         doubts.append(words.SAYS("SURE_BAND", low=low, high=high))
     with matter:
         doubts += _matter(of, expert, load)

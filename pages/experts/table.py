@@ -75,7 +75,7 @@ def _picked() -> None:
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:
     counts, size = answers.table(of)["status"].value_counts(), of.survey.size
-    st.caption("The box before a row opens it.")
+    st.caption("The box opens it.")
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."]
     if of.survey.genres:
         labelled, chance = answers.by_chance(of)

@@ -45,7 +45,7 @@ def _titles(alone: Alone | None) -> list[str]:
 def meaning(label: Label | None, alone: Alone | None, truth: str = "") -> str:
     """What its people like, and whether other signs (what it prefers by itself, the `truth` of a made-up world) say the same."""
     if label is not None and label.genres:
-        said = f"{markdown(label.genres[0])} is {label.lift:.1f} times as common for them as for all."
+        said = f"{markdown(label.genres[0])} is {label.lift:.1f} times as common for them."
         others = [sign for sign in (alone.genre if alone else "", truth) if sign]
         if not others:
             return said
@@ -79,7 +79,7 @@ def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = N
     word = ablation.verdict(row)
     end = ": nothing that we can measure" if word in ("unclear", "same") else ""
     if word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
-        end = ". Removing another with as many users does the same harm"
+        end = ". Another as much used does the same harm"
     return VERDICTS[word], f"Removing it changes **{row['replaced']:.1f} of 10** suggestions{end}."
 
 

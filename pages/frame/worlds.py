@@ -19,7 +19,7 @@ from pages.kit import cache
 SHOWN = ("", "product-keys", "journey", "experts", "traffic", "memory-map")  # the addresses of the pages under the switch
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
 FILM_DATA = "ml-100k"
-SLOTS = "Each expert keeps a slot of what it holds, and suggests by itself. The paper mixes all experts."
+SLOTS = "Our variant: each expert holds and suggests by itself. The paper mixes all experts."
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 
@@ -60,15 +60,13 @@ def _asks(run: Run) -> bool:
 def sentence(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
-    ours = " This model is our variant, not the paper’s." if _asks(run) else ""
     if name == MADE_UP and truth is not None:
-        return f"**{people} made-up people with {len(truth.interests)} hobbies.** Here we know the reason for every choice.{ours}"
+        return f"**{people} made-up people with {len(truth.interests)} hobbies**: we know why they chose."
     if name == FILMS:
-        more = f"{people} real people, {data.catalog.n_items:,} films.** Nobody knows why they watched"
-        return f"**{more}, so what an expert stands for is a guess.{ours}"
+        return f"**{people} real people, {data.catalog.n_items:,} films**: nobody knows why they watched."
     if name == PAPER:
         where = "in the made-up world" if truth is not None else "on the same data"
-        return f"**The paper’s ELASTIC {where}.** All its experts are mixed, so no suggestion belongs to one expert."
+        return f"**The paper’s ELASTIC {where}**: no suggestion belongs to one expert."
     known = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
     return f"**{shell.plain(cache.called(run))}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
 

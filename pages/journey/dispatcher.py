@@ -67,13 +67,11 @@ def draw(now: Context, here: Situation) -> None:
         return
     n, k = len(found.titles), len(found.experts)
     voted = here.found is not None and here.found.ballots is not None
-    lines = SAYS(
-        "LINES", then=f" up to that {words.one}" * now.model.causal, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs
-    )
+    lines = SAYS("LINES", then=" up to then" * now.model.causal, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
     st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k, one=words.one)} {lines}" if voted else lines)
     _mount(data=_data(found, words), key="jrn_dispatcher")
     st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", one=words.one, many=words.many))
-    st.caption(SAYS("SAVES", events=found.cheaper_from, many=words.many, few=2_000 * k))
+    st.caption(SAYS("SAVES", many=words.many, few=2_000 * k))
     _example(found.apart)
     view.explain(DISPATCHER)
     view.remember("dispatcher", answers.dispatch_table(found))

@@ -70,7 +70,7 @@ def answered(before: Situation | None, name: str, peer: str) -> None:
         st.subheader("What comes next", anchor=False)
         views.lists(now, here, before, peer)
     if now.model.retrieves:
-        st.subheader("The experts it finds", anchor=False)
+        st.subheader("Its experts", anchor=False)
         views.experts(now, here, None if peer else before)
 
 

@@ -56,7 +56,7 @@ def _label(position: int, title: str) -> str:
 def reading(now: Context, here: Situation) -> None:
     """The dispatcher, and every weight of it on demand."""
     dispatcher.draw(now, here)
-    panel = st.expander("More: every weight", icon=":material/table:", on_change="rerun", key="jrn_weights")
+    panel = st.expander("Every weight", icon=":material/table:", on_change="rerun", key="jrn_weights")
     if panel.open:
         with panel:
             _weights(now, here)

@@ -29,7 +29,7 @@ def ribbon(now: Context, tree: Tree, words: Words) -> None:
     shown = int((table["state"] != REMOVED).sum())
     read = min(count, now.model.length)
     before = f" ({len(tree.original)} before your edits)" if tree.current and count != len(tree.original) else ""
-    parts = [f"The last {shown} of {count}{before}, oldest first." if shown < count or before else "Oldest first."]
+    parts = [f"The last {shown} of {count}{before}." if shown < count or before else "Oldest first."]
     trained = now.model.trained
     parts += [f"Read: the last {read}." if read < count and trained else ""]
     signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}

@@ -51,12 +51,12 @@ def turn(app: AppTest, name: str) -> AppTest:
 
 def test_the_made_up_world_comes_first_and_the_switch_leads_to_films_and_back(both: Open) -> None:
     app = both()
-    assert app.selectbox(key="run").value == "made-up" and "4 hobbies.** Here we know the reason" in said(app)
+    assert app.selectbox(key="run").value == "made-up" and "4 hobbies**: we know why they chose" in said(app)
     assert app.segmented_control(key=worlds.KEY).options == [MADE_UP, FILMS, PAPER]
     healthy(app.number_input(key="user").set_value(77).run())
     healthy(app.number_input(key="expert").set_value(9).run())
     turn(app, FILMS)
-    assert app.selectbox(key="run").value == "films" and "Nobody knows why they watched" in said(app) and not app.warning
+    assert app.selectbox(key="run").value == "films" and "nobody knows why they watched" in said(app) and not app.warning
     assert app.number_input(key="user").value <= 20 and app.number_input(key="expert").value is None
     healthy(app.number_input(key="user").set_value(3).run())
     turn(app, MADE_UP)
@@ -68,7 +68,7 @@ def test_the_made_up_world_comes_first_and_the_switch_leads_to_films_and_back(bo
 @pytest.mark.parametrize("page", ["keys", "journey", "experts"])
 def test_the_switch_stands_on_every_screen_of_a_run(both: Open, page: str) -> None:
     app = both(f"{page}/page.py")
-    assert "we know the reason" in said(app)
+    assert "we know why they chose" in said(app)
     assert turn(app, FILMS).selectbox(key="run").value == "films" and not app.warning
     assert worlds.KEY not in [control.key for control in both("train/page.py").segmented_control]
 

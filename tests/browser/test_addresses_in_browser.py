@@ -50,7 +50,7 @@ def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
     visit.says("The paper’s ELASTIC")
     visit.settled()
     visit.page.go_back(wait_until="commit")
-    visit.says("Here we know the reason for every choice")
+    visit.says("we know why they chose")
     visit.settled()
     assert "run=planted-64-elastic-slots" in visit.page.url and visit.box("Person").input_value() == "7"
 

@@ -236,11 +236,6 @@ class Dispatch:
         """What every event looking at every event would take."""
         return len(self.titles) ** 2
 
-    @property
-    def cheaper_from(self) -> int:
-        """The number of events from which links are fewer than pairs."""
-        return 2 * len(self.experts) + 1
-
 
 @torch.inference_mode()
 def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
