@@ -258,6 +258,17 @@ def test_states_outlive_a_signal(here: Path) -> None:
         assert list(Followed.load(Path(f"{number}.kept"), Run(here / "checkpoints/tiny").model()).row) == ["ann", "bob"]
 
 
+def test_lines_of_a_pipe_come_whole_whatever_the_pieces() -> None:
+    reader, writer = os.pipe()
+    found = stream.arriving_lines(reader)
+    for piece in ("ann,1\r", "\nzoë,".encode()[:6], "\nzoë,".encode()[6:] + b"2\nb", b"ob,3"):
+        os.write(writer, piece.encode() if isinstance(piece, str) else piece)
+    assert [next(found), next(found)] == ["ann,1", "zoë,2"]
+    os.close(writer)
+    assert list(found) == ["bob,3"]
+    os.close(reader)
+
+
 def test_states_are_saved_now_and_then_and_never_half_a_step(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "EVERY", 0.0)
     monkeypatch.setattr(stream, "SHARE", 0)

@@ -13,9 +13,12 @@ writes it every half minute and at every end, by Ctrl-C, SIGTERM or an error too
 """
 
 import argparse
+import codecs
 import csv
 import io
 import itertools
+import os
+import select
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -167,9 +170,26 @@ class LeftOut:
 
 def open_lines(name: str) -> Iterable[str]:
     if name == "-":
-        return sys.stdin
+        try:
+            return arriving_lines(sys.stdin.fileno()) if os.name == "posix" else sys.stdin
+        except io.UnsupportedOperation:
+            return sys.stdin
     path = Path(name)
     return io.StringIO(disk.read_text(path, MOST_BYTES, path.parent).removeprefix("\ufeff"), newline=None)
+
+
+def arriving_lines(source: int) -> Iterator[str]:
+    """Yield the lines of a pipe as they come. It looks up twice a second: a signal that comes just before one waits is else heard
+    with the next line only."""
+    decoder, rest, more = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True), "", True
+    while more:
+        while not select.select([source], [], [], 0.5)[0]:
+            pass
+        more = bool(piece := os.read(source, 65_536))
+        *lines, rest = (rest + decoder.decode(piece, final=not more)).split("\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 def events(lines: Iterable[str], catalog: Catalog, data: DataConfig, left_out: LeftOut) -> Iterator[Event]:
