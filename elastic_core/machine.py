@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
 import statistics
 import subprocess
 import time
@@ -84,6 +85,49 @@ def choose_threads(job: Callable[[], Any], rounds: int = 7) -> int:
     chosen = next(count for count, time_ in median.items() if time_ <= 1.1 * min(median.values()))
     torch.set_num_threads(chosen)
     return chosen
+
+
+class SpareCores:
+    """How many cores of this process no other process works on: so many threads may share a tensor operation.
+
+    Threads wait for the slowest of them: where another process has taken its core, an operation takes 2 to 20 times as long as
+    one thread needs (checkpoints/benchmarks/threads.csv). Linux tells who works; elsewhere the answer is one, and where the user
+    has said how many threads there are (OMP_NUM_THREADS), these.
+    """
+
+    EVERY = 0.25  # seconds between two looks
+
+    def __init__(self) -> None:
+        self.seen, self.count = _worked(), 1
+
+    def now(self) -> int:
+        """From 1 on; what it was since the last look, so at first 1."""
+        told = os.environ.get("OMP_NUM_THREADS", "")
+        if told.isdecimal() and int(told[:4]) >= 1:
+            return int(told[:4])
+        seen = _worked()
+        if seen is not None and self.seen is not None and seen[0] - self.seen[0] >= self.EVERY:
+            elapsed, every, own = (after - before for after, before in zip(seen, self.seen, strict=True))
+            others = max(every - own, 0.0) / elapsed
+            self.seen, self.count = seen, max(1, int(thread_counts()[-1] - others + 0.25))  # a quarter of a core is hardly missed
+        return self.count
+
+
+def _worked() -> tuple[float, float, float] | None:
+    """The time, and the processor seconds that all processes and this one have spent on its cores; None where nothing tells."""
+    try:
+        lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
+        ticks, mine = os.sysconf("SC_CLK_TCK"), os.sched_getaffinity(0)
+    except (OSError, ValueError, AttributeError):
+        return None
+    spent = 0
+    for name, user, nice, system, _idle, _waits, *rest in map(str.split, (line for line in lines if re.match(r"cpu\d", line))):
+        if int(name.removeprefix("cpu")) in mine:
+            spent += int(user) + int(nice) + int(system) + sum(map(int, rest[:3]))  # interrupts, and what other machines took
+    return time.monotonic(), spent / ticks, time.process_time()
+
+
+SPARE = SpareCores()  # looks from the start of the process on
 
 
 @cache

@@ -45,7 +45,7 @@ def lesson(request: pytest.FixtureRequest, model: Elastic, small_world: Dataset)
 def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world: Dataset) -> None:
     lesson = search.of_person(model, small_world, 3)
     found = model.retrieve(recommend.batch_of(model, small_world, np.array([3])))
-    table = search.gathered(lesson)
+    table = lesson.gathered
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
     shown = frames.frames(lesson)
@@ -55,11 +55,11 @@ def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world:
 
 
 def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
-    halves = search.half_scores(lesson)
+    halves = lesson.half_scores
     kept = halves[halves["kept"]]
     assert kept.groupby("half").size().tolist() == [min(lesson.k, lesson.side)] * 2
     assert kept["rank"].max() == min(lesson.k, lesson.side)
-    pairs = search.candidates(lesson)
+    pairs = lesson.candidates
     assert len(pairs) == min(lesson.k, lesson.side) ** 2
     assert pairs["can_win"].sum() == len(candidate_ranks(lesson.k, lesson.side))
     assert (pairs["can_win"] == (pairs["ranks_product"] <= lesson.k)).all()

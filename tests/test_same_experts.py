@@ -48,5 +48,5 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
         if search.votes(model):
             keys = votes.tally(votes.elected(model, data, user))["expert"].dropna().tolist()
         else:
-            keys = search.gathered(search.of_person(model, data, user))["expert"].tolist()
+            keys = search.of_person(model, data, user).gathered["expert"].tolist()
         assert keys == start, "Product keys"

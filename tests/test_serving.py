@@ -36,7 +36,7 @@ from elastic_core.following.stream import open_stream
 from elastic_core.lists import Lister
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.serving.answers import Answers, Conflict, Request
+from elastic_core.serving.answers import MANY, Answers, Conflict, Request
 from elastic_core.serving.app import Limits, create_app
 from elastic_core.serving.events import Events
 
@@ -347,6 +347,32 @@ def test_threads_are_chosen_by_measuring_and_fewer_where_more_hardly_help(monkey
             assert machine.choose_threads(job, rounds=3) == expected == torch.get_num_threads()
     finally:
         torch.set_num_threads(1)
+
+
+def test_the_cores_that_others_use_are_left_to_them(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds by the clock, of all processes and of this one, as if read; and what a service does with them."""
+    seconds = [(0, 100.0, 5.0), (0.1, 100.3, 5.1), (1, 104.0, 8.9), (2, 105.2, 8.9), (3, 109.2, 8.9), (4, 109.3, 8.9)]
+    worked = iter(seconds)
+    monkeypatch.setattr(machine, "_worked", lambda: next(worked))
+    monkeypatch.setattr(machine, "thread_counts", lambda: [1, 2, 4])
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    spare = machine.SpareCores()
+    assert spare.now() == 1, "too soon to tell"
+    assert [spare.now(), spare.now(), spare.now()] == [4, 3, 1], "0.2, 1.2 and 4 cores were used by others"
+    counts, answers = list[int](), Answers(tiny[2].lister, spare=spare)
+    try:
+        for many in (1, MANY):
+            answers.answer([Request(history=["1"], k=1) for _ in range(many)])
+            counts.append(torch.get_num_threads())
+    finally:
+        torch.set_num_threads(1)
+    assert counts == [1, 4]
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert spare.now() == 3, "what somebody has said holds"
+    monkeypatch.undo()
+    before, after = machine._worked(), machine._worked()
+    if sys.platform == "linux":
+        assert before is not None and after is not None and all(0 <= x <= y for x, y in zip(before, after, strict=True))
 
 
 def test_wrong_words_are_one_sentence(tiny_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

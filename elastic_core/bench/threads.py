@@ -1,4 +1,5 @@
-"""How many threads pay? Whole passes with 1, 2 and all, in turns, on an idle machine and beside a process that works.
+"""How many threads pay? Whole passes with 1, 2 and all, and with the cores that are free then (0), in turns, on an idle machine
+and beside a process that works.
 
 `person`: one history, as a service reads it; `batch`: 64 of them. Many of a pass's operations are small, and threads that wait
 for each other lose more than they share, the more so where another process wants the same cores.
@@ -17,10 +18,11 @@ from elastic_core.bench.store import Row, as_lines
 from elastic_core.bench.timing import Contestant, measure_rows, threads
 from elastic_core.data import Catalog
 from elastic_core.lists import Lister
-from elastic_core.machine import thread_counts
+from elastic_core.machine import SpareCores, thread_counts
 from elastic_core.models import Recommender
 
 PARTS = {"person": 1, "batch": 64}
+AUTO = 0  # as the service chooses for a batch; for one person it takes one
 
 
 def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
@@ -34,14 +36,16 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
                 told = {"part": part, "length": model.length, "beside": beside}
                 jobs = [
                     Contestant(model.config.name, told | {"count": count}, _with(count, lister, histories, everything), against=0)
-                    for count in thread_counts()
+                    for count in (*thread_counts(), *([AUTO] if people > 1 else []))
                 ]
                 yield from measure_rows("threads", jobs, torch.device("cpu"), seconds=seconds)
 
 
 def _with(count: int, lister: Lister, histories: list[np.ndarray], running: torch.Tensor) -> Callable[[], Any]:
+    spare = SpareCores()
+
     def job() -> None:
-        with threads(count):
+        with threads(spare.now() if count == AUTO else count):
             lister.rank(histories, None, 10, running)
 
     return job
@@ -75,7 +79,7 @@ def threads_table(rows: list[Row]) -> str:
         rows,
         f"{'part':<8}{'model':<16}{'N':>6}{'beside':>8}{'threads':>9}{'ms':>10}{'of the best':>13}",
         lambda row: (
-            f"{row.part:<8}{row.system:<16}{row.length:>6}{row.beside:>8}{row.count:>9}{1e3 * row.seconds:>10.2f}"
+            f"{row.part:<8}{row.system:<16}{row.length:>6}{row.beside:>8}{row.count or 'free':>9}{1e3 * row.seconds:>10.2f}"
             f"{row.seconds / best[_same(row)]:>12.2f}×  load {row.load:g}"
         ),
     )

@@ -5,6 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+
 import elastic_core
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
@@ -12,7 +14,7 @@ from elastic_core.core.registry import model_class
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import at_hand, gone, load
 from elastic_core.errors import InputError
-from elastic_core.machine import find_device
+from elastic_core.machine import SPARE, find_device
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
 CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout
@@ -41,6 +43,7 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     run = find_run(name)
     dataset = load(run.config.data, say)
     weights = run.model(dataset)
+    torch.set_num_threads(SPARE.now())
     start = run.last("start")
     if start and start.get("data_hash", dataset.hash) != dataset.hash:
         say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")
@@ -61,6 +64,7 @@ def open_items(name: str) -> Opened:
         loaded = load_run(name)
         return Opened(run, loaded.dataset.catalog, loaded.model)
     model, catalog, data = run.model(), run.catalog(), run.config.data
+    torch.set_num_threads(SPARE.now())
     if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
         with suppress(InputError):
             known = load(data, say).catalog

@@ -15,14 +15,13 @@ One process works on one core; several answer on ports of their own, each with i
 import argparse
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from elastic_core.commands.finding import open_items, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister
-from elastic_core.machine import choose_threads, number_of_threads
+from elastic_core.machine import SPARE, number_of_threads
 from elastic_core.runs import items
 from elastic_core.serving.answers import Answers
 from elastic_core.serving.events import Events
@@ -39,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=500.0, help="requests a second of one address; 0: any (default: 500)")
     parser.add_argument("--together", type=int, default=64, help="answer at most so many waiting requests at once (default: 64)")
     parser.add_argument("--without-data", action="store_true", help="do not read the data that the run learned from")
-    parser.add_argument("--threads", default="1", help="of a tensor operation; auto: as measured at the start (default: 1)")
+    parser.add_argument(
+        "--threads", default="auto", help="of a tensor operation (default: 1 for few requests, for many the cores that are free)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
     if not 0 < arguments.port < 2**16 or not 1 <= arguments.together <= 1_024 or not 0 <= arguments.rate < 1e9:
         raise InputError("--port lies in 1 to 65535, --together in 1 to 1,024, and --rate is a number from 0 on")
-    torch.set_num_threads(1 if arguments.threads == "auto" else number_of_threads(arguments.threads))
+    told = None if arguments.threads == "auto" else number_of_threads(arguments.threads)
     found, catalog, model = open_items(arguments.run_name)
+    torch.set_num_threads(told or 1)
     counts = items.counts(found.path / items.FILE, found.path)
     data = not arguments.without_data and here(found.config.data)
     lister = Lister(model, catalog, (lambda: load(found.config.data)) if data else None, counts)
@@ -63,12 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
             data = False
             say(f"Without the data: {error}.")
             lister = Lister(model, catalog, None, counts)
-    if arguments.threads == "auto":
-        histories, everything = [np.random.default_rng(0).integers(1, model.n_items + 1, model.length)], lister.running()
-        say(f"{choose_threads(lambda: lister.rank(histories, None, 10, everything))} threads were quickest.")
     path = Path(f"{found.name}.people.sqlite" if arguments.states is None else arguments.states)
     events = Events(None if arguments.states == NONE else path, Answers.keep(lister, arguments.every))
-    answers = Answers(lister, events, arguments.every, with_data=data)
+    answers = Answers(lister, events, arguments.every, with_data=data, spare=None if told else SPARE)
     app = create_app(answers, found.name, Limits(rate=arguments.rate, together=arguments.together))
     where = "in memory alone" if arguments.states == NONE else f"in {path}"
     say(f"{found.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")

@@ -20,10 +20,12 @@ from torch import Tensor
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Kept, open_stream
 from elastic_core.lists import HISTORY, POPULAR, Lister, batch_of, best
+from elastic_core.machine import SpareCores
 from elastic_core.models import Met, can_stream
 from elastic_core.serving.events import Events
 
 IN_MEMORY = 5_000  # people whose states are kept in memory
+MANY = 8  # requests at once from which on a second thread pays
 MET = 1_000  # so many of a person's last events are not suggested again
 
 
@@ -72,10 +74,12 @@ class Answers:
     """Answers requests by the batch; for one thread."""
 
     def __init__(
-        self, lister: Lister, events: Events | None = None, every: int = 8, with_data: bool = True, in_memory: int = IN_MEMORY
-    ) -> None:
-        """`with_data`: people of the data are known by their ids. Raises InputError for an `every` that leaves no history."""
-        self.lister, self.every, self.with_data, self.in_memory = lister, every, with_data, in_memory
+        self, lister: Lister, events: Events | None = None, every: int = 8, with_data: bool = True, in_memory: int = IN_MEMORY,
+        spare: SpareCores | None = None,
+    ) -> None:  # fmt: skip
+        """`with_data`: people of the data are known by their ids; `spare`: the cores that many requests at once may take up.
+        Raises InputError for an `every` that leaves no history."""
+        self.lister, self.every, self.with_data, self.in_memory, self.spare = lister, every, with_data, in_memory, spare
         model = lister.model
         if not 1 <= every < model.length:
             raise InputError(f"a state is read anew every 1 to {model.length - 1} events, not {every}")
@@ -102,6 +106,8 @@ class Answers:
                 one.answer |= {"person": one.person, "events": self._person(one.person).total}
         asked = [one for one in requests if one.k and one.error is None]
         running = [self._running(one) for one in asked]
+        if self.spare is not None:
+            torch.set_num_threads(self.spare.now() if len(asked) >= MANY else 1)
         if asked:
             self._lists(asked, running)
         while len(self.people) > self.in_memory:

@@ -36,6 +36,12 @@ def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     return lesson, checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
 
 
+@kept(32)
+def turned(first: int, second: int, k: int) -> Lesson:
+    """The 4 × 4, asked for a query of two arrows."""
+    return search.of_angles(first, second, k)
+
+
 def election() -> Election:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     made = votes.election(now.model, now.dataset, now.user)
@@ -47,8 +53,7 @@ def scene(source: str) -> Scene:
     colours, width = plot.palette(shell.is_dark()), now.model.config.width
     if source == TOY:
         first, second, k = steps.toy()
-        lesson = search.of_angles(first, second, k)
-        return Scene(lesson, colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
+        return Scene(turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))

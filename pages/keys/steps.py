@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import text
-from elastic_core.services.keys import search, votes
+from elastic_core.services.keys import votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
 from pages.frame import shell
@@ -122,9 +122,9 @@ def says(scene: Scene) -> dict[str, str]:
 
 def remember(scene: Scene) -> None:
     """The numbers of the picture, for "Download"."""
-    view.remember("keys_halves", search.half_scores(scene.lesson))
-    view.remember("keys_pairs", search.candidates(scene.lesson))
-    view.remember("keys_winners", search.gathered(scene.lesson))
+    view.remember("keys_halves", scene.lesson.half_scores)
+    view.remember("keys_pairs", scene.lesson.candidates)
+    view.remember("keys_winners", scene.lesson.gathered)
 
 
 def shown(figure: Sketch, table: pd.DataFrame, alt: str, about: view.About, key: str, **chart: object) -> None:

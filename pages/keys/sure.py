@@ -63,7 +63,7 @@ def _exactness(scene: Scene) -> None:
 
 def _numbers(scene: Scene) -> None:
     """The picture as a table, to read out, sort and search."""
-    table = search.candidates(scene.lesson).rename(columns=lambda name: name.replace("_", " "))
+    table = scene.lesson.candidates.rename(columns=lambda name: name.replace("_", " "))
     st.markdown(SAYS("NUMBERS", k=scene.lesson.k))
     st.dataframe(table, hide_index=True, alt="Pairs of kept rows and columns", height=min(320, 40 + 35 * len(table)))
     st.caption(f"**Careful:** {SAYS('CAREFUL')}")

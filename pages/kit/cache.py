@@ -25,13 +25,13 @@ from elastic_core.data.sources import gone
 from elastic_core.errors import InputError
 from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.models import Recommender, Trace
+from elastic_core.models import Recommender, Trace, can_retrieve
 from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
 from elastic_core.services.keys.search import first_memory
-from elastic_core.services.person import inspect
+from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.chance import Chance, of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
@@ -61,12 +61,6 @@ def called(run: Run) -> str:
     return run_called(run)
 
 
-@kept(8)
-def all_called(runs: list[Run]) -> dict[str, str]:
-    """What people call these runs, by their folders' names."""
-    return {run.name: run_called(run) for run in runs}
-
-
 def by_name(run: Run) -> str:
     return run.name
 
@@ -80,6 +74,7 @@ class _Listed:
     runs: list[Run]
     known: Stamped
     ordered: dict[str, list[Run]] = field(default_factory=dict)
+    called: dict[str, str] = field(default_factory=dict)  # by their folders' names
 
 
 @kept(1)
@@ -105,6 +100,14 @@ def scored(root: Path) -> list[Run]:
     return list(listed.ordered[""])
 
 
+def all_called(root: Path) -> dict[str, str]:
+    """What people call the runs of a folder, by their folders' names. Shared: never change it."""
+    listed = _listed(root)
+    if not listed.called:
+        listed.called.update((run.name, called(run)) for run in listed.runs)
+    return listed.called
+
+
 def _listed(root: Path) -> _Listed:
     mark, listed = _mark(root), _lists().get(root)
     if listed is not None and listed.mark == mark and time.monotonic() - listed.when < LIST_SECONDS:
@@ -113,7 +116,7 @@ def _listed(root: Path) -> _Listed:
     known, before = stamped(found), listed
     listed = _lists()[root] = _Listed(time.monotonic(), mark, found, known)
     if before is not None and before.known == known:
-        listed.ordered = before.ordered
+        listed.ordered, listed.called = before.ordered, before.called
     return listed
 
 
@@ -220,7 +223,9 @@ def after(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequenc
 
 
 def strongest(run: Run, model: Recommender, data: Dataset, user: int) -> int | None:
-    """The person's strongest expert in the list that Start opens with, whatever was edited."""
+    """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest`)."""
+    if can_retrieve(model) and not attribution.suggests(model):  # then it is the best wanted, and nothing need be predicted
+        return int(traffic(run, model, data).experts[user, 0])
     return after(run, model, data, user, [], repeats(data).stay).strongest
 
 

@@ -51,7 +51,7 @@ def table(now: Context) -> pd.DataFrame:
     return _table(now.run, now.model, now.dataset, len(now.run.snapshots()))
 
 
-@copied(6, "Asking what each expert’s people have in common …")
+@kept(6, "Asking what each expert’s people have in common …")
 def _table(run: Run, model: Recommender, data: Dataset, files: int) -> pd.DataFrame:
     found = overview.expert_table(answers.subject(run, model, data).survey)
     epochs, loads = over_time.load_by_epoch(run)

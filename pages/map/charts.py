@@ -25,8 +25,9 @@ def memory(
     `chosen`."""
     figure, groups = Sketch(), _groups(labels, colour, colours)
     add = figure.add_scatter if len(labels) <= VECTOR else figure.add_scattergl
+    marks = _marks(drawn, table, labels, colours, retrieved, selected)
     for name, rows, marker in groups:
-        add(**_marks(drawn, table, labels, name, rows, marker, colours, retrieved, selected, chosen))
+        add(**_trace(name, marker, colours, chosen, {what: each[rows] for what, each in marks.items()}))
     at = np.flatnonzero(drawn.experts == selected)
     if len(at):
         x, y = drawn.xy[at[0]].tolist()
@@ -81,25 +82,34 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
 
 
 def _marks(
-    drawn: Map, table: pd.DataFrame, labels: np.ndarray, name: str, rows: np.ndarray, marker: dict[str, object],
-    colours: Palette, retrieved: Mapping[int, int], selected: int | None, chosen: Collection[int],
-) -> dict[str, Any]:  # fmt: skip
-    experts = drawn.experts[rows]
-    ranks = np.array([retrieved.get(int(e), 0) for e in experts])
-    ring = np.where(experts == selected, 4, np.where(ranks > 0, 2.5, np.where(drawn.placed[rows], 1.5, 0.6)))
-    edge = np.where(experts == selected, colours.picked, np.where(ranks > 0, colours.text, colours.line))
-    size = np.where((ranks > 0) | (experts == selected), 17, 10 if len(labels) <= VECTOR else 6)
-    about = table.iloc[experts]
-    said = np.where(ranks > 0, "used by this person, place " + ranks.astype(str).astype(object), "not used by this person")
-    said = np.where(drawn.placed[rows], said.astype(object) + "; placed beside its nearest", said)
-    called = [safe(label) if isinstance(label, str) else label for label in labels[rows]]
-    details = np.stack([experts, about["row"], about["column"], about["load"], np.array(called, dtype=object), said], axis=1)
-    inside = np.flatnonzero(np.isin(experts, list(chosen))) if chosen else None
+    drawn: Map, table: pd.DataFrame, labels: np.ndarray, colours: Palette, retrieved: Mapping[int, int], selected: int | None
+) -> dict[str, np.ndarray]:
+    """What every mark looks like and says, a row an expert."""
+    ranks = np.array([retrieved.get(expert, 0) for expert in drawn.experts.tolist()])
+    focus, used = drawn.experts == selected, ranks > 0
+    said = np.array([f"used by this person, place {rank}" if rank else "not used by this person" for rank in ranks], dtype=object)
+    said[drawn.placed] += "; placed beside its nearest"
+    called = np.array([safe(label) if isinstance(label, str) else label for label in labels], dtype=object)
+    numbers = (table[name].to_numpy()[drawn.experts] for name in ("row", "column", "load"))
     return {
-        "x": drawn.xy[rows, 0], "y": drawn.xy[rows, 1], "mode": "markers+text", "name": safe(name), "customdata": details,
-        "text": [f"<b>{rank}</b>" if rank else "" for rank in ranks], "textposition": "top center",
+        "xy": drawn.xy, "experts": drawn.experts, "details": np.stack([drawn.experts, *numbers, called, said], axis=1),
+        "text": np.array([f"<b>{rank}</b>" if rank else "" for rank in ranks]),
+        "size": np.where(used | focus, 17, 10 if len(labels) <= VECTOR else 6),
+        "ring": np.where(focus, 4, np.where(used, 2.5, np.where(drawn.placed, 1.5, 0.6))),
+        "edge": np.where(focus, colours.picked, np.where(used, colours.text, colours.line)),
+    }  # fmt: skip
+
+
+def _trace(
+    name: str, marker: dict[str, object], colours: Palette, chosen: Collection[int], marks: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """The marks of one label; of them the `chosen` stand out, if some are."""
+    inside = np.flatnonzero(np.isin(marks["experts"], list(chosen))) if chosen else None
+    return {
+        "x": marks["xy"][:, 0], "y": marks["xy"][:, 1], "customdata": marks["details"], "name": safe(name),
+        "mode": "markers+text", "text": marks["text"].tolist(), "textposition": "top center",
         "textfont": {"color": colours.text, "size": 13},
-        "marker": {**marker, "size": size, "line": {"width": ring, "color": edge}},
+        "marker": {**marker, "size": marks["size"], "line": {"width": marks["ring"], "color": marks["edge"]}},
         "cliponaxis": False, "selectedpoints": inside, "selected": {"marker": {"opacity": 1}},
         "unselected": {"marker": {"opacity": 0.15 if chosen else 1}, "textfont": {"color": colours.text}},
         "hovertemplate": "<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"

@@ -100,8 +100,8 @@ def picked() -> None:
 def picture() -> None:
     colour = st.session_state["map_colour"]
     figure = cache.drawn(
-        charts.memory, drawn, table, labels[drawn.experts], colour, palette, retrieved=retrieved, selected=focus, chosen=chosen,
-        tool=st.session_state["map_tool"], span=span,
+        charts.memory, drawn, table[["row", "column", "load"]], labels[drawn.experts], colour, palette,
+        retrieved=retrieved, selected=focus, chosen=chosen, tool=st.session_state["map_tool"], span=span,
     )  # fmt: skip
     frame = table.iloc[drawn.experts][["expert", "row", "column", "load"]].assign(
         x=drawn.xy[:, 0],

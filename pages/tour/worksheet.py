@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from elastic_core import text
-from elastic_core.services.keys.search import Lesson, candidates
+from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person.inspect import Words
 from pages.tour.steps import STEPS, Step
 
@@ -55,7 +55,7 @@ def html(sheet: Sheet) -> str:
 def grid(lesson: Lesson, solved: bool = False) -> str:
     """Return the 4 × 4 as a table: keys and empty boxes, or, `solved`, all scores, with sums that nobody needs in grey."""
     (rows, columns), keys = lesson.halves.tolist(), lesson.keys.sub_keys.tolist()
-    found = {(pair.row, pair.column): pair for pair in candidates(lesson).fillna({"place": 0}).itertuples()}
+    found = {(pair.row, pair.column): pair for pair in lesson.candidates.fillna({"place": 0}).itertuples()}
 
     def head(half: int, at: int) -> str:
         score = f"<b>{_score((rows, columns)[half][at])}</b>" if solved else "score: ____"

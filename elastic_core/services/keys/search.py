@@ -7,6 +7,7 @@ Every table is computed from it by the code that the model itself runs; nothing 
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -28,9 +29,9 @@ VOTE = "vote"  # in place of a gate: how one event splits its vote among the exp
 NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lesson:
-    """One query `[d]`, its half scores `[2, side]`, and where they come from."""
+    """One query `[d]`, its half scores `[2, side]`, where they come from, and every step as a table, computed once."""
 
     keys: ProductKeys
     values: Tensor  # [side², d]
@@ -47,17 +48,71 @@ class Lesson:
     def width(self) -> int:
         return self.query.shape[-1]
 
-    @property
+    @cached_property
     def winners(self) -> Keys:
         """The k best, best first, each `[k]`."""
         found = top_pairs(self.halves[None], self.k)
         return Keys(found.indices[0], found.scores[0])
 
-    @property
+    @cached_property
     def weights(self) -> Tensor:
         """What each of them counts, `[k]`."""
         scores = self.winners.scores
         return scores.softmax(-1) if self.kind == VOTE else gate(scores, self.kind)
+
+    @cached_property
+    def half_scores(self) -> pd.DataFrame:
+        """Steps 2 and 3. One row per half and sub-key: its score, its rank from 1, whether it stays."""
+        kept = min(self.k, self.side)
+        ranks = self.halves.argsort(stable=True, dim=-1, descending=True).argsort(dim=-1) + 1
+        tables = [
+            pd.DataFrame({"half": name, "sub_key": range(self.side), "score": self.halves[i].tolist(), "rank": ranks[i].tolist()})
+            for i, name in enumerate(NAMES)
+        ]
+        table = pd.concat(tables, ignore_index=True)
+        return table.assign(kept=table["rank"] <= kept)
+
+    @cached_property
+    def candidates(self) -> pd.DataFrame:
+        """Steps 4 and 5. The k × k pairs of kept sub-keys: their sum, whether i·j <= k (the staircase), the place they take."""
+        halves = self.half_scores
+        best = {name: halves[halves["half"].eq(name) & halves["kept"]].sort_values("rank") for name in NAMES}
+        pairs = best["row"].merge(best["column"], how="cross", suffixes=("_row", "_column"))
+        steps = {(i + 1, j + 1) for i, j in candidate_ranks(self.k, self.side)}
+        experts = pairs["sub_key_row"] * self.side + pairs["sub_key_column"]
+        ranks = list(zip(pairs["rank_row"], pairs["rank_column"], strict=True))
+        places = {int(expert): place for place, expert in enumerate(self.winners.indices, 1)}
+        return pd.DataFrame(
+            {
+                "rank_row": pairs["rank_row"],
+                "rank_column": pairs["rank_column"],
+                "ranks_product": pairs["rank_row"] * pairs["rank_column"],
+                "row": pairs["sub_key_row"],
+                "column": pairs["sub_key_column"],
+                "expert": experts,
+                "row_score": pairs["score_row"],
+                "column_score": pairs["score_column"],
+                "score": pairs["score_row"] + pairs["score_column"],
+                "can_win": [pair in steps for pair in ranks],
+                "place": experts.map(places).astype("Int64"),
+            }
+        )
+
+    @cached_property
+    def gathered(self) -> pd.DataFrame:
+        """Steps 6 and 7. One row per winner: where it stands, its score, its weight and its share of all weights."""
+        found, weights = self.winners, self.weights
+        return pd.DataFrame(
+            {
+                "place": range(1, self.k + 1),
+                "expert": found.indices.tolist(),
+                "row": (found.indices // self.side).tolist(),
+                "column": (found.indices % self.side).tolist(),
+                "score": found.scores.tolist(),
+                "weight": weights.tolist(),
+                "share": (weights / weights.sum()).tolist(),
+            }
+        )
 
 
 def instead(model: Recommender, dataset: Dataset, user: int) -> str:
@@ -140,59 +195,3 @@ def first_memory(model: Recommender) -> InterestMemory:
     if not isinstance(memory, InterestMemory):
         raise TypeError(f"{model.config.name} has no interest memory")
     return memory
-
-
-# --- the steps -------------------------------------------------------------------------------------------------------
-
-
-def half_scores(lesson: Lesson) -> pd.DataFrame:
-    """Steps 2 and 3. One row per half and sub-key: its score, its rank from 1, whether it stays."""
-    kept = min(lesson.k, lesson.side)
-    ranks = lesson.halves.argsort(stable=True, dim=-1, descending=True).argsort(dim=-1) + 1
-    tables = [
-        pd.DataFrame({"half": name, "sub_key": range(lesson.side), "score": lesson.halves[i].tolist(), "rank": ranks[i].tolist()})
-        for i, name in enumerate(NAMES)
-    ]
-    table = pd.concat(tables, ignore_index=True)
-    return table.assign(kept=table["rank"] <= kept)
-
-
-def candidates(lesson: Lesson) -> pd.DataFrame:
-    """Steps 4 and 5. The k × k pairs of kept sub-keys: their sum, whether i·j <= k (the staircase), the place they take."""
-    halves = half_scores(lesson)
-    best = {name: halves[halves["half"].eq(name) & halves["kept"]].sort_values("rank") for name in NAMES}
-    pairs = best["row"].merge(best["column"], how="cross", suffixes=("_row", "_column"))
-    steps = {(i + 1, j + 1) for i, j in candidate_ranks(lesson.k, lesson.side)}
-    experts = pairs["sub_key_row"] * lesson.side + pairs["sub_key_column"]
-    ranks = list(zip(pairs["rank_row"], pairs["rank_column"], strict=True))
-    return pd.DataFrame(
-        {
-            "rank_row": pairs["rank_row"],
-            "rank_column": pairs["rank_column"],
-            "ranks_product": pairs["rank_row"] * pairs["rank_column"],
-            "row": pairs["sub_key_row"],
-            "column": pairs["sub_key_column"],
-            "expert": experts,
-            "row_score": pairs["score_row"],
-            "column_score": pairs["score_column"],
-            "score": pairs["score_row"] + pairs["score_column"],
-            "can_win": [pair in steps for pair in ranks],
-            "place": experts.map({int(expert): place for place, expert in enumerate(lesson.winners.indices, 1)}).astype("Int64"),
-        }
-    )
-
-
-def gathered(lesson: Lesson) -> pd.DataFrame:
-    """Steps 6 and 7. One row per winner: where it stands, its score, its weight and its share of all weights."""
-    found, weights = lesson.winners, lesson.weights
-    return pd.DataFrame(
-        {
-            "place": range(1, lesson.k + 1),
-            "expert": found.indices.tolist(),
-            "row": (found.indices // lesson.side).tolist(),
-            "column": (found.indices % lesson.side).tolist(),
-            "score": found.scores.tolist(),
-            "weight": weights.tolist(),
-            "share": (weights / weights.sum()).tolist(),
-        }
-    )

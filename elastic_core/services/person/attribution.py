@@ -18,7 +18,7 @@ from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Attribution, Edit
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.models import Recommender, Retrieves, can_retrieve, memory_of
 from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Reading, batches
 
@@ -40,6 +40,11 @@ class Reason:
         who = "no expert" if self.expert is None else f"expert {self.expert}"
         after = f", after {catalog.title(self.after)}" if self.after is not None else ""
         return f"{who} ({self.share:.0%}){after}"
+
+
+def suggests(model: Retrieves) -> bool:
+    """Whether the model's experts can suggest by themselves (for a setting it may still not say so)."""
+    return type(model).attribute is not Retrieves.attribute
 
 
 @torch.inference_mode()
