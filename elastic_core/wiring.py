@@ -23,7 +23,7 @@ plug(
         "objectives": "elastic_core.wiring:OBJECTIVES",
         "plugins": "elastic_core.plugins:load",
         "tables by rows": "elastic_core.scale.row_bank:RowBank",
-        "a learner of rows": "elastic_core.scale.rows:row_learner",
+        "a learner of rows": "elastic_core.scale.rows:LearnerOfRows",
         "compiled models": "elastic_core.scale.compiled:compile_in_place",
         "optimizers": "elastic_core.scale.eager:KINDS",
         "batches ahead": "elastic_core.scale.ahead:ahead",

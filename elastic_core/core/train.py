@@ -24,7 +24,7 @@ from elastic_core.core.contract import Recommender, check_data
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.plugs import plugged
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Learner, make_learner
 from elastic_core.errors import InputError
 
 Stop = Callable[[], bool]
@@ -110,7 +110,7 @@ class Loop:
         return objectives.build(self.config.objective, self.dataset, self.config.model.length)
 
     def fresh_learner(self) -> Learner:
-        return Learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
+        return make_learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
 
     def learn(self, learner: Learner, resume: dict[str, Any] | None) -> None:
         """Learn until something stops it. `resume`: what a training that broke off left, which `learner` has restored."""
@@ -132,7 +132,7 @@ class Loop:
             valid = first(self._valid, judged)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                first(self.keeper.best, judged, learner.rows.known(), bool(cut))
+                first(self.keeper.best, judged, learner.known(), bool(cut))
             self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Alone
+from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender
-from elastic_core.core.objective import Objective
-from elastic_core.core.step import Untabled
+from elastic_core.core.histories import Dataset
+from elastic_core.core.objective import Loss
+from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
 from elastic_core.scale.row_bank import LookedUp, RowBank, item_banks, row_banks, small_state
 from elastic_core.scale.row_rules import rule_of
@@ -68,7 +69,7 @@ class BankState:
             values[known] = state[key].to(values.device)
 
 
-class RowLearner(Untabled):
+class RowLearner:
     """The banks of one model in training. `average`: the model whose banks are the running averages."""
 
     def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
@@ -118,16 +119,6 @@ class RowLearner(Untabled):
         left = (until - since).clamp_min(0).double().mul(torch.tensor(self.decay, dtype=torch.float64).log()).exp()
         return torch.lerp(rows, average, left.to(rows.dtype).unsqueeze(1))
 
-    def known(self) -> dict[str, Tensor]:
-        """Of every bank, the numbers of the rows that were ever changed."""
-        return {name: kept.known() for name, kept in self.kept.items()}
-
-    def small(self, model: nn.Module) -> dict[str, Tensor]:
-        return small_state(model)
-
-    def put(self, model: nn.Module, state: dict[str, Tensor]) -> None:
-        model.load_state_dict(state | {f"{name}.weight": bank.weight for name, bank in row_banks(model).items()})
-
     def state(self) -> dict[str, Any]:
         return {"steps": self.steps, "banks": {name: kept.state() for name, kept in self.kept.items()}}
 
@@ -137,18 +128,55 @@ class RowLearner(Untabled):
             kept.restore(state["banks"][name])
 
 
-def row_learner(
-    model: Recommender, average: nn.Module | None, train: TrainConfig, objective: Objective, ranks: Alone
-) -> RowLearner:
-    """The learner of a model's banks. Raises InputError where they cannot be learned."""
-    if ranks.count > 1:
-        which = "item_bank" if item_banks(model) else "bank"
-        raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
-    if item_banks(model) and objective.config.loss != "sampled":
-        raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
-    if item_banks(model) and model.scorer().bank is None:
-        raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
-    return RowLearner(model, average, train)
+class LearnerOfRows(Learner):
+    """The learner of a model some of whose tables are learned by rows; of these it keeps the rows that were ever changed."""
+
+    def __init__(self, model: Recommender, *given: Any) -> None:
+        """Raises InputError where they cannot be learned."""
+        super().__init__(model, *given)
+        items, which = item_banks(model), "item_bank" if item_banks(model) else "bank"
+        if self.ranks.count > 1:
+            raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
+        if items and self.objective.config.loss != "sampled":
+            raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
+        if items and model.scorer().bank is None:
+            raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
+        self.rows = RowLearner(model, self.average and self.average.module, self.train)
+
+    def loss(self, batch: Batch) -> Loss:
+        with self.rows.recorded() as self.looked_up:
+            return super().loss(batch)
+
+    def clip(self, *more: Tensor) -> None:
+        self.touched = self.rows.summed(self.looked_up)
+        super().clip(*more, *(found.standing_in for found in self.touched.values()))
+
+    def update(self) -> None:
+        super().update()
+        self.rows.step(self.touched)
+
+    def judged(self, dataset: Dataset) -> Recommender:
+        self.rows.follow()
+        return super().judged(dataset)
+
+    def known(self) -> dict[str, Tensor]:
+        return {name: kept.known() for name, kept in self.rows.kept.items()}
+
+    def state(self) -> dict[str, Any]:
+        small = {name: small_state(model) for name, model in self._tabled().items()}
+        return super().state() | small | {"rows": self.rows.state()}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Banks must be what they were before the first step."""
+        tables = {
+            part: kept[part] | {f"{name}.weight": bank.weight for name, bank in row_banks(model).items()}
+            for part, model in self._tabled().items()
+        }
+        super().restore(kept | tables)
+        self.rows.restore(kept["rows"])
+
+    def _tabled(self) -> dict[str, nn.Module]:
+        return {"model": self.model} | ({} if self.average is None else {"average": self.average})
 
 
 def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:
