@@ -21,6 +21,7 @@ plug(
     {
         "models": "elastic_core.wiring:MODELS",
         "objectives": "elastic_core.wiring:OBJECTIVES",
+        "checked models": "elastic_core.models:build",
         "plugins": "elastic_core.plugins:load",
         "tables by rows": "elastic_core.scale.row_bank:RowBank",
         "a learner of rows": "elastic_core.scale.rows:LearnerOfRows",

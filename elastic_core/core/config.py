@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar,
 
 from elastic_core import disk
 from elastic_core.core.plugs import Shelf
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, value_text
 
 MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
 LONGEST_TEXT = 10_000  # characters of a setting: a path may be long
@@ -49,15 +49,6 @@ class Bounded:
                 raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {value_text(value)}")
         for field_ in dataclasses.fields(self):  # type: ignore[arg-type]
             _check_text(getattr(self, field_.name), f"{self.section}.{field_.name}")
-
-
-def value_text(value: Any) -> str:
-    """A value for a sentence, cut where it would fill a page."""
-    try:
-        text = repr(value)
-    except ValueError:  # a number of more digits than Python writes
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _check_text(value: Any, where: str) -> None:
@@ -311,22 +302,16 @@ RENAMES = {f"{part}.name": family for part, family in FAMILIES.items()}
 def _member(family: type[N], plain: dict[str, Any]) -> N:
     """The member of a family that `plain` names, with its settings."""
     settings = dict(plain)
-    kind = _kind(family, settings.pop("name", None))
+    kind: type[N] = family.known.named(settings.pop("name", None))
     return _build(kind, settings, family.section)
-
-
-def _kind(family: type[N], name: Any) -> type[N]:
-    if not isinstance(name, str) or name not in family.known:
-        raise InputError(f"unknown {family.section} {value_text(name)}; known are {', '.join(sorted(family.known))}")
-    return family.known[name]
 
 
 def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
     """Settings under a new name: the new class's own, and those it shares with the old one, where it knows their value."""
-    kind = _kind(family, plain["name"])
-    hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    kind = family.known.named(plain["name"])
+    hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}
     kept = {key: value for key, value in plain.items() if key in own and _fits_hint(value, hints[key])}
-    return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}  # type: ignore[call-overload]
+    return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}
 
 
 def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.core.registry import LARGEST
 from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
+from elastic_core.models import LARGEST
 from elastic_core.scale.bank_files import unfit
 from elastic_core.scale.rows import LearnerOfRows, RowLearner
 

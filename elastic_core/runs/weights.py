@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from elastic_core.core import registry as models
+from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog
-from elastic_core.core.registry import LARGEST
 from elastic_core.disk import shown
 from elastic_core.errors import InputError, unless_memory
+from elastic_core.models import LARGEST
 
 PROBE = 8  # events of the history that is read to see whether scores come out
 

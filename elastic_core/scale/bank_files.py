@@ -15,9 +15,9 @@ import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor, int64, nn
 
-from elastic_core.core.registry import LARGEST
 from elastic_core.disk import shown
 from elastic_core.errors import InputError, unless_memory
+from elastic_core.models import LARGEST
 from elastic_core.scale.row_bank import MOST_BANK, RowBank, row_banks, small_state
 
 FILE = "bank.safetensors"
