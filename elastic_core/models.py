@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 from elastic_core.core.batches import Met
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import (
+    MODELS,
     Encoded,
     Pairs,
     Recommender,
@@ -25,11 +26,12 @@ from elastic_core.core.contract import (
     can_stream,
     check_data,
     memory_of,
+    model_class,
+    register,
     tracing,
 )
 from elastic_core.core.histories import Catalog
 from elastic_core.core.plugs import plugged
-from elastic_core.core.registry import MODELS, model_class, register
 from elastic_core.errors import InputError
 
 __all__ = [

@@ -13,6 +13,7 @@ from elastic_core.core.batches import Batch, Met, batch_mean
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
+from elastic_core.core.plugs import Shelf, plugged
 from elastic_core.errors import InputError
 
 # --- what one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it ----------
@@ -365,6 +366,19 @@ class Attribution(NamedTuple):
     experts: Tensor  # [B, k]
     parts: Tensor  # [B, M, P] shares of an item's probability, each row adds up to 1
     held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+MODELS: Shelf[type[Recommender]] = Shelf("models")  # a new one is one file in `peers/`, or in a folder of your own (plugins.py)
+register, model_class = MODELS.register, MODELS.named
+
+
+def build(config: ModelConfig, catalog: Catalog) -> Recommender:
+    """A fresh model for a catalogue; with what plugs in (models.py), checked to be one that there is room for."""
+    kind = plugged("checked models") or model_class(config.name)
+    made: Recommender = kind(config, catalog)
+    return made
 
 
 def check_data(model: Recommender, dataset: Dataset) -> None:

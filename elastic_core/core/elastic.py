@@ -45,12 +45,12 @@ from elastic_core.core.contract import (
     Traces,
     Variant,
     balance_penalty,
+    register,
 )
 from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, rows_of, without_autocast
 from elastic_core.core.plugs import needed
-from elastic_core.core.registry import register
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.errors import InputError
 

@@ -68,13 +68,6 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(-2)
 
 
-def rows_at(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
-    b, h, n = x.shape[:3]
-    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
-    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
-
-
 # --- precision -------------------------------------------------------------------------------------------------------
 
 # What is exact under autocast: sums, searches and what is carried from event to event stay in float32.
@@ -209,9 +202,6 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
 
 
 # --- embedding -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Encoded, Streams, Variant
+from elastic_core.core.contract import Encoded, Streams, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Attention,
@@ -22,7 +22,6 @@ from elastic_core.core.layers import (
     right_align,
 )
 from elastic_core.core.plugs import needed
-from elastic_core.core.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,9 @@ import numpy as np
 import torch
 
 from elastic_core.core import objective as objectives
-from elastic_core.core import registry
 from elastic_core.core.batches import ALONE, Alone, Batch
 from elastic_core.core.config import RunConfig, TrainConfig
-from elastic_core.core.contract import Recommender, check_data
+from elastic_core.core.contract import Recommender, build, check_data
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.plugs import plugged
@@ -97,7 +96,7 @@ class Loop:
         self.config, self.dataset, self.keeper, self.stop, self.ranks = config, dataset, keeper, stop, ranks
         self.device = ranks.place(device)
         _seed(config.train.seed, 0)
-        self.model = registry.build(config.model, dataset.catalog)
+        self.model = build(config.model, dataset.catalog)
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
         check_data(self.model, dataset)

@@ -12,9 +12,8 @@ from torch.nn import functional
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Variant
+from elastic_core.core.contract import Variant, register
 from elastic_core.core.layers import Attention
-from elastic_core.core.registry import register
 from elastic_core.peers.parts.blocks import Blocks
 
 

@@ -28,11 +28,10 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
-from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, rows_at, split_heads
-from elastic_core.core.registry import register
+from elastic_core.core.contract import Variant, register
+from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, split_heads
 from elastic_core.peers.parts.blocks import Blocks
-from elastic_core.peers.parts.bucket_attention import projected
+from elastic_core.peers.parts.bucket_attention import projected, rows_at
 
 BITS = 63  # random directions of the hash
 ITERATIONS = 10  # of K-means

@@ -23,9 +23,8 @@ from torch.nn.functional import embedding_bag
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Recommender, Variant
+from elastic_core.core.contract import Recommender, Variant, register
 from elastic_core.core.histories import Catalog
-from elastic_core.core.registry import register
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 

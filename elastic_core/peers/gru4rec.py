@@ -19,10 +19,9 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Variant
+from elastic_core.core.contract import Encoded, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, left_align, masked, right_align, without_autocast
-from elastic_core.core.registry import register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 

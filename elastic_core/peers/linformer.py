@@ -19,9 +19,8 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
+from elastic_core.core.contract import Variant, register
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
-from elastic_core.core.registry import register
 from elastic_core.peers.parts.blocks import Blocks
 
 

@@ -29,10 +29,9 @@ from torch.nn import functional
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Scorer, Variant
+from elastic_core.core.contract import Encoded, Scorer, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, masked
-from elastic_core.core.registry import register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 

@@ -8,9 +8,8 @@ from torch import Tensor
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Recommender, Variant
+from elastic_core.core.contract import Recommender, Variant, register
 from elastic_core.core.histories import Catalog
-from elastic_core.core.registry import register
 from elastic_core.data import Dataset
 
 

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Encoded, Variant
+from elastic_core.core.contract import Encoded, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Dropout,
@@ -44,7 +44,6 @@ from elastic_core.core.layers import (
     right_align,
     split_heads,
 )
-from elastic_core.core.registry import register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, ModulatedConfig
 

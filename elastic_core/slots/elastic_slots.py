@@ -44,11 +44,11 @@ from elastic_core.core.contract import (
     Traces,
     Variant,
     balance_penalty,
+    register,
 )
 from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
-from elastic_core.core.registry import register
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Kept, Stream

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import dropout, merge_heads, precise, readable, rows_at, split_heads
+from elastic_core.core.layers import dropout, merge_heads, precise, readable, split_heads
 
 SELF = -1e5  # the logit of oneself (Reformer, appendix A)
 FAR = 2**60  # a place beyond all
@@ -45,6 +45,13 @@ def projected(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b of `[..., e]`, in float32 at least: what a bucket is found from. `weight` may have a matrix for each head."""
     out = x @ weight.mT
     return out if bias is None else out + bias
+
+
+def rows_at(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
+    b, h, n = x.shape[:3]
+    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
+    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
 
 
 def places(bucket: Tensor, real: Tensor | None, window: int) -> Places:
