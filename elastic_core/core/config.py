@@ -3,7 +3,7 @@
 A model and an objective bring their own settings by subclassing `ModelConfig` or `ObjectiveConfig` in their own file:
 
     @dataclass(frozen=True, kw_only=True)
-    class SASRecConfig(ModelConfig, name="sasrec"):
+    class SASRecConfig(ModelConfig, name="sasrec", label="SASRec"):
         fused: bool = True
         expansion: Annotated[int, Within(1, 16)] = 1
 """
@@ -67,6 +67,9 @@ def bounds_of(cls: type[Any]) -> dict[str, Within]:
 Count = Annotated[int, Within(1, 10_000_000)]
 Share = Annotated[float, Within(0, 1)]
 Seed = Annotated[int, Within(0, 2**32 - 1)]
+Length = Annotated[int, Within(2, 131_072)]  # events that are read
+Weight = Annotated[float, Within(0, 1_000)]  # of a loss beside the main one
+ConvWidth = Annotated[int, Within(0, 1_024)]  # events that a convolution goes over; 0: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +139,12 @@ class Named(Bounded):
     """A family of settings classes, each registered under its name by being defined."""
 
     name: ClassVar[str] = ""
+    label: ClassVar[str] = ""  # what people call it; its name if empty
     known: ClassVar[Shelf[Any]]
 
-    def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
+    def __init_subclass__(cls, name: str = "", label: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.label = label or cls.label
         if not name:  # the head of a family, or what some of it share
             if Named in cls.__bases__:
                 cls.known = Shelf(f"{cls.section}s")
@@ -158,8 +163,7 @@ class ModelConfig(Named):
     """Settings that every model has. `length` is the number of events read (N), `width` is d."""
 
     section: ClassVar[str] = "model"
-    label: ClassVar[str] = ""  # what people call it; its name if empty
-    length: Annotated[int, Within(2, 131_072)] = 200
+    length: Length = 200
     width: Annotated[int, Within(2, 8_192)] = 64
     layers: Annotated[int, Within(1, 64)] = 2
     heads: Annotated[int, Within(1, 128)] = 1

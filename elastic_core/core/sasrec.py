@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.config import ConvWidth, ModelConfig, Within
 from elastic_core.core.contract import Encoded, Streams, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
@@ -25,11 +25,10 @@ from elastic_core.core.plugs import needed
 
 
 @dataclass(frozen=True, kw_only=True)
-class SASRecConfig(ModelConfig, name="sasrec"):
-    label: ClassVar[str] = "SASRec"
+class SASRecConfig(ModelConfig, name="sasrec", label="SASRec"):
     fused: bool = True
     expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
-    conv_width: Annotated[int, Within(0, 1_024)] = 0  # of a causal convolution beside the attention, as ELASTIC has one; 0 = none
+    conv_width: ConvWidth = 0  # of a causal convolution beside the attention, as ELASTIC has one; 0 = none
 
 
 class Block(nn.Module):

@@ -5,7 +5,6 @@ inner product with the item table; the paper's are post-norm with GELU and a pro
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -18,8 +17,8 @@ from elastic_core.peers.parts.blocks import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bert4RecConfig(ModelConfig, name="bert4rec"):
-    label: ClassVar[str] = "BERT4Rec"
+class Bert4RecConfig(ModelConfig, name="bert4rec", label="BERT4Rec"):
+    pass
 
 
 @register(Bert4RecConfig)

@@ -22,7 +22,7 @@ Symbols: B people, H heads, N events, C clusters, T top keys, e = d_h.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -38,8 +38,7 @@ ITERATIONS = 10  # of K-means
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusteredConfig(ModelConfig, name="clustered"):
-    label: ClassVar[str] = "Clustered attention"
+class ClusteredConfig(ModelConfig, name="clustered", label="Clustered attention"):
     clusters: Annotated[int, Within(1, 4_096)] = 25
     top: Annotated[int, Within(0, 4_096)] = 32  # keys that a query reads by itself; 0: the plain form
 

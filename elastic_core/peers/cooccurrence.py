@@ -14,7 +14,6 @@ the first and hurts the second.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.config import Length, ModelConfig
 from elastic_core.core.contract import Recommender, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
@@ -37,9 +36,8 @@ SOURCE_POWER, TARGET_POWER = 0.75, 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class CooccurrenceConfig(ModelConfig, name="cooccurrence"):
-    label: ClassVar[str] = "Co-occurrence"
-    length: Annotated[int, Within(2, 131_072)] = 10
+class CooccurrenceConfig(ModelConfig, name="cooccurrence", label="Co-occurrence"):
+    length: Length = 10
 
 
 @register(CooccurrenceConfig)

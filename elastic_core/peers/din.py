@@ -28,7 +28,7 @@ layer into DIN, and its own reading, in the state, would need intensities of eve
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +50,7 @@ FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hund
 
 
 @dataclass(frozen=True, kw_only=True)
-class DINConfig(ModulatedConfig, name="din"):
-    label: ClassVar[str] = "DIN"
+class DINConfig(ModulatedConfig, name="din", label="DIN"):
     recency: bool = False
     intensity: Literal["none", "event"] = "none"
 

@@ -13,7 +13,7 @@ an L2 penalty; here the loss is the softmax over all items, at every position, a
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -30,8 +30,7 @@ READ = 0.3  # standard deviation of factors that are read: where both ends are s
 
 
 @dataclass(frozen=True, kw_only=True)
-class FPMCConfig(ModelConfig, name="fpmc"):
-    label: ClassVar[str] = "FPMC"
+class FPMCConfig(ModelConfig, name="fpmc", label="FPMC"):
     personal: Literal["history", "none"] = "history"
 
 

@@ -12,7 +12,6 @@ popularity is learned (planted world, 12 epochs, one seed: test NDCG@10 0.17 aga
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,8 +28,8 @@ EXPANSION = 2  # hidden width of the recurrent layers, in multiples of d
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRU4RecConfig(ModelConfig, name="gru4rec"):
-    label: ClassVar[str] = "GRU4Rec"
+class GRU4RecConfig(ModelConfig, name="gru4rec", label="GRU4Rec"):
+    pass
 
 
 @register(GRU4RecConfig)

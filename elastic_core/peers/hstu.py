@@ -21,7 +21,7 @@ predicted, which nobody knows when a list is made and which tells much. It is no
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -40,8 +40,7 @@ EPSILON = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class HSTUConfig(ModelConfig, name="hstu"):
-    label: ClassVar[str] = "HSTU"
+class HSTUConfig(ModelConfig, name="hstu", label="HSTU"):
     times: Literal["none", "previous"] = "none"
 
 

@@ -12,7 +12,7 @@ causal form would need an E of its own for every prefix, N x rank x d numbers; t
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +25,7 @@ from elastic_core.peers.parts.blocks import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinformerConfig(ModelConfig, name="linformer"):
-    label: ClassVar[str] = "Linformer"
+class LinformerConfig(ModelConfig, name="linformer", label="Linformer"):
     rank: Annotated[int, Within(1, 4_096)] = 64  # keys and values that are left of a history
 
 

@@ -22,7 +22,6 @@ Symbols: b people, h heads, c chunks, e = d_h.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -118,8 +117,7 @@ class LinearAttention(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinRecConfig(ModelConfig, name="linrec"):
-    label: ClassVar[str] = "LinRec"
+class LinRecConfig(ModelConfig, name="linrec", label="LinRec"):
     bidirectional: bool = False
 
 

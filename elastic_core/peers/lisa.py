@@ -37,7 +37,7 @@ Symbols: B people, N events, b codebooks, w words, d width.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -61,8 +61,7 @@ CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps 
 
 
 @dataclass(frozen=True, kw_only=True)
-class LisaConfig(ModelConfig, name="lisa"):
-    label: ClassVar[str] = "LISA"
+class LisaConfig(ModelConfig, name="lisa", label="LISA"):
     layers: Annotated[int, Within(1, 64)] = 1
     form: Literal["base", "soft", "mini"] = "base"
     books: Annotated[int, Within(1, 64)] = 8

@@ -20,7 +20,7 @@ g_t = λ̄ g_{t+1} + ∂h_t, so h is all that is kept for it.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,8 +41,8 @@ SLOWEST, FASTEST = 0.99, 0.8  # |λ| at the start lies between
 
 
 @dataclass(frozen=True, kw_only=True)
-class LRURecConfig(ModelConfig, name="lrurec"):
-    label: ClassVar[str] = "LRURec"
+class LRURecConfig(ModelConfig, name="lrurec", label="LRURec"):
+    pass
 
 
 class LinearRecurrence(nn.Module):

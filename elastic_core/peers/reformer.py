@@ -16,7 +16,7 @@ With one bucket and a reach no shorter than the history it is softmax attention 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -30,8 +30,7 @@ from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, pro
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReformerConfig(ModelConfig, name="reformer"):
-    label: ClassVar[str] = "Reformer"
+class ReformerConfig(ModelConfig, name="reformer", label="Reformer"):
     buckets: Annotated[int, Within(1, 4_096)] = 4
     rounds: Annotated[int, Within(1, 16)] = 1  # hashes
     reach: Annotated[int, Within(2, 8_192)] = 64  # how many events of its bucket one may read, itself counted

@@ -18,7 +18,7 @@ With one cluster and a reach no shorter than the history it is softmax attention
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -33,8 +33,7 @@ from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, pro
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoutingConfig(ModelConfig, name="routing"):
-    label: ClassVar[str] = "Routing Transformer"
+class RoutingConfig(ModelConfig, name="routing", label="Routing Transformer"):
     clusters: Annotated[int, Within(1, 4_096)] = 6
     reach: Annotated[int, Within(2, 8_192)] = 32  # how many events of its cluster one may read, itself counted
 

@@ -25,7 +25,7 @@ ours.)
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
@@ -44,8 +44,7 @@ READ = 0.3  # standard deviation of events at the start: where they are small, a
 
 
 @dataclass(frozen=True, kw_only=True)
-class SHANConfig(ModulatedConfig, name="shan"):
-    label: ClassVar[str] = "SHAN"
+class SHANConfig(ModulatedConfig, name="shan", label="SHAN"):
     short: Annotated[int, Within(1, 131_072)] = 3  # events of S
     intensity: Literal["none", "state"] = "none"
 

@@ -26,7 +26,7 @@ Symbols: B people, H heads, N events, m blocks of b events.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +43,7 @@ NEVER = -1e9  # finite, so that a row without any block is no NaN
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkhornConfig(ModelConfig, name="sinkhorn"):
-    label: ClassVar[str] = "Sinkhorn Transformer"
+class SinkhornConfig(ModelConfig, name="sinkhorn", label="Sinkhorn Transformer"):
     block: Annotated[int, Within(1, 8_192)] = 32  # events; at most a quarter of the length, so that there is something to sort
     bidirectional: bool = False
 

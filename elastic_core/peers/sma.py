@@ -26,7 +26,7 @@ one mark.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -49,8 +49,7 @@ from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, Modu
 
 
 @dataclass(frozen=True, kw_only=True)
-class SMAConfig(ModulatedConfig, name="sma"):
-    label: ClassVar[str] = "SMA"
+class SMAConfig(ModulatedConfig, name="sma", label="SMA"):
     intensity: Literal["state", "event"] = "state"
 
 

@@ -24,14 +24,14 @@ Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved expert
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
+from elastic_core.core.config import ConvWidth, Weight
 from elastic_core.core.contract import (
     Attribution,
     Edit,
@@ -61,12 +61,11 @@ LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
-    label: ClassVar[str] = "ELASTIC with interest slots"
+class ElasticSlotsConfig(MemoryConfig, name="elastic-slots", label="ELASTIC with interest slots"):
     memory: Literal["shared", "none"] = "shared"
     query: Literal["votes", "mean"] = "votes"
-    conv_width: Annotated[int, Within(0, 1_024)] = 8
-    interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
+    conv_width: ConvWidth = 8
+    interest_weight: Weight = 0.5  # of the loss that asks experts to stand for items
 
     def __post_init__(self) -> None:
         if self.items_by_rows:
