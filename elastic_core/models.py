@@ -1,5 +1,9 @@
 """The systems as all outside the core know them: the contract they keep, their list (wiring.py says where they are), and what is
-asked of one before it is built: has the machine room for it, and can it keep and score its items as its settings say?"""
+asked of one before it is built: has the machine room for it, and can it keep and score its items as its settings say? A file of a
+model needs nothing else of the core but what it is made of (core/layers.py)."""
+
+# ruff: noqa: F401
+# mypy: implicit-reexport
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,19 +13,24 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from elastic_core.core.batches import Met
-from elastic_core.core.config import ModelConfig
+from elastic_core.core.batches import Batch, Met
+from elastic_core.core.config import ConvWidth, Length, ModelConfig, Weight, Within
 from elastic_core.core.contract import (
     MODELS,
+    Attribution,
+    Edit,
     Encoded,
+    Judge,
     Pairs,
     Recommender,
+    Retrieved,
     Retrieves,
     Scorer,
     Streams,
     Trace,
     Traces,
     Variant,
+    balance_penalty,
     can_retrieve,
     can_stream,
     check_data,
@@ -29,15 +38,10 @@ from elastic_core.core.contract import (
     model_class,
     register,
     tracing,
-)
+)  # fmt: skip
 from elastic_core.core.histories import Catalog
 from elastic_core.core.plugs import plugged
 from elastic_core.errors import InputError
-
-__all__ = [
-    "MOST_PARAMETERS", "Encoded", "Met", "Pairs", "Recommender", "Retrieves", "Scorer", "Streams", "Trace", "Traces", "Variant",
-    "build", "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "outline", "register", "tracing",
-]  # fmt: skip
 
 LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
 MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments

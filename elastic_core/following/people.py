@@ -25,10 +25,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elastic_core import disk
-from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.following.stream import Stream, open_stream
-from elastic_core.models import Met, Recommender, can_retrieve
+from elastic_core.models import Batch, Met, Recommender, can_retrieve
 
 FORMAT, VERSION = "followed people", "1"
 MOST_BYTES = 2**33  # of a file of states

@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Variant, register
 from elastic_core.core.layers import Attention
+from elastic_core.models import Batch, ModelConfig, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 

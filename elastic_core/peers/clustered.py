@@ -27,9 +27,8 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant, register
 from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, split_heads
+from elastic_core.models import ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import projected, rows_at
 

@@ -20,12 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import Length, ModelConfig
-from elastic_core.core.contract import Recommender, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Length, ModelConfig, Recommender, Variant, register
 
 MOST_ITEMS = 20_000
 WINDOW = 10

@@ -35,11 +35,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Encoded, Judge, Scorer, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, Dropout
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Encoded, Judge, Scorer, Variant, register
 from elastic_core.peers.parts.distinct import distinct
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 

@@ -18,11 +18,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Scorer, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, Dropout, item_table, masked
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
 from elastic_core.peers.parts.stepwise import Stepwise
 
 ALPHA = 0.5  # 1: the mean of a history's factors, 0: their sum

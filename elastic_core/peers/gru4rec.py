@@ -16,11 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, left_align, masked, right_align, without_autocast
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 

@@ -27,12 +27,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Recommender, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, masked, merge_heads, split_heads
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommender, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 
 BUCKETS, STEP = 128, 0.301  # of time differences: a bucket's upper end is e^0.301 = 1.35 times its lower one

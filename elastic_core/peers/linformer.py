@@ -17,10 +17,8 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant, register
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
+from elastic_core.models import Batch, ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 
 

@@ -26,13 +26,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Streams, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
 from elastic_core.core.sasrec import Block
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import Batch, Catalog, ModelConfig, Streams, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 CHUNK = 64

@@ -43,12 +43,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Encoded, Judge, Scorer, Streams, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, precise
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import Batch, Catalog, Encoded, Judge, ModelConfig, Scorer, Streams, Variant, Within, register
 from elastic_core.peers.bert4rec import mask_behind, of_events
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, Codes

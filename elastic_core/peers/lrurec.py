@@ -27,11 +27,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Scorer, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, masked
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 

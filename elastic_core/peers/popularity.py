@@ -5,11 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import Length, ModelConfig
-from elastic_core.core.contract import Recommender, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
+from elastic_core.models import Batch, Catalog, Length, ModelConfig, Recommender, Variant, register
 
 
 @dataclass(frozen=True, kw_only=True)

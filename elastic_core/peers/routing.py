@@ -24,10 +24,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant, register
 from elastic_core.core.layers import readable, split_heads
+from elastic_core.models import Batch, ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 

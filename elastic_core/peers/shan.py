@@ -31,12 +31,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
-from elastic_core.core.contract import Encoded, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Encoded, Variant, Within, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 

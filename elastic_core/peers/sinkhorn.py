@@ -32,10 +32,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
+from elastic_core.models import Catalog, ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 
 ITERATIONS, TEMPERATURE = 5, 0.75  # of rows and columns; τ

@@ -31,9 +31,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Encoded, Variant, register
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Dropout,
     FeedForward,
@@ -44,6 +41,7 @@ from elastic_core.core.layers import (
     right_align,
     split_heads,
 )
+from elastic_core.models import Batch, Catalog, Encoded, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, ModulatedConfig
 

@@ -30,10 +30,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ConvWidth, Weight
-from elastic_core.core.contract import (
+from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
+from elastic_core.core.settings import MemoryConfig
+from elastic_core.errors import InputError
+from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import (
     Attribution,
+    Batch,
+    Catalog,
+    ConvWidth,
     Edit,
     Encoded,
     Judge,
@@ -43,15 +49,10 @@ from elastic_core.core.contract import (
     Trace,
     Traces,
     Variant,
+    Weight,
     balance_penalty,
     register,
 )
-from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
-from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
-from elastic_core.core.settings import MemoryConfig
-from elastic_core.errors import InputError
-from elastic_core.following.stream import Kept, Stream
 from elastic_core.slots import gated_slots
 from elastic_core.slots.standing import Standing
 

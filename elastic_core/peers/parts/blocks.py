@@ -3,12 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Recommender
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommender
 
 
 def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:

@@ -25,11 +25,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Weight
-from elastic_core.core.contract import Recommender
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import left_align
+from elastic_core.models import Batch, Catalog, ModelConfig, Recommender, Weight
 
 NODES = 8  # of the integral
 LEAST = 1e-12  # an intensity whose logarithm is taken

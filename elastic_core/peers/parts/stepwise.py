@@ -4,9 +4,8 @@ from abc import abstractmethod
 
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Streams
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import Batch, Streams
 
 
 class Stepwise(Streams):
