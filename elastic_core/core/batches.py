@@ -69,6 +69,11 @@ class Batch:
         """`[B, N]`, True on events."""
         return self.items > 0
 
+    @property
+    def mask(self) -> Tensor | None:
+        """The same, or None where nothing is padded."""
+        return self.real if self.padded else None
+
     def to(self, device: str | torch.device) -> "Batch":
         return self._each(lambda x: x.to(device, non_blocking=True))
 

@@ -137,8 +137,7 @@ class Scorer(NamedTuple):
         """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
         if self.bank is None:
             return functional.embedding(items, self.table, sparse=sparse)
-        found: Tensor = self.bank(items)
-        return found
+        return self.bank(items)
 
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
@@ -377,8 +376,7 @@ register, model_class = MODELS.register, MODELS.named
 def build(config: ModelConfig, catalog: Catalog) -> Recommender:
     """A fresh model for a catalogue; with what plugs in (models.py), checked to be one that there is room for."""
     kind = plugged("checked models") or model_class(config.name)
-    made: Recommender = kind(config, catalog)
-    return made
+    return kind(config, catalog)
 
 
 def check_data(model: Recommender, dataset: Dataset) -> None:

@@ -92,7 +92,7 @@ class SASRec(Streams):
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x, found = left_align(self.events(batch.items, batch.padded), real), []
         for block in self.blocks:
             found.append(block.attention.last_weights(right_align(block.norm(x), real), real))  # type: ignore[operator, union-attr]
@@ -103,7 +103,7 @@ class SASRec(Streams):
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x = left_align(self.events(batch.items, batch.padded), real)  # once a pass, and no block needs a mask
         for block in self.blocks[: len(self.blocks) - last]:
             x = block(x)

@@ -140,8 +140,7 @@ class Learner:
 def make_learner(model: Recommender, *given: Any) -> Learner:
     """The learner of a model, some of whose tables may be learned by rows; `given` is what `Learner` is given."""
     kind = needed("a learner of rows") if model.banks() else Learner
-    made: Learner = kind(model, *given)
-    return made
+    return kind(model, *given)
 
 
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:

@@ -171,8 +171,7 @@ class Stream:
         if not self.limited:
             return 0.0
         first = self.model.length - self.room
-        found: Tensor = self.model.events.positions[first + self._most if self._alike else first + self.used]
-        return found
+        return self.model.events.positions[first + self._most if self._alike else first + self.used]
 
     def _hold(self, kept: Kept, used: Tensor) -> None:
         self.kept, self.used = kept, used.clone()
@@ -194,8 +193,7 @@ def open_stream(model: Recommender, room: int | None = None) -> Stream:
     if not 1 <= room < model.length:
         raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
     model.eval()
-    stream: Stream = model.open_stream(room)
-    return stream
+    return model.open_stream(room)
 
 
 def norm_arguments(norm: nn.LayerNorm) -> tuple[Any, ...]:

@@ -113,8 +113,7 @@ class ClusteredAttention(Attention):
             known = there.unsqueeze(1).expand(-1, k.shape[1], -1).gather(2, own.flatten(2)).view_as(own)
             exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * rows_at(mass.sum(-1, keepdim=True), cluster)
             found = found + (dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
-        out: Tensor = self.output(merge_heads(found))
-        return out
+        return self.output(merge_heads(found))
 
 
 @register(ClusteredConfig)

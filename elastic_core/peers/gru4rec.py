@@ -57,7 +57,7 @@ class GRU4Rec(Stepwise):
         nn.init.zeros_(self.projection.bias)
 
     def forward(self, batch: Batch) -> Encoded:
-        real = batch.real if batch.padded else None
+        real = batch.mask
         return Encoded(self.projection(masked(right_align(self._read(batch.items, real, None)[-1], real), real)))
 
     def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:

@@ -57,8 +57,7 @@ class LowRankAttention(Attention):
         values = self.of_values[:, -n:] @ masked(self.value(x), real)
         q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
         mixed = fused(q, k, v, None, self.p if self.training else 0.0, False)
-        out: Tensor = self.output(merge_heads(mixed))
-        return out
+        return self.output(merge_heads(mixed))
 
 
 @register(LinformerConfig)

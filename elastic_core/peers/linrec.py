@@ -95,8 +95,7 @@ class LinearAttention(nn.Module):
 
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`: of either sign, and they add up to anything."""
-        weights: Tensor = (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
-        return weights
+        return (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
 
     def ask(self, x: Tensor) -> Tensor:
         """φ(Q) `[B, H, N, e]`."""
@@ -109,8 +108,7 @@ class LinearAttention(nn.Module):
 
     def mixed(self, found: Tensor) -> Tensor:
         """What was read `[B, H, N, e]`, scaled and through the output: `[B, N, d]`."""
-        out: Tensor = self.output(merge_heads(found * self.scale))
-        return out
+        return self.output(merge_heads(found * self.scale))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,8 +171,7 @@ class LinRecStream(Stream):
             attention, h, total = _attention(block), block.norm(x), self.kept[f"{i}.sum"]
             total += summed(*attention.told(h, None))
             x = block.feed_forward(x + attention.mixed(read_total(attention.ask(h), total)))
-        state: Tensor = self.model.norm(x[:, -1])
-        return state
+        return self.model.norm(x[:, -1])
 
 
 def _attention(block: nn.Module) -> LinearAttention:

@@ -177,13 +177,11 @@ class Layer(nn.Module):
 
     def codes(self, x: Tensor) -> Codes:
         assert self.codebooks is not None and self.norm is not None
-        found: Codes = self.codebooks(self.norm(x))
-        return found
+        return self.codebooks(self.norm(x))
 
     def mix(self, x: Tensor, y: Tensor) -> Tensor:
         """Events and what attention gives them."""
-        mixed: Tensor = self.feed_forward(x + self.dropout(y))
-        return mixed
+        return self.feed_forward(x + self.dropout(y))
 
 
 @register(LisaConfig)
@@ -303,7 +301,7 @@ class Lisa(Streams):
 
     def _encode(self, batch: Batch, ready: Ready, last: bool = False) -> Tensor:
         """States at every position, or of the last event alone."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         codes = self._codes(batch.items, ready.codes)
         x = self.events.place(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
@@ -312,8 +310,7 @@ class Lisa(Streams):
             ends = last and i == len(self.layers) - 1
             y = layer.attention(codes.chosen, self.counted(codes, real), tables, last=ends)
             x = layer.mix(x[:, -1:] if ends else x, y)
-        states: Tensor = self.norm(x)
-        return states
+        return self.norm(x)
 
     def counted(self, codes: Codes, real: Tensor | None) -> Tensor:
         """How much each word counts at each event `[B, N, b, w]`, nothing on padding."""
@@ -354,5 +351,4 @@ class LisaStream(Stream):
             codes, counts = layer.codes(x) if i else codes, self.kept[f"{i}.counts"]
             counts.mul_(keep).add_(model.counted(codes, None)[:, 0])
             x = layer.mix(x, attend(counts.unsqueeze(1), codes.chosen, *tables))
-        state: Tensor = model.norm(x[:, -1])
-        return state
+        return model.norm(x[:, -1])

@@ -92,8 +92,7 @@ class LinearRecurrence(nn.Module):
 
 def scan(u: Tensor, poles: Tensor) -> Tensor:
     """h_t = λ h_{t−1} + u_t from h_0 = 0: complex `[B, N, C]`, `[C]` → `[B, N, C]`."""
-    found: Tensor = _Scan.apply(u, poles)
-    return found
+    return _Scan.apply(u, poles)
 
 
 def powers(poles: Tensor, n: int) -> Tensor:
@@ -170,7 +169,7 @@ class LRURec(Stepwise):
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
 
     def forward(self, batch: Batch) -> Encoded:
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x = self.norm(self.events(batch.items, batch.padded))
         for block in self.blocks:
             x, _ = block(x, real)

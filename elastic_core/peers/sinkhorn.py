@@ -87,8 +87,7 @@ class SinkhornAttention(Attention):
         seen = torch.cat([other.unsqueeze(2).expand_as(own), own], -1).unsqueeze(1)  # [B, 1, m, b, 2 b]
         k, v = (torch.cat([_sorted(shares, y), y], -2) for y in (keys, values))
         mixed = fused(q, k, v, seen, self.p if self.training else 0.0, False)
-        out: Tensor = self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
-        return out
+        return self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
 
     def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query and one row of the order."""
@@ -100,8 +99,7 @@ class SinkhornAttention(Attention):
         other = (there[:, -1:].transpose(1, 2) & known).any(1)
         seen = torch.cat([other, known[:, -1]], -1)[:, None, None]
         k, v = (torch.cat([_sorted(shares[:, :, -1:], y), y[:, :, -1:]], -2).squeeze(2) for y in (keys, values))
-        out: Tensor = self.output(merge_heads(functional.scaled_dot_product_attention(q, k, v, seen)))
-        return out
+        return self.output(merge_heads(functional.scaled_dot_product_attention(q, k, v, seen)))
 
     def shares(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """S `[B, H, m, m]`, and which blocks a block may take from, `[B, m, m]`."""

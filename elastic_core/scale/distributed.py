@@ -65,8 +65,7 @@ class Ranks(Alone):
         self._tell(told)
         if told[1] is not None:
             raise Elsewhere(told[1])
-        found: T = told[0]
-        return found
+        return told[0]
 
     def together(self, do: Callable[[], T]) -> T:
         """What each does for itself; if one is refused all end, and the first of these says why."""

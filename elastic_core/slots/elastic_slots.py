@@ -202,8 +202,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def retrieve(self, batch: Batch) -> Retrieved:
         items = batch.retrieval_items
-        found: Retrieved = self.memories[0](self.events.content(items), items > 0, items)
-        return found
+        return self.memories[0](self.events.content(items), items > 0, items)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
@@ -248,7 +247,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def _encode(self, batch: Batch, found: Retrieved, masses: Tensor, first: int, last: bool = False) -> Tensor:
         """States from column `first` on, or of the last event alone."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x, p = self.events(batch.items, batch.padded), found.interests
         written = self._write(batch.items, found, masses)
         for i, layer in enumerate(self.layers):
@@ -360,8 +359,7 @@ class SlotStream(Stream):
         raise AssertionError("the last layer predicts")
 
     def _said(self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor) -> Tensor:
-        state: Tensor = self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
-        return state
+        return self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
 
     def bounds(self) -> dict[str, int]:
         return {"experts": (self.model.n_experts if self.model.retrieves else self.model.config.k) - 1}

@@ -34,14 +34,14 @@ class Blocks(Recommender):
 
     def block_weights(self, batch: Batch) -> Tensor:
         """What the last row multiplies every event by, `[L, B, H, N]`, of attentions that tell their `last_weights`."""
-        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
+        x, real, found = self.events(batch.items, batch.padded), batch.mask, []
         for block in self.blocks:
             found.append(block.attention.last_weights(block.norm(x), real))  # type: ignore[operator, union-attr]
             x = block(x, real)
         return torch.stack(found)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        x, real = self.events(batch.items, batch.padded), batch.mask
         for i, block in enumerate(self.blocks):
             x = block(x, real, last=last and i == len(self.blocks) - 1)
         return x

@@ -152,8 +152,7 @@ class BucketAttention(nn.Module):
         return self.mixed(attend_last(q[:, :, -1:].to(v), k.to(v), v, found, self.window))
 
     def mixed(self, read: Tensor) -> Tensor:
-        out: Tensor = self.output(merge_heads(read))
-        return out
+        return self.output(merge_heads(read))
 
 
 def kept(columns: int, width: int, heads: int, window: int, rounds: int) -> int:

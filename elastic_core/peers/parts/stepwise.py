@@ -21,7 +21,7 @@ class Stepwise(Streams):
         Before the first event nothing is kept (None); then alone may rows be left-padded, and `real` says where events are."""
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self.advance(batch.items, batch.real if batch.padded else None, None)[0]
+        return self.advance(batch.items, batch.mask, None)[0]
 
     def open_stream(self, room: int) -> "StepStream":
         return StepStream(self, room)
