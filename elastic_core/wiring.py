@@ -31,6 +31,7 @@ plug(
         "causal attention": "elastic_core.scale.causal_attention:causal_attention",
         "the exact softmax": "elastic_core.scale.softmax:exact",
         "the sampled softmax": "elastic_core.scale.softmax:sampled",
+        "drawn candidates": "elastic_core.data.candidates:DrawnCandidates",
         "ranks in a large catalogue": "elastic_core.scale.stretches:rank_stretches",
         "a memory that events vote for": "elastic_core.slots.voting:VotingMemory",
         "what experts stand for": "elastic_core.slots.standing:Standing",

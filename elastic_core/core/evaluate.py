@@ -201,7 +201,7 @@ def evaluate(
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
     if people.min() < 0 or people.max() >= dataset.histories.n_users:
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
-    candidates = Candidates(dataset, split, seed)
+    candidates: Candidates = (plugged("drawn candidates") or Candidates)(dataset, split, seed)
     lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
     parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}
