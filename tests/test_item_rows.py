@@ -26,7 +26,7 @@ from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget
 from elastic_core.scale.distributed import Ranks
-from elastic_core.scale.row_bank import RowBank, item_banks, row_banks
+from elastic_core.scale.row_bank import RowBank, row_banks
 from elastic_core.scale.rows import RowLearner
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
@@ -144,7 +144,7 @@ def test_a_step_makes_nothing_of_the_catalogue_s_size_and_leaves_the_rest_alone(
     learner = make_learner(model, objective, config.train, CPU)
     batch = next(iter(objective.epoch(0, 0, 8)))
     learner.step(batch)
-    bank, kept = item_banks(model)[BANK], learner.rows.kept[BANK]
+    bank, kept = row_banks(model)[BANK], learner.rows.kept[BANK]
     before = {key: table.clone() for key, table in kept.tables().items()}
     peak = peak_bytes(lambda: learner.step(batch), CPU)
     assert peak < 2 * 4 * items, "two numbers for every item, which the draw of negatives needs, and eight would be a table"

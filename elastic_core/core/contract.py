@@ -224,11 +224,6 @@ class Recommender(nn.Module):
         """Tables that are learned by rows (scale/row_bank.py), by name."""
         return {name: module for name, module in self.named_modules() if getattr(module, "by_rows", False)}
 
-    def small_state(self) -> dict[str, Tensor]:
-        """The state without these tables."""
-        large = {f"{name}.weight" for name in self.banks()}
-        return {key: value for key, value in self.state_dict().items() if key not in large}
-
     def forward(self, batch: Batch) -> Encoded:
         """States at every position, for training."""
         raise TypeError(f"{self.config.name} is not trained")

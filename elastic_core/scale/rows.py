@@ -24,7 +24,7 @@ from elastic_core.core.histories import Dataset
 from elastic_core.core.objective import Loss
 from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
-from elastic_core.scale.row_bank import LookedUp, RowBank, item_banks, row_banks, small_state
+from elastic_core.scale.row_bank import LookedUp, RowBank, row_banks, small_state
 from elastic_core.scale.row_rules import rule_of
 
 AT_ONCE = 1 << 16  # rows that are brought up to date together
@@ -119,14 +119,6 @@ class RowLearner:
         left = (until - since).clamp_min(0).double().mul(torch.tensor(self.decay, dtype=torch.float64).log()).exp()
         return torch.lerp(rows, average, left.to(rows.dtype).unsqueeze(1))
 
-    def state(self) -> dict[str, Any]:
-        return {"steps": self.steps, "banks": {name: kept.state() for name, kept in self.kept.items()}}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.steps = state["steps"]
-        for name, kept in self.kept.items():
-            kept.restore(state["banks"][name])
-
 
 class LearnerOfRows(Learner):
     """The learner of a model some of whose tables are learned by rows; of these it keeps the rows that were ever changed."""
@@ -134,7 +126,8 @@ class LearnerOfRows(Learner):
     def __init__(self, model: Recommender, *given: Any) -> None:
         """Raises InputError where they cannot be learned."""
         super().__init__(model, *given)
-        items, which = item_banks(model), "item_bank" if item_banks(model) else "bank"
+        items = any(bank.padding for bank in model.banks().values())
+        which = "item_bank" if items else "bank"
         if self.ranks.count > 1:
             raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
         if items and self.objective.config.loss != "sampled":
@@ -164,7 +157,8 @@ class LearnerOfRows(Learner):
 
     def state(self) -> dict[str, Any]:
         small = {name: small_state(model) for name, model in self._tabled().items()}
-        return super().state() | small | {"rows": self.rows.state()}
+        banks = {name: kept.state() for name, kept in self.rows.kept.items()}
+        return super().state() | small | {"rows": {"steps": self.rows.steps, "banks": banks}}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Banks must be what they were before the first step."""
@@ -173,7 +167,9 @@ class LearnerOfRows(Learner):
             for part, model in self._tabled().items()
         }
         super().restore(kept | tables)
-        self.rows.restore(kept["rows"])
+        self.rows.steps = kept["rows"]["steps"]
+        for name, bank in self.rows.kept.items():
+            bank.restore(kept["rows"]["banks"][name])
 
     def _tabled(self) -> dict[str, nn.Module]:
         return {"model": self.model} | ({} if self.average is None else {"average": self.average})
