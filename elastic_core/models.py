@@ -95,6 +95,11 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     return found
 
 
+def learned_numbers(model: Recommender) -> int:
+    """How many numbers of a model a training may change: its parameters and the rows of its banks."""
+    return sum(table.numel() for table in (*model.parameters(), *(bank.weight for bank in model.banks().values())))
+
+
 # --- shapes without numbers ------------------------------------------------------------------------------------------
 
 

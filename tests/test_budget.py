@@ -14,9 +14,9 @@ from elastic_core.core.settings import ElasticConfig
 from elastic_core.core.step import make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.models import learned_numbers
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
-from elastic_core.scale.row_bank import learned_numbers
 from elastic_core.services.train import estimate, presets
 from elastic_core.services.train.estimate import _Kept
 

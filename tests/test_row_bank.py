@@ -20,11 +20,11 @@ from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
-from elastic_core.models import memory_of
+from elastic_core.models import learned_numbers, memory_of
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget
-from elastic_core.scale.row_bank import RowBank, learned_numbers, row_banks
+from elastic_core.scale.row_bank import RowBank, row_banks
 from elastic_core.scale.row_rules import EPS
 from elastic_core.services.experts.overview import survey
 

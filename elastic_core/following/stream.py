@@ -38,10 +38,11 @@ class Stream:
     """
 
     derived: tuple[str, ...] = ()
+    limited = False
     grows = False  # whether what is kept grows with what has been read
 
-    def __init__(self, model: Any, room: int, limited: bool) -> None:
-        self.model, self.room, self.limited = model, room, limited
+    def __init__(self, model: Any, room: int) -> None:
+        self.model, self.room = model, room
         self.kept: Kept = {}
         self.used = torch.zeros(0, dtype=torch.int64)  # [B] events since the refresh
         self._most, self._alike = 0, True  # of `used`: the largest, and whether all are equal

@@ -53,7 +53,9 @@ class Cooccurrence(Recommender):
         self.register_buffer("recency", DECAY ** torch.arange(config.length - 1, -1, -1).float(), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
-        items, owners = _train_events(dataset)
+        owners = np.repeat(np.arange(dataset.histories.n_users), dataset.histories.lengths)
+        kept = np.arange(len(owners)) < dataset.ends("train")[owners]  # what training may see
+        items, owners = dataset.histories.items[kept].astype(np.int64), owners[kept]
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
         for distance in range(1, WINDOW + 1):
@@ -71,11 +73,3 @@ class Cooccurrence(Recommender):
         items = batch.items[:, -self.length :]
         weights = self.recency[-items.shape[1] :].expand(items.shape)
         return embedding_bag(items, self.table, per_sample_weights=weights, mode="sum")  # the row of padding is zero
-
-
-def _train_events(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Items and users (int64) of every event that training may see."""
-    histories = dataset.histories
-    owners = np.repeat(np.arange(histories.n_users), histories.lengths)
-    kept = np.arange(len(owners)) < dataset.ends("train")[owners]
-    return histories.items[kept].astype(np.int64), owners[kept]

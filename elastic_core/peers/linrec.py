@@ -154,8 +154,7 @@ class LinRecStream(Stream):
     Positions are counted back from the end of what is read, so it is `limited`, as ELASTIC's (core/elastic.py) is.
     """
 
-    def __init__(self, model: LinRec, room: int) -> None:
-        super().__init__(model, room, limited=True)
+    limited = True
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real, kept = self.model, history > 0, Kept()

@@ -328,7 +328,7 @@ class LisaStream(Stream):
     """
 
     def __init__(self, model: Lisa, room: int) -> None:
-        super().__init__(model, room, limited=False)
+        super().__init__(model, room)
         with torch.inference_mode():
             self.ready = model.ready()
 

@@ -47,7 +47,7 @@ def _learned(kept: dict[str, Any], learner: Learner) -> str:
 def _rows(found: Any, learner: RowLearner) -> str:
     """Of every bank, rows that exist, and for each a number that is none below zero and a step that was taken."""
     steps, banks = (found.get("steps"), found.get("banks")) if isinstance(found, dict) else (None, None)
-    if type(steps) is not int or not 0 <= steps < 2**31 or not isinstance(banks, dict) or set(banks) != set(learner.banks):
+    if type(steps) is not int or not 0 <= steps < 2**31 or not isinstance(banks, dict) or set(banks) != set(learner.kept):
         return "it holds other banks"
     for name, kept in learner.kept.items():
         state, numbers = banks[name], None

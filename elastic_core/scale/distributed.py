@@ -25,7 +25,6 @@ from elastic_core.core.batches import ALONE, Alone
 from elastic_core.errors import Elsewhere, InputError, out_of_memory
 
 PATIENCE = timedelta(hours=6)  # of a process that waits while rank 0 validates; one that has ended is noticed at once
-CPU = torch.device("cpu")
 
 T = TypeVar("T")
 
@@ -139,7 +138,7 @@ class Ranks(Alone):
 
     def _tell(self, told: list[Any]) -> None:
         with _heard():
-            dist.broadcast_object_list(told, 0, device=CPU)
+            dist.broadcast_object_list(told, 0, device=torch.device("cpu"))
 
 
 @contextmanager

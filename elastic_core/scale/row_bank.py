@@ -94,11 +94,6 @@ def row_banks(model: nn.Module) -> dict[str, RowBank]:
     return {name: module for name, module in model.named_modules() if isinstance(module, RowBank)}
 
 
-def learned_numbers(model: nn.Module) -> int:
-    """How many numbers of a model a training may change: its parameters and the rows of its banks."""
-    return sum(p.numel() for p in model.parameters()) + sum(bank.weight.numel() for bank in row_banks(model).values())
-
-
 def small_state(model: nn.Module) -> dict[str, Tensor]:
     """A model's state without the tables of its banks."""
     large = {f"{name}.weight" for name in row_banks(model)}

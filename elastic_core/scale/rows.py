@@ -73,27 +73,26 @@ class RowLearner:
     """The banks of one model in training. `average`: the model whose banks are the running averages."""
 
     def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
-        self.banks, self.decay, self.steps = row_banks(model), train.ema_decay, 0
+        self.decay, self.steps = train.ema_decay, 0
         averages = {} if average is None else row_banks(average)
-        self.kept = {name: BankState(bank, averages.get(name), train) for name, bank in self.banks.items()}
+        self.kept = {name: BankState(bank, averages.get(name), train) for name, bank in row_banks(model).items()}
 
     @contextmanager
     def recorded(self) -> Iterator[dict[str, list[LookedUp]]]:
         """Around the forward pass of a step."""
         with ExitStack() as stack:
-            yield {name: stack.enter_context(bank.recorded()) for name, bank in self.banks.items()}
+            yield {name: stack.enter_context(kept.bank.recorded()) for name, kept in self.kept.items()}
 
     def summed(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
         """After the backward pass: the looked-up rows of every bank, with the sums of their gradients."""
-        return {name: found for name, each in looked_up.items() if (found := summed(self.banks[name], each)) is not None}
+        return {name: found for name, each in looked_up.items() if (found := summed(self.kept[name].bank, each)) is not None}
 
     @torch.no_grad()
     def step(self, touched: dict[str, Summed]) -> None:
         self.steps += 1
         for name, (numbers, standing_in) in touched.items():
-            kept, bank, gradient = self.kept[name], self.banks[name], standing_in.grad
-            assert gradient is not None
-            moved = kept.rule.moves(numbers, gradient, self.steps)
+            kept = self.kept[name]
+            bank, moved = kept.bank, kept.rule.moves(numbers, standing_in.grad, self.steps)  # type: ignore[arg-type]
             if kept.average is None:
                 bank.weight.index_add_(0, numbers, moved)
             else:

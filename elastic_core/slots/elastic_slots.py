@@ -310,7 +310,7 @@ class SlotStream(Stream):
     """
 
     def __init__(self, model: ElasticSlots, room: int) -> None:
-        super().__init__(model, room, limited=False)
+        super().__init__(model, room)
         self.keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:

@@ -30,9 +30,6 @@ class Stepwise(Streams):
 class StepStream(Stream):
     """States that equal one pass over everything, event by event, without limit: nothing here counts from an end."""
 
-    def __init__(self, model: Stepwise, room: int) -> None:
-        super().__init__(model, room, limited=False)
-
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         state, parts = self.model.advance(history, history > 0, None)
         return state, {str(i): part for i, part in enumerate(parts)}
