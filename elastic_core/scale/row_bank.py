@@ -60,8 +60,7 @@ class RowBank(nn.Module):
     @contextmanager
     def recorded(self) -> Iterator[list[LookedUp]]:
         """Inside, look-ups are leaves that gradients reach, and are told in the list."""
-        record: list[LookedUp] = []
-        self._record = record
+        self._record = record = list[LookedUp]()
         try:
             yield record
         finally:

@@ -47,7 +47,7 @@ class Rule(Protocol):
 
 
 def rule_of(bank: RowBank, train: TrainConfig) -> Rule:
-    return (LazyAdam if bank.rule == "adam" else RowAdagrad)(bank, train)
+    return LazyAdam(bank, train) if bank.rule == "adam" else RowAdagrad(bank, train)
 
 
 def kept_numbers(bank: RowBank) -> int:
