@@ -6,7 +6,7 @@ inner product with the item table; the paper's are post-norm with GELU and a pro
 
 from dataclasses import dataclass, replace
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import Attention
@@ -19,14 +19,19 @@ class Bert4RecConfig(ModelConfig, name="bert4rec", label="BERT4Rec"):
     pass
 
 
+class MaskedAttention(Attention):
+    """In both directions."""
+
+    def __init__(self, config: Bert4RecConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=False)
+
+
 @register(Bert4RecConfig)
 class Bert4Rec(Blocks):
     objective = "cloze"
     masks = True
+    attention = MaskedAttention
     variants = (Variant("BERT4Rec", {}, "Self-attention in both directions, learned by filling in masked events."),)
-
-    def attention(self) -> nn.Module:
-        return Attention(self.config.width, self.config.heads, self.config.dropout, causal=False)
 
     def asked(self, batch: Batch) -> Batch:
         return mask_behind(batch, self.length, self.n_items + 1)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, split_heads
 from elastic_core.models import ModelConfig, Variant, Within, register
@@ -74,11 +74,11 @@ class ClusteredAttention(Attention):
 
     What it has on padding means nothing."""
 
-    def __init__(self, width: int, heads: int, dropout: float, clusters: int, top: int) -> None:
-        super().__init__(width, heads, dropout, causal=False)
-        self.clusters, self.top = clusters, top
+    def __init__(self, config: ClusteredConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=False)
+        self.clusters, self.top = config.clusters, config.top
         self.directions: Tensor
-        self.register_buffer("directions", torch.randn(heads, BITS, width // heads))
+        self.register_buffer("directions", torch.randn(config.heads, BITS, config.width // config.heads))
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         q, k, v, cluster, there = self._ready(x, real)
@@ -121,6 +121,7 @@ class Clustered(Blocks):
     """See the module's equations."""
 
     objective = "last"
+    attention = ClusteredAttention
     variants = (
         Variant(
             "Clustered attention", {}, "Queries that are alike attend together, and by themselves to the keys that matter most."
@@ -128,10 +129,6 @@ class Clustered(Blocks):
         Variant("Clustered attention, plain", {"top": 0}, "Queries that are alike attend together, as their mean."),
     )
     config: ClusteredConfig
-
-    def attention(self) -> nn.Module:
-        config = self.config
-        return ClusteredAttention(config.width, config.heads, config.dropout, config.clusters, config.top)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: what clusters score and who is in them; of the top keys, copies for every query."""

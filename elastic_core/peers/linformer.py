@@ -30,11 +30,11 @@ class LinformerConfig(ModelConfig, name="linformer", label="Linformer"):
 class LowRankAttention(Attention):
     """Attention of `x [B, N, d]` to `rank` mixtures of its events; what it has on padding means nothing."""
 
-    def __init__(self, width: int, heads: int, dropout: float, length: int, rank: int) -> None:
-        super().__init__(width, heads, dropout, causal=False)
-        self.of_keys, self.of_values = (nn.Parameter(torch.empty(rank, length)) for _ in range(2))  # E, F
+    def __init__(self, config: LinformerConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=False)
+        self.of_keys, self.of_values = (nn.Parameter(torch.empty(config.rank, config.length)) for _ in range(2))  # E, F
         for weight in (self.of_keys, self.of_values):
-            nn.init.normal_(weight, std=rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, as in its Theorem 2)
+            nn.init.normal_(weight, std=config.rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, its Theorem 2)
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         return self.read(x, x, real)
@@ -65,12 +65,9 @@ class Linformer(Blocks):
     """See the module's equation."""
 
     objective = "last"
+    attention = LowRankAttention
     variants = (Variant("Linformer", {}, "Keys and values of all events are projected to a few mixtures along the length."),)
     config: LinformerConfig
-
-    def attention(self) -> nn.Module:
-        config = self.config
-        return LowRankAttention(config.width, config.heads, config.dropout, config.length, config.rank)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: through the mixtures."""

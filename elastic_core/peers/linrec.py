@@ -74,15 +74,21 @@ def read_past(q: Tensor, k: Tensor, v: Tensor, chunk: int = CHUNK) -> Tensor:
     return add_product(q @ before, inside, v).flatten(2, 3)[:, :, :n]
 
 
+@dataclass(frozen=True, kw_only=True)
+class LinRecConfig(ModelConfig, name="linrec", label="LinRec"):
+    bidirectional: bool = False
+
+
 class LinearAttention(nn.Module):
     """Linear self-attention of `x [B, N, d]`, causal or of the whole history; `real` is the padding mask `[B, N]` or None.
 
     Nobody reads padding; what the result has there means nothing. An empty history reads zeros.
     """
 
-    def __init__(self, width: int, heads: int, causal: bool) -> None:
+    def __init__(self, config: LinRecConfig) -> None:
         super().__init__()
-        self.heads, self.causal, self.scale = heads, causal, 1 / math.sqrt(width // heads)
+        width, self.heads, self.causal = config.width, config.heads, not config.bidirectional
+        self.scale = 1 / math.sqrt(width // self.heads)
         self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -111,16 +117,12 @@ class LinearAttention(nn.Module):
         return self.output(merge_heads(found * self.scale))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinRecConfig(ModelConfig, name="linrec", label="LinRec"):
-    bidirectional: bool = False
-
-
 @register(LinRecConfig)
 class LinRec(Blocks, Streams):
     """See the module's table."""
 
     objective = "all"
+    attention = LinearAttention
     variants = (
         Variant("LinRec", {}, "Linear attention without softmax: a running sum over the past, all positions learned at once."),
         Variant("LinRec, two-way", {"bidirectional": True}, "As released: every event reads the whole history.", "last"),
@@ -130,9 +132,6 @@ class LinRec(Blocks, Streams):
     def __init__(self, config: LinRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.causal = self.streams = not config.bidirectional
-
-    def attention(self) -> nn.Module:
-        return LinearAttention(self.config.width, self.config.heads, not self.config.bidirectional)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: φ(q)·φ(k) / √d_h."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import split_heads
@@ -38,11 +38,13 @@ class ReformerConfig(ModelConfig, name="reformer", label="Reformer"):
 class HashedAttention(BucketAttention):
     """Buckets by angular hashing of the queries."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float, buckets: int, rounds: int) -> None:
-        super().__init__(width, heads, window, dropout)
-        self.n_buckets = buckets
+    def __init__(self, config: ReformerConfig) -> None:
+        super().__init__(config)
+        self.n_buckets = config.buckets
         self.rotations: Tensor
-        self.register_buffer("rotations", torch.randn(heads, rounds, width // heads, -(-buckets // 2)))
+        self.register_buffer(
+            "rotations", torch.randn(config.heads, config.rounds, config.width // config.heads, -(-config.buckets // 2))
+        )
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
         q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
@@ -64,12 +66,8 @@ class Reformer(Blocks):
         Variant("Reformer, four hashes", {"rounds": 4}, "Attention to earlier events that any of four hashes finds."),
     )
     causal = True
+    attention = HashedAttention
     config: ReformerConfig
 
-    def attention(self) -> nn.Module:
-        config = self.config
-        return HashedAttention(config.width, config.heads, config.reach, config.dropout, config.buckets, config.rounds)
-
     def kept_per_event(self, columns: int) -> int:
-        config = self.config
-        return super().kept_per_event(columns) + kept(columns, config.width, config.heads, config.reach, config.rounds)
+        return super().kept_per_event(columns) + kept(columns, self.config, self.config.rounds)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import readable, split_heads
@@ -39,10 +39,11 @@ class RoutingConfig(ModelConfig, name="routing", label="Routing Transformer"):
 class RoutedAttention(BucketAttention):
     """Buckets by the nearest centroid, in each head of its own."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float, clusters: int) -> None:
-        super().__init__(width, heads, window, dropout)
+    def __init__(self, config: RoutingConfig) -> None:
+        super().__init__(config)
         self.centroids: Tensor
-        self.register_buffer("centroids", functional.normalize(torch.randn(heads, clusters, width // heads), dim=-1))
+        drawn = torch.randn(config.heads, config.clusters, config.width // config.heads)
+        self.register_buffer("centroids", functional.normalize(drawn, dim=-1))
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
         q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
@@ -77,11 +78,8 @@ class Routing(Blocks):
         Variant("Routing Transformer", {}, "Attention to earlier events in the same cluster of a k-means learned on the way."),
     )
     causal = True
+    attention = RoutedAttention
     config: RoutingConfig
-
-    def attention(self) -> nn.Module:
-        config = self.config
-        return RoutedAttention(config.width, config.heads, config.reach, config.dropout, config.clusters)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
@@ -97,5 +95,4 @@ class Routing(Blocks):
         self.train(was_training)
 
     def kept_per_event(self, columns: int) -> int:
-        config = self.config
-        return super().kept_per_event(columns) + kept(columns, config.width, config.heads, config.reach, 1)
+        return super().kept_per_event(columns) + kept(columns, self.config, 1)

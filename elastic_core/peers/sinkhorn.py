@@ -45,6 +45,10 @@ class SinkhornConfig(ModelConfig, name="sinkhorn", label="Sinkhorn Transformer")
     block: Annotated[int, Within(1, 8_192)] = 32  # events; at most a quarter of the length, so that there is something to sort
     bidirectional: bool = False
 
+    @property
+    def events_of_block(self) -> int:
+        return min(self.block, -(-self.length // 4))
+
 
 @precise
 def balanced(logits: Tensor, allowed: Tensor, causal: bool, iterations: int = ITERATIONS) -> Tensor:
@@ -66,11 +70,11 @@ def balanced(logits: Tensor, allowed: Tensor, causal: bool, iterations: int = IT
 class SinkhornAttention(Attention):
     """Self-attention of `x [B, N, d]`, N at most `length`, in blocks of `block`; what it has on padding means nothing."""
 
-    def __init__(self, width: int, heads: int, dropout: float, length: int, block: int, causal: bool) -> None:
-        super().__init__(width, heads, dropout, causal)
-        self.block = block
-        self.pooled = nn.Linear(width, width)  # W_P
-        self.sort = nn.Linear(width, heads * -(-length // block))  # W_B
+    def __init__(self, config: SinkhornConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=not config.bidirectional)
+        self.block = config.events_of_block
+        self.pooled = nn.Linear(config.width, config.width)  # W_P
+        self.sort = nn.Linear(config.width, config.heads * -(-config.length // self.block))  # W_B
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         n = x.shape[1]
@@ -144,6 +148,7 @@ class Sinkhorn(Blocks):
     """See the module's table."""
 
     objective = "all"
+    attention = SinkhornAttention
     variants = (
         Variant("Sinkhorn Transformer", {}, "Attention to the last events and to earlier blocks that a learned sorting brings."),
         Variant("Sinkhorn, two-way", {"bidirectional": True}, "The same with blocks from anywhere in the history.", "last"),
@@ -151,19 +156,13 @@ class Sinkhorn(Blocks):
     config: SinkhornConfig
 
     def __init__(self, config: SinkhornConfig, catalog: Catalog) -> None:
-        self.block = min(config.block, -(-config.length // 4))
         super().__init__(config, catalog)
         self.causal = not config.bidirectional
 
-    def attention(self) -> nn.Module:
-        config = self.config
-        causal = not config.bidirectional
-        return SinkhornAttention(config.width, config.heads, config.dropout, config.length, self.block, causal)
-
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values by themselves, sorted and joined; scores where attention is not fused; S."""
-        config, blocks = self.config, -(-columns // self.block)
-        padded = blocks * self.block / columns
-        scores = config.heads * 2 * self.block * 4
+        config, block = self.config, self.config.events_of_block
+        blocks = -(-columns // block)
+        padded, scores = blocks * block / columns, config.heads * 2 * block * 4
         order = blocks * blocks * config.heads * (8 + 6 * ITERATIONS) / columns
         return super().kept_per_event(columns) + round(padded * (12 * config.width + scores) + order) + 1

@@ -1,5 +1,7 @@
 """SASRec's input, blocks and scores around any attention: what the systems with another attention share (Wu et al. 2021, 4.3)."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -14,17 +16,16 @@ def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventE
 
 
 class Blocks(Recommender):
-    """A model says which attention its blocks have; `core/sasrec.Block` says what that must answer to."""
+    """A model says which `attention` its blocks have, each made from the settings; `core/sasrec.Block` says what that must answer
+    to."""
+
+    attention: ClassVar[type[nn.Module]]
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.events = embedded(config, self.n_items + self.masks)  # the mask is the last
-        self.blocks = nn.ModuleList(Block(config, 1, self.attention()) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, 1, self.attention(config)) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-
-    def attention(self) -> nn.Module:
-        """A fresh attention for one block."""
-        raise NotImplementedError
 
     def forward(self, batch: Batch) -> Encoded:
         return Encoded(self.norm(self._encode(batch, last=False)))

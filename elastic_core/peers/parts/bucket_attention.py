@@ -20,7 +20,7 @@ Symbols: B people, H heads, R rounds, N events, c chunks of C events, e = d_h.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -127,10 +127,10 @@ class BucketAttention(nn.Module):
     """Causal self-attention of `x [B, N, d]` inside buckets, each event to the last `window` of its own; what it has on padding
     means nothing. Who inherits says what is asked with and which bucket it is in."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float) -> None:
+    def __init__(self, config: Any) -> None:
         super().__init__()
-        self.heads, self.window, self.p = heads, window, dropout
-        self.query, self.value, self.output = (nn.Linear(width, width) for _ in range(3))
+        self.heads, self.window, self.p = config.heads, config.reach, config.dropout
+        self.query, self.value, self.output = (nn.Linear(config.width, config.width) for _ in range(3))
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys `[B, H, N, e]`, made of the same vectors; in float32, because buckets are found from them."""
@@ -155,8 +155,8 @@ class BucketAttention(nn.Module):
         return self.output(merge_heads(read))
 
 
-def kept(columns: int, width: int, heads: int, window: int, rounds: int) -> int:
+def kept(columns: int, config: Any, rounds: int) -> int:
     """Numbers per event that `attend` keeps for the backward pass, from above."""
-    chunk = chunk_size(columns, window)
+    chunk = chunk_size(columns, config.reach)
     padded = -(-columns // chunk) * chunk / columns
-    return math.ceil(padded * rounds * (9 * width + heads * 2 * chunk * (5 if rounds == 1 else 7)))
+    return math.ceil(padded * rounds * (9 * config.width + config.heads * 2 * chunk * (5 if rounds == 1 else 7)))
