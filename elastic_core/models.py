@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from elastic_core.core.batches import Batch, Met
-from elastic_core.core.config import ConvWidth, Length, ModelConfig, Weight, Within
+from elastic_core.core.config import ConvWidth, Few, Length, ModelConfig, Several, Weight, Within
 from elastic_core.core.contract import (
     MODELS,
     Attribution,

@@ -67,6 +67,8 @@ def bounds_of(cls: type[Any]) -> dict[str, Within]:
 Count = Annotated[int, Within(1, 10_000_000)]
 Share = Annotated[float, Within(0, 1)]
 Seed = Annotated[int, Within(0, 2**32 - 1)]
+Few = Annotated[int, Within(1, 64)]
+Several = Annotated[int, Within(1, 4_096)]
 Length = Annotated[int, Within(2, 131_072)]  # events that are read
 Weight = Annotated[float, Within(0, 1_000)]  # of a loss beside the main one
 ConvWidth = Annotated[int, Within(0, 1_024)]  # events that a convolution goes over; 0: none
@@ -165,7 +167,7 @@ class ModelConfig(Named):
     section: ClassVar[str] = "model"
     length: Length = 200
     width: Annotated[int, Within(2, 8_192)] = 64
-    layers: Annotated[int, Within(1, 64)] = 2
+    layers: Few = 2
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
     repeats: bool = False  # ours: a learned number that having been met before adds to an item's score

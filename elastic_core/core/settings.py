@@ -7,17 +7,17 @@ each layer's input; only the two-way form asks with the layer's input, as PKM-AC
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from elastic_core.core.config import ConvWidth, ModelConfig, Weight, Within
+from elastic_core.core.config import ConvWidth, Few, ModelConfig, Several, Weight, Within
 from elastic_core.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(ModelConfig):
     side: Annotated[int, Within(2, 4_096)] = 16  # √K
-    k: Annotated[int, Within(1, 4_096)] = 8
+    k: Several = 8
     memory: Literal["shared", "per-layer", "none"] = "shared"
     query: Literal["network", "mean", "votes"] = "network"
-    votes: Annotated[int, Within(1, 64)] = 4  # m, experts an event votes for (query = votes)
+    votes: Few = 4  # m, experts an event votes for (query = votes)
     balance_weight: Weight = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items
     bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, split_heads
-from elastic_core.models import ModelConfig, Variant, Within, register
+from elastic_core.models import ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import projected, rows_at
 
@@ -38,7 +38,7 @@ ITERATIONS = 10  # of K-means
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteredConfig(ModelConfig, name="clustered", label="Clustered attention"):
-    clusters: Annotated[int, Within(1, 4_096)] = 25
+    clusters: Several = 25
     top: Annotated[int, Within(0, 4_096)] = 32  # keys that a query reads by itself; 0: the plain form
 
 

@@ -12,19 +12,18 @@ causal form would need an E of its own for every prefix, N x rank x d numbers; t
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
-from elastic_core.models import Batch, ModelConfig, Variant, Within, register
+from elastic_core.models import ModelConfig, Several, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinformerConfig(ModelConfig, name="linformer", label="Linformer"):
-    rank: Annotated[int, Within(1, 4_096)] = 64  # keys and values that are left of a history
+    rank: Several = 64  # keys and values that are left of a history
 
 
 class LowRankAttention(Attention):
@@ -66,12 +65,9 @@ class Linformer(Blocks):
 
     objective = "last"
     attention = LowRankAttention
+    last_weights = Blocks.block_weights  # `Attends`: through the mixtures
     variants = (Variant("Linformer", {}, "Keys and values of all events are projected to a few mixtures along the length."),)
     config: LinformerConfig
-
-    def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: through the mixtures."""
-        return self.block_weights(batch)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values before and after the projection, and the scores."""

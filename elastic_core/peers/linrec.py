@@ -29,7 +29,7 @@ from torch.nn import functional
 from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
 from elastic_core.core.sasrec import Block
 from elastic_core.following.stream import Kept, Stream
-from elastic_core.models import Batch, Catalog, ModelConfig, Streams, Variant, register
+from elastic_core.models import Catalog, ModelConfig, Streams, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 CHUNK = 64
@@ -123,6 +123,7 @@ class LinRec(Blocks, Streams):
 
     objective = "all"
     attention = LinearAttention
+    last_weights = Blocks.block_weights  # `Attends`: φ(q)·φ(k) / √d_h
     variants = (
         Variant("LinRec", {}, "Linear attention without softmax: a running sum over the past, all positions learned at once."),
         Variant("LinRec, two-way", {"bidirectional": True}, "As released: every event reads the whole history.", "last"),
@@ -132,10 +133,6 @@ class LinRec(Blocks, Streams):
     def __init__(self, config: LinRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.causal = self.streams = not config.bidirectional
-
-    def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: φ(q)·φ(k) / √d_h."""
-        return self.block_weights(batch)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: φ and its norms, and in the causal form a chunk's products and the states between chunks."""

@@ -45,7 +45,19 @@ from torch.nn import functional
 
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, precise
 from elastic_core.following.stream import Kept, Stream
-from elastic_core.models import Batch, Catalog, Encoded, Judge, ModelConfig, Scorer, Streams, Variant, Within, register
+from elastic_core.models import (
+    Batch,
+    Catalog,
+    Encoded,
+    Few,
+    Judge,
+    ModelConfig,
+    Scorer,
+    Streams,
+    Variant,
+    Within,
+    register,
+)
 from elastic_core.peers.bert4rec import mask_behind, of_events
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, Codes
@@ -59,9 +71,9 @@ CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps 
 
 @dataclass(frozen=True, kw_only=True)
 class LisaConfig(ModelConfig, name="lisa", label="LISA"):
-    layers: Annotated[int, Within(1, 64)] = 1
+    layers: Few = 1
     form: Literal["base", "soft", "mini"] = "base"
-    books: Annotated[int, Within(1, 64)] = 8
+    books: Few = 8
     words: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
     target_words: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
     decay: Annotated[float, Within(0, 1)] = 0.1  # how fast counts fade, per event
@@ -88,9 +100,12 @@ class HistogramAttention(nn.Module):
         for weight in (self.query, self.key, self.value):
             nn.init.normal_(weight, std=width**-0.5)
 
+    @precise
     def tables(self, words: Tensor) -> Tables:
         """Of codebooks `[b, w, d]`."""
-        return _tables(words, self.query, self.key, self.value)
+        logits = (words @ self.query) @ (words @ self.key).transpose(-1, -2) / math.sqrt(words.shape[-1])
+        top = logits.detach().amax(-1, keepdim=True)
+        return Tables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ self.value).flatten(0, 1))
 
     def forward(self, chosen: Tensor, counted: Tensor, tables: Tables, last: bool = False) -> Tensor:
         """chosen `[B, N, b]`, counted `[B, N, b, w]` (zero on padding) → `[B, N, d]`, or of the last event alone `[B, 1, d]`."""
@@ -112,13 +127,6 @@ def event_shares(counted: Tensor, chosen: Tensor, weights: Tensor, decay: float)
     mass = torch.einsum("n,nbsw,bsw->bsn", torch.exp(-decay * ago), counted.transpose(0, 1), functional.embedding(row, weights))
     total = mass.sum(-1, keepdim=True)
     return mass / (total + (total == 0))
-
-
-@precise
-def _tables(words: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tables:
-    logits = (words @ query) @ (words @ key).transpose(-1, -2) / math.sqrt(words.shape[-1])
-    top = logits.detach().amax(-1, keepdim=True)
-    return Tables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ value).flatten(0, 1))
 
 
 @precise
@@ -242,7 +250,7 @@ class Lisa(Streams):
         """`Attends`: what attention to words comes to for the events that have them; a codebook is a head. What a mask gives
         itself is left out."""
         asked, columns, ready = self.asked(batch), batch.items.shape[1], self.ready()
-        real, codes, found = asked.real if asked.padded else None, self._codes(asked.items, ready.codes), []
+        real, codes, found = asked.mask, self._codes(asked.items, ready.codes), []
         x = self.events.place(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)

@@ -23,14 +23,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import split_heads
-from elastic_core.models import ModelConfig, Variant, Within, register
+from elastic_core.models import ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReformerConfig(ModelConfig, name="reformer", label="Reformer"):
-    buckets: Annotated[int, Within(1, 4_096)] = 4
+    buckets: Several = 4
     rounds: Annotated[int, Within(1, 16)] = 1  # hashes
     reach: Annotated[int, Within(2, 8_192)] = 64  # how many events of its bucket one may read, itself counted
 

@@ -25,14 +25,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import readable, split_heads
-from elastic_core.models import Batch, ModelConfig, Variant, Within, register
+from elastic_core.models import Batch, ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoutingConfig(ModelConfig, name="routing", label="Routing Transformer"):
-    clusters: Annotated[int, Within(1, 4_096)] = 6
+    clusters: Several = 6
     reach: Annotated[int, Within(2, 8_192)] = 32  # how many events of its cluster one may read, itself counted
 
 

@@ -141,15 +141,17 @@ class BucketAttention(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
-        found = places(self.buckets(q), real, self.window)
-        return self.mixed(attend(q.to(v), k.to(v), v, found, self.window, self.p if self.training else 0.0))
+        q, k, v, found = self._placed(x, real)
+        return self.mixed(attend(q, k, v, found, self.window, self.p if self.training else 0.0))
 
     def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query."""
+        q, k, v, found = self._placed(x, real)
+        return self.mixed(attend_last(q[:, :, -1:], k, v, found, self.window))
+
+    def _placed(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Places]:
         (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
-        found = places(self.buckets(q), real, self.window)
-        return self.mixed(attend_last(q[:, :, -1:].to(v), k.to(v), v, found, self.window))
+        return q.to(v), k.to(v), v, places(self.buckets(q), real, self.window)
 
     def mixed(self, read: Tensor) -> Tensor:
         return self.output(merge_heads(read))
