@@ -297,7 +297,7 @@ class Lisa(Streams):
         return (weight if masks else weight[: self.n_items + 1]) * self.events.scale
 
     def _tables(self) -> list[Tables]:
-        books = [self.codebooks, *(layer.codebooks for layer in list(self.layers)[1:])]
+        books = [self.codebooks, *(layer.codebooks for layer in self.layers[1:])]
         return [layer.attention.tables(own.words) for layer, own in zip(self.layers, books, strict=True)]  # type: ignore[union-attr, operator]
 
     def _codes(self, items: Tensor, known: Codes | None) -> Codes:
