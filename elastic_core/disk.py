@@ -43,6 +43,20 @@ def showable(text: str) -> bool:
     return text.isprintable() or not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
 
 
+@contextmanager
+def parsing(name: str) -> Iterator[None]:
+    """Around the reading of a safetensors file, called `name`. Raises InputError for what a parser meets in anybody's file."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except InputError:
+        raise
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        unless_memory(error)
+        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
+
+
 def shown(text: object, most: int = LONGEST_NAME) -> str:
     """Text of a stranger for a sentence: what is no letter of any script is written out, and a long one is cut."""
     plain = "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in str(text)[: 2 * most])

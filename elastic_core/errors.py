@@ -12,6 +12,15 @@ class Elsewhere(InputError):
     """Said by another process already: whoever shows errors shows none of these."""
 
 
+def value_text(value: object) -> str:
+    """A value for a sentence, cut where it would fill a page."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Did an allocator refuse? Python and NumPy raise MemoryError, torch a RuntimeError, of a class of its own for GPUs alone."""
     if not isinstance(error, RuntimeError):

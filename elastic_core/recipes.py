@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from elastic_core import models
 from elastic_core.core import objective as objectives
-from elastic_core.core import registry as models
 from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
 

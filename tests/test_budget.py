@@ -11,12 +11,12 @@ import torch
 from elastic_core import models, objectives, recipes
 from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.models import learned_numbers
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
-from elastic_core.scale.row_bank import learned_numbers
 from elastic_core.services.train import estimate, presets
 from elastic_core.services.train.estimate import _Kept
 
@@ -80,7 +80,7 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
     config = recipes.toy(name).override("train.batch=16", *(f"model.{key}={value}" for key, value in change.items()))
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
-    learner, most = Learner(model, objective, config.train, torch.device("cpu")), 0
+    learner, most = make_learner(model, objective, config.train, torch.device("cpu")), 0
     longest = sorted(objective.epoch(0, 0, config.train.batch), key=lambda batch: batch.items.numel())[-2:]
     for batch in longest:
         kept = _Kept()

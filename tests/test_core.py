@@ -12,8 +12,8 @@ import torch
 
 from elastic_core.core import plugs
 from elastic_core.core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.contract import build
 from elastic_core.core.objective import build as build_objective
-from elastic_core.core.registry import build
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.core.step import Learner

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.candidates import PROTOCOLS, Candidates, uniforms
+from elastic_core.core.candidates import PROTOCOLS, Candidates
 from elastic_core.core.evaluate import NAMES, evaluate
 from elastic_core.data import Catalog, Dataset, Histories
+from elastic_core.data.candidates import DrawnCandidates, uniforms
 from elastic_core.errors import InputError
 
 SPLITS = ("valid", "test")
@@ -83,7 +84,7 @@ def members(candidates: Candidates, protocol: str, dataset: Dataset) -> list[set
 @pytest.mark.parametrize("split", SPLITS)
 def test_candidate_sets_match_their_definitions(split: str) -> None:
     dataset = world()
-    candidates, everything = Candidates(dataset, split, seed=3), set(range(1, dataset.catalog.n_items + 1))
+    candidates, everything = DrawnCandidates(dataset, split, seed=3), set(range(1, dataset.catalog.n_items + 1))
     sets = {protocol: members(candidates, protocol, dataset) for protocol in PROTOCOLS}
     for user, target in enumerate(dataset.targets(split).tolist()):
         assert sets["full-seen"][user] == everything
@@ -101,7 +102,7 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
     dataset = world()
     model = Hashed(dataset.catalog.n_items)
     report = evaluate(model, dataset, split, (protocol,), batch=7, seed=5)
-    competitors = members(Candidates(dataset, split, seed=5), protocol, dataset)
+    competitors = members(DrawnCandidates(dataset, split, seed=5), protocol, dataset)
     for user, target in enumerate(dataset.targets(split).tolist()):
         scores = model.table[read(dataset, user, split)[-1]].tolist()
         others = competitors[user] - {target}
@@ -157,9 +158,9 @@ def test_popular_draws_count_targets_only() -> None:
     flat = np.array([1, 2, 3, 4, 1, 2, 5, 1, 2, 6], dtype=np.int32)
     histories = Histories(flat, np.arange(10), np.array([0, 4, 7, 10]), np.array(["a", "b", "c"]))
     dataset = Dataset(name="w", label="W", catalog=world(items=6).catalog, histories=histories, licence="none")
-    assert Candidates(dataset, "test", 0).counts.tolist() == [0, 0, 3, 1, 1, 1, 1]
+    assert DrawnCandidates(dataset, "test", 0).counts.tolist() == [0, 0, 3, 1, 1, 1, 1]
     for seed in range(50):
-        drawn = members(Candidates(dataset, "test", seed), "pop100", dataset)
+        drawn = members(DrawnCandidates(dataset, "test", seed), "pop100", dataset)
         assert not any(1 in row for row in drawn) and [4 in drawn[0], 5 in drawn[1], 6 in drawn[2]] == [False] * 3
 
 
@@ -169,7 +170,7 @@ def test_popular_draws_follow_the_counts_without_the_target() -> None:
     weight = target_counts(dataset)
     weight[dataset.targets("test")[0]] = 0
     chance = 1 - (1 - weight / weight.sum()) ** 100  # of being drawn at least once
-    drawn = Candidates(dataset, "test", 0).mask("pop100", np.arange(people)).numpy().mean(0)
+    drawn = DrawnCandidates(dataset, "test", 0).mask("pop100", np.arange(people)).numpy().mean(0)
     error = np.sqrt(chance * (1 - chance) / people)
     assert (error > 0.002).sum() >= 5  # the test can fail
     assert np.all(np.abs(drawn - chance) <= 4 * error + 1e-9)
@@ -184,14 +185,14 @@ def test_popular_draws_are_a_hundred_draws_from_the_tabulated_distribution() -> 
     found, due = np.bincount(draws.ravel(), minlength=401), weight / weight.sum() * draws.size
     chi2, freedom = ((found - due)[due > 0] ** 2 / due[due > 0]).sum(), (due > 0).sum() - 1
     assert abs(chi2 - freedom) < 4 * math.sqrt(2 * freedom)
-    for row, mask in zip(draws, Candidates(dataset, "test", 0).mask("pop100", np.arange(3000)), strict=True):
+    for row, mask in zip(draws, DrawnCandidates(dataset, "test", 0).mask("pop100", np.arange(3000)), strict=True):
         assert set(row.tolist()) == set(torch.nonzero(mask)[:, 0].tolist())
 
 
 def test_uniform_draws_are_even() -> None:
     people = 3000
     dataset = crowd(items=180, length=60, users=people)
-    hits = Candidates(dataset, "test", 0).mask("uniform100", np.arange(people)).numpy()
+    hits = DrawnCandidates(dataset, "test", 0).mask("uniform100", np.arange(people)).numpy()
     unseen = np.setdiff1d(np.arange(1, 181), dataset.histories.of(0))
     chance = 100 / len(unseen)
     assert chance < 0.95 and np.all(hits.sum(1) == 100)

@@ -17,7 +17,7 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.config import ModelConfig, RunConfig, TrainConfig
 from elastic_core.core.contract import Scorer
 from elastic_core.core.softmax import sampled_softmax
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
@@ -26,7 +26,7 @@ from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget
 from elastic_core.scale.distributed import Ranks
-from elastic_core.scale.row_bank import RowBank, item_banks, row_banks
+from elastic_core.scale.row_bank import RowBank, row_banks
 from elastic_core.scale.rows import RowLearner
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
@@ -53,7 +53,7 @@ def learner_of(config: RunConfig, world: Dataset, double: bool = False, ranks: R
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
     model = model.double() if double else model
-    return Learner(model.train(), objective, config.train, CPU, *([] if ranks is None else [ranks]))
+    return make_learner(model.train(), objective, config.train, CPU, *([] if ranks is None else [ranks]))
 
 
 # --- the step --------------------------------------------------------------------------------------------------------
@@ -141,10 +141,10 @@ def test_a_step_makes_nothing_of_the_catalogue_s_size_and_leaves_the_rest_alone(
     model = models.build(config.model, Catalog(np.empty(items + 1, dtype=object))).train()
     objective = objectives.build(config.objective, world, config.model.length)
     objective.proposal = torch.cat([torch.zeros(1), torch.ones(items)]) / items
-    learner = Learner(model, objective, config.train, CPU)
+    learner = make_learner(model, objective, config.train, CPU)
     batch = next(iter(objective.epoch(0, 0, 8)))
     learner.step(batch)
-    bank, kept = item_banks(model)[BANK], learner.rows.kept[BANK]
+    bank, kept = row_banks(model)[BANK], learner.rows.kept[BANK]
     before = {key: table.clone() for key, table in kept.tables().items()}
     peak = peak_bytes(lambda: learner.step(batch), CPU)
     assert peak < 2 * 4 * items, "two numbers for every item, which the draw of negatives needs, and eight would be a table"
@@ -229,7 +229,7 @@ def test_what_needs_the_whole_table_says_what_to_choose_instead(world: Dataset) 
 
     objective = objectives.build(config_of().objective, world, 8)
     with pytest.raises(InputError, match="scores by other numbers than its item_bank"):
-        Learner(Apart(config_of().model, world.catalog), objective, config_of().train, CPU)
+        make_learner(Apart(config_of().model, world.catalog), objective, config_of().train, CPU)
 
 
 def test_millions_of_items_are_allowed_and_priced_by_rows(world: Dataset) -> None:

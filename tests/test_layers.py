@@ -22,7 +22,6 @@ from elastic_core.core.dispatch import (
     Dispatcher,
     Maps,
     TwoWayDispatcher,
-    causal_dispatch,
     read_prefixes,
     weigh,
 )
@@ -126,6 +125,21 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
     value = layer.value2(p)[..., own] + aggregated @ layer.value2.weight[own, own].T
     slots = (layer.query2(row)[..., own] @ key.transpose(-1, -2) / math.sqrt(size)).softmax(-1)
     return slots @ value
+
+
+def causal_dispatch(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+    """Return what every event of `h [B, N, d]` is given, `[B, N, d]`: the equations as they are written, with N x k x d numbers.
+
+    Slot s holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[s]} h_j / Σ_{j<=t} e^{a_j[s]} with a_j[s] = asks[s] · h_j
+    (softly bounded), event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[s]) and is given
+    Σ_s w_t[s] (given[s] + carried M_t[s])."""
+    weights = dispatch.weigh_events(h, maps, real).transpose(-1, -2)  # e^a, [B, H, N, k]
+    mass = weights.cumsum(2).clamp_min(dispatch.LEAST)
+    memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / mass.unsqueeze(-1)  # M [B, H, N, k, d]
+    asked = torch.einsum("hji,bni->bhnj", maps.query, h)
+    slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
+    through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
+    return torch.einsum("bhnk,bhnke->bne", slots, through)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -16,15 +16,15 @@ from elastic_core.bench.timing import peak_bytes
 from elastic_core.core.config import RunConfig
 from elastic_core.core.elastic import InterestMemory
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
-from elastic_core.models import memory_of
+from elastic_core.models import learned_numbers, memory_of
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget
-from elastic_core.scale.row_bank import RowBank, learned_numbers, row_banks
+from elastic_core.scale.row_bank import RowBank, row_banks
 from elastic_core.scale.row_rules import EPS
 from elastic_core.services.experts.overview import survey
 
@@ -44,7 +44,7 @@ def learner_of(config: RunConfig, world: Dataset, double: bool = False) -> Learn
     torch.manual_seed(0)
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
-    return Learner(model.double() if double else model, objective, config.train, torch.device("cpu"))
+    return make_learner(model.double() if double else model, objective, config.train, torch.device("cpu"))
 
 
 # --- the step --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
 from elastic_core.peers.hstu import HSTU
-from elastic_core.peers.linrec import LinearAttention, LinRec, LinRecStream, read_past
+from elastic_core.peers.linrec import LinearAttention, LinRec, LinRecConfig, LinRecStream, read_past
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)
@@ -170,7 +170,7 @@ def test_chunks_change_nothing(n: int, chunk: int, padding: int, heads: int) -> 
 
 @torch.no_grad()
 def test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula() -> None:
-    layers = [LinearAttention(WIDTH, 1, causal).double() for causal in (True, False)]
+    layers = [LinearAttention(LinRecConfig(width=WIDTH, bidirectional=two_way)).double() for two_way in (False, True)]
     layers[1].load_state_dict(layers[0].state_dict())
     causal, both = layers
     x = torch.randn(3, LENGTH, WIDTH).double()
@@ -197,7 +197,7 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("causal", [True, False])
 def test_nothing_grows_with_the_square_of_a_length(causal: bool) -> None:
     """Forward and backward hold no more than N x 64 numbers at a time; N x N and N x d x d are sixteen times as many."""
-    attention, x = LinearAttention(32, 1, causal), torch.randn(1, 1_024, 32)
+    attention, x = LinearAttention(LinRecConfig(width=32, bidirectional=not causal)), torch.randn(1, 1_024, 32)
     with Largest() as seen:
         attention(x).sum().backward()
     assert 1_024 * 32 <= seen.most <= 1_024 * 64

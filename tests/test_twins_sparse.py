@@ -1,6 +1,7 @@
 """Linformer, Reformer, Sinkhorn, Routing and Clustered attention against slow twins, one history at a time, event by event, in
 float64; and against softmax attention, where they become it."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,15 +22,16 @@ from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
 from elastic_core.objectives import build as objective
 from elastic_core.peers import clustered, sinkhorn
-from elastic_core.peers.clustered import ClusteredAttention
-from elastic_core.peers.linformer import LowRankAttention
+from elastic_core.peers.clustered import ClusteredAttention, ClusteredConfig
+from elastic_core.peers.linformer import LinformerConfig, LowRankAttention
 from elastic_core.peers.parts.bucket_attention import BucketAttention, attend, attend_last, places
-from elastic_core.peers.reformer import HashedAttention
-from elastic_core.peers.routing import RoutedAttention, Routing
-from elastic_core.peers.sinkhorn import SinkhornAttention, balanced
+from elastic_core.peers.reformer import HashedAttention, ReformerConfig
+from elastic_core.peers.routing import RoutedAttention, Routing, RoutingConfig
+from elastic_core.peers.sinkhorn import SinkhornAttention, SinkhornConfig, balanced
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)
+SHAPE: dict[str, Any] = {"width": WIDTH, "heads": 2, "dropout": 0.0}
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "linformer": ("linformer", {"rank": 5}),
     "reformer": ("reformer", {"buckets": 3, "reach": 4}),
@@ -243,19 +245,20 @@ def alike(attention: Any, causal: bool) -> Attention:
 
 
 def identity() -> LowRankAttention:
-    attention = LowRankAttention(WIDTH, 2, 0.0, LENGTH, LENGTH)
+    attention = LowRankAttention(LinformerConfig(**SHAPE, length=LENGTH, rank=LENGTH))
     with torch.no_grad():
         for weight in (attention.of_keys, attention.of_values):
             weight.copy_(torch.eye(LENGTH))
     return attention
 
 
+ONE_BLOCK = SinkhornConfig(**SHAPE, length=4 * LENGTH, block=LENGTH)
 EXACT: dict[str, tuple[Callable[[], Any], bool, tuple[int, ...]]] = {
     "identity projections": (identity, False, (24, 24)),
-    "one block": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, True), True, LENGTHS),
-    "one block, two-way": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, False), False, LENGTHS),
-    "a cluster for each query": (lambda: ClusteredAttention(WIDTH, 2, 0.0, LENGTH, 0), False, LENGTHS),
-    "all keys at the top": (lambda: ClusteredAttention(WIDTH, 2, 0.0, 2, LENGTH), False, LENGTHS),
+    "one block": (lambda: SinkhornAttention(ONE_BLOCK), True, LENGTHS),
+    "one block, two-way": (lambda: SinkhornAttention(dataclasses.replace(ONE_BLOCK, bidirectional=True)), False, LENGTHS),
+    "a cluster for each query": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=LENGTH, top=0)), False, LENGTHS),
+    "all keys at the top": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=2, top=LENGTH)), False, LENGTHS),
 }
 
 
@@ -281,7 +284,8 @@ def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
 def test_one_bucket_is_softmax_attention_with_shared_queries_and_keys(kind: str) -> None:
     """To what came before, and of the first event to itself."""
     torch.manual_seed(0)
-    hashed, routed = HashedAttention(WIDTH, 2, 99, 0.0, 1, 2), RoutedAttention(WIDTH, 2, 99, 0.0, 1)
+    hashed = HashedAttention(ReformerConfig(**SHAPE, reach=99, buckets=1, rounds=2))
+    routed = RoutedAttention(RoutingConfig(**SHAPE, reach=99, clusters=1))
     attention: BucketAttention = (hashed if kind == "one bucket" else routed).double().eval()
     x = torch.randn(3, LENGTH, WIDTH).double()
     (q, k), v = attention.shared(x), split_heads(attention.value(x), 2)
@@ -343,7 +347,7 @@ def test_hashes_are_kept_and_like_directions_share_a_bucket() -> None:
 @torch.no_grad()
 def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst() -> None:
     torch.manual_seed(0)
-    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 3).double()
+    attention = RoutedAttention(RoutingConfig(width=WIDTH, reach=4, clusters=3)).double()
     x, real = torch.randn(4, LENGTH, WIDTH).double(), people() > 0
     q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
     start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others
@@ -359,7 +363,7 @@ def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst(
 @torch.no_grad()
 def test_planted_clusters_are_found_by_rounds_of_calibration() -> None:
     torch.manual_seed(0)
-    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 5)
+    attention = RoutedAttention(RoutingConfig(width=WIDTH, reach=4, clusters=5))
     attention.query.weight.copy_(torch.eye(WIDTH))
     attention.query.bias.zero_()
     which = torch.arange(200) % 5
@@ -409,7 +413,10 @@ def test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_
 
 def test_noise_is_drawn_in_training_alone() -> None:
     torch.manual_seed(0)
-    attention, x = SinkhornAttention(WIDTH, 1, 0.0, LENGTH, 4, True), torch.randn(2, LENGTH, WIDTH)
+    attention, x = (
+        SinkhornAttention(SinkhornConfig(width=WIDTH, dropout=0.0, length=LENGTH, block=4)),
+        torch.randn(2, LENGTH, WIDTH),
+    )
     assert torch.equal(attention.eval()(x), attention(x))
     assert not torch.allclose(attention.train()(x), attention(x), atol=1e-4)
 

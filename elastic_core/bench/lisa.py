@@ -32,7 +32,7 @@ from elastic_core.core.layers import written_out
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
 from elastic_core.models import Recommender
-from elastic_core.peers.linformer import LowRankAttention
+from elastic_core.peers.linformer import LinformerConfig, LowRankAttention
 from elastic_core.peers.lisa import HistogramAttention, Lisa
 from elastic_core.peers.parts.codebooks import Codes
 from elastic_core.recipes import model_settings
@@ -169,7 +169,7 @@ def attentions(setting: Setting, device: torch.device | None = None) -> dict[str
     torch.manual_seed(0)
     b, n, d = setting.batch, setting.length, setting.width
     x, project = torch.randn(b, n, d, device=device), nn.Linear(d, 3 * d, bias=False, device=device)
-    low = LowRankAttention(d, 1, 0.0, n, RANK).to(device)
+    low = LowRankAttention(LinformerConfig(width=d, dropout=0.0, length=n, rank=RANK)).to(device)
 
     def heads() -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = project(x).unsqueeze(1).chunk(3, -1)

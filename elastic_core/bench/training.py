@@ -71,7 +71,7 @@ class Trainee:
         self.batches, self.steps = self._batches(), 0
         learner, timed = self.learner, self.clock.timed
         model.forward = timed("forward", model.forward)  # type: ignore[method-assign]
-        for name, part in (("loss", "loss"), ("backward", "backward"), ("clipped", "clipping"), ("update", "optimiser"),
+        for name, part in (("loss", "loss"), ("backward", "backward"), ("clip", "clipping"), ("update", "optimiser"),
                            ("follow", "averaging"), ("calibrate", "calibration")):  # fmt: skip
             setattr(learner, name, timed(part, getattr(learner, name)))
         self.draw = timed("sampling", self.batches.__next__)

@@ -10,11 +10,11 @@ import torch
 import elastic_core
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
-from elastic_core.core.registry import model_class
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import at_hand, gone, load
 from elastic_core.errors import InputError
 from elastic_core.machine import SPARE, find_device
+from elastic_core.models import model_class
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
 CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout

@@ -29,10 +29,9 @@ from typing import get_args, get_type_hints
 
 import torch
 
-from elastic_core import disk
+from elastic_core import disk, models
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, mapped, say, split_commas
 from elastic_core.commands.progress import Progress, stop_on_signals
-from elastic_core.core import registry as models
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.config import DataConfig, RunConfig
 from elastic_core.core.histories import Dataset

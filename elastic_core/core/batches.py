@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -69,31 +69,30 @@ class Batch:
         """`[B, N]`, True on events."""
         return self.items > 0
 
+    @property
+    def mask(self) -> Tensor | None:
+        """The same, or None where nothing is padded."""
+        return self.real if self.padded else None
+
     def to(self, device: str | torch.device) -> "Batch":
-        return self._each(lambda x: x.to(device, non_blocking=True))
+        return self.moved(lambda x: x.to(device, non_blocking=True))
 
     def pinned(self) -> "Batch":
         """In memory that a GPU reads without the processor."""
-        return self._each(Tensor.pin_memory)
+        return self.moved(Tensor.pin_memory)
 
-    def _each(self, moved: Callable[[Tensor], Tensor]) -> "Batch":
-        def move(x: Tensor | None) -> Tensor | None:
-            return None if x is None else moved(x)
-
-        items = moved(self.items)
-        retrieval = items if self.retrieval_items is self.items else moved(self.retrieval_items)
-        counted = None if self.targets is None else self.places.each(moved)
-        return Batch(items, retrieval, move(self.targets), move(self.times), self.padded, counted)
+    def moved(self, how: Callable[[Tensor], Tensor]) -> "Batch":
+        return replace(self._each(how), counted=None if self.targets is None else self.places.each(how))
 
     def rows(self, chosen: slice | Tensor) -> "Batch":
         """Some of the histories."""
+        return self._each(lambda x: x[chosen])
 
-        def cut(x: Tensor | None) -> Tensor | None:
-            return None if x is None else x[chosen]
-
-        items = self.items[chosen]
-        retrieval = items if self.retrieval_items is self.items else self.retrieval_items[chosen]
-        return Batch(items, retrieval, cut(self.targets), cut(self.times), self.padded)
+    def _each(self, made: Callable[[Tensor], Tensor]) -> "Batch":
+        items = made(self.items)
+        retrieval = items if self.retrieval_items is self.items else made(self.retrieval_items)
+        targets, times = (None if x is None else made(x) for x in (self.targets, self.times))
+        return Batch(items, retrieval, targets, times, self.padded)
 
 
 def left_pad(histories: Histories, users: np.ndarray, ends: np.ndarray, length: int, values: np.ndarray | None = None) -> Tensor:

@@ -1,18 +1,10 @@
 """Which items the target is ranked against: the four protocols, as lists or as boolean masks over the catalog.
 
-    full        every item, less those the person has seen before the target in the whole history (not only the last N)
-    full-seen   every item (RecBole's full ranking of sequential models)
-    pop100      100 draws with replacement, P(item) proportional to how often it is a *target*; only the person's own target
-                is excluded and duplicates collapse. As RecBole 1.2.1 does (`pop100` with `repeatable`,
-                sampler.RepeatableSampler): it counts after SequentialDataset.data_augmentation has left one row a target,
-                of training, validation and test alike, so everybody's first event, never a target, is not counted
-    uniform100  100 different items drawn evenly from those absent from the whole history, or all of them if fewer
-
-Draws depend on the seed and the person alone, through a counter-based generator (SplitMix64, Steele et al. 2014): every model
-faces the same candidates, whatever the batch size, the subset of users or the device.
+full        every item, less those the person has seen before the target in the whole history (not only the last N)
+full-seen   every item (RecBole's full ranking of sequential models)
+pop100, uniform100  100 others, drawn (data/candidates.py)
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +15,7 @@ from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 
 PROTOCOLS = ("full", "full-seen", "pop100", "uniform100")
-DRAWS = 100
 SEED = 0  # of the draws that every test is ranked by
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Listed(NamedTuple):
@@ -46,21 +36,13 @@ class Candidates:
         self.items, self.offsets = dataset.histories.items, dataset.histories.offsets
         self.ends, self.targets = dataset.ends(split), dataset.targets(split)
         self.columns = dataset.catalog.n_items + 1
-        firsts = np.bincount(self.items[self.offsets[:-1]], minlength=self.columns)
-        self.counts = dataset.all_counts() - firsts  # how often each item is anybody's target
-        self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
         self.seed = seed
 
     def listed(self, protocol: str, users: np.ndarray) -> Listed:
-        makers: dict[str, Callable[[np.ndarray], Listed]] = {
-            "full": lambda some: Listed(*self._met(some, self.ends[some]), True),
-            "full-seen": lambda some: Listed(np.empty(0, np.int64), np.empty(0, np.int64), True),
-            "pop100": self._popular,
-            "uniform100": self._uniform,
-        }
-        if protocol not in makers:
+        if protocol not in ("full", "full-seen"):
             raise InputError(f"unknown protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
-        return makers[protocol](users)
+        rows, items = self._met(users, self.ends[users]) if protocol == "full" else (np.empty(0, np.int64),) * 2
+        return Listed(rows, items, True)
 
     def mask(self, protocol: str, users: np.ndarray) -> Tensor:
         rows, items, out = self.listed(protocol, users)
@@ -77,50 +59,3 @@ class Candidates:
         skipped = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)  # from a running index to a position
         key = np.unique(rows * self.columns + self.items[np.arange(len(rows)) + skipped])
         return key // self.columns, key % self.columns
-
-    def _popular(self, users: np.ndarray) -> Listed:
-        """Inverse of the cumulative counts from which the target's own stretch is cut out."""
-        targets = self.targets[users][:, None]
-        left = self.counts.sum() - self.counts[targets]
-        if not left.all():
-            raise InputError("pop100 needs at least two items that are targets")
-        event = (uniforms(self.seed, 1, users, DRAWS) * left).astype(np.int64)
-        event += np.where(event >= self.before[targets], self.counts[targets], 0)
-        drawn = np.searchsorted(self.before, event, side="right") - 1
-        key = np.unique(np.arange(len(users))[:, None] * self.columns + drawn)
-        return Listed(key // self.columns, key % self.columns, False)
-
-    def _uniform(self, users: np.ndarray) -> Listed:
-        """Floyd's sampling of 100 different places among the m unseen items, for all users at once."""
-        met, items = self._met(users, self.offsets[users + 1])
-        have = np.bincount(met, minlength=len(users))
-        m = self.columns - 1 - have
-        chance = uniforms(self.seed, 2, users, DRAWS)
-        chosen = np.full((len(users), DRAWS), -1)
-        for i in range(DRAWS):
-            last = m - DRAWS + i  # negative while fewer than 100 are unseen: nothing to draw yet
-            place = (chance[:, i] * (last + 1)).astype(np.int64)
-            taken = (chosen == place[:, None]).any(1)
-            chosen[:, i] = np.where(last < 0, -1, np.where(taken, last, place))
-        rows, slots = np.nonzero(chosen >= 0)
-        firsts, place = np.cumsum(have) - have, chosen[rows, slots]
-        # of the unseen items, the one at a place lies behind as many seen ones as have no more unseen ones than that below them
-        below = met * self.columns + items - 1 - (np.arange(len(met)) - firsts[met])
-        behind = np.searchsorted(below, rows * self.columns + place, side="right") - firsts[rows]
-        return Listed(rows, place + 1 + behind, False)
-
-
-def uniforms(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:
-    """float64 [users, draws] in [0, 1): SplitMix64, started for each user from (seed, stream, user)."""
-    state = np.array([seed], dtype=np.int64).astype(np.uint64)
-    for part in (np.array([stream]), users):
-        state = _mix(state + GOLDEN) + part.astype(np.uint64)
-    state = _mix(state + GOLDEN)
-    steps = np.arange(1, draws + 1, dtype=np.uint64) * GOLDEN
-    return (_mix(state[:, None] + steps) >> np.uint64(11)) * 2.0**-53
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

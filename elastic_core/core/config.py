@@ -3,7 +3,7 @@
 A model and an objective bring their own settings by subclassing `ModelConfig` or `ObjectiveConfig` in their own file:
 
     @dataclass(frozen=True, kw_only=True)
-    class SASRecConfig(ModelConfig, name="sasrec"):
+    class SASRecConfig(ModelConfig, name="sasrec", label="SASRec"):
         fused: bool = True
         expansion: Annotated[int, Within(1, 16)] = 1
 """
@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar,
 
 from elastic_core import disk
 from elastic_core.core.plugs import Shelf
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, value_text
 
 MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
 LONGEST_TEXT = 10_000  # characters of a setting: a path may be long
@@ -51,15 +51,6 @@ class Bounded:
             _check_text(getattr(self, field_.name), f"{self.section}.{field_.name}")
 
 
-def value_text(value: Any) -> str:
-    """A value for a sentence, cut where it would fill a page."""
-    try:
-        text = repr(value)
-    except ValueError:  # a number of more digits than Python writes
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
 def _check_text(value: Any, where: str) -> None:
     if isinstance(value, str) and (len(value) > LONGEST_TEXT or not disk.showable(value)):
         raise InputError(f"{where} must be at most {LONGEST_TEXT} characters that a page can show, not {disk.shown(value, 60)!r}")
@@ -76,6 +67,11 @@ def bounds_of(cls: type[Any]) -> dict[str, Within]:
 Count = Annotated[int, Within(1, 10_000_000)]
 Share = Annotated[float, Within(0, 1)]
 Seed = Annotated[int, Within(0, 2**32 - 1)]
+Few = Annotated[int, Within(1, 64)]
+Several = Annotated[int, Within(1, 4_096)]
+Length = Annotated[int, Within(2, 131_072)]  # events that are read
+Weight = Annotated[float, Within(0, 1_000)]  # of a loss beside the main one
+ConvWidth = Annotated[int, Within(0, 1_024)]  # events that a convolution goes over; 0: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +141,12 @@ class Named(Bounded):
     """A family of settings classes, each registered under its name by being defined."""
 
     name: ClassVar[str] = ""
+    label: ClassVar[str] = ""  # what people call it; its name if empty
     known: ClassVar[Shelf[Any]]
 
-    def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
+    def __init_subclass__(cls, name: str = "", label: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.label = label or cls.label
         if not name:  # the head of a family, or what some of it share
             if Named in cls.__bases__:
                 cls.known = Shelf(f"{cls.section}s")
@@ -167,10 +165,9 @@ class ModelConfig(Named):
     """Settings that every model has. `length` is the number of events read (N), `width` is d."""
 
     section: ClassVar[str] = "model"
-    label: ClassVar[str] = ""  # what people call it; its name if empty
-    length: Annotated[int, Within(2, 131_072)] = 200
+    length: Length = 200
     width: Annotated[int, Within(2, 8_192)] = 64
-    layers: Annotated[int, Within(1, 64)] = 2
+    layers: Few = 2
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
     repeats: bool = False  # ours: a learned number that having been met before adds to an item's score
@@ -311,22 +308,16 @@ RENAMES = {f"{part}.name": family for part, family in FAMILIES.items()}
 def _member(family: type[N], plain: dict[str, Any]) -> N:
     """The member of a family that `plain` names, with its settings."""
     settings = dict(plain)
-    kind = _kind(family, settings.pop("name", None))
+    kind: type[N] = family.known.named(settings.pop("name", None))
     return _build(kind, settings, family.section)
-
-
-def _kind(family: type[N], name: Any) -> type[N]:
-    if not isinstance(name, str) or name not in family.known:
-        raise InputError(f"unknown {family.section} {value_text(name)}; known are {', '.join(sorted(family.known))}")
-    return family.known[name]
 
 
 def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
     """Settings under a new name: the new class's own, and those it shares with the old one, where it knows their value."""
-    kind = _kind(family, plain["name"])
-    hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    kind = family.known.named(plain["name"])
+    hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}
     kept = {key: value for key, value in plain.items() if key in own and _fits_hint(value, hints[key])}
-    return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}  # type: ignore[call-overload]
+    return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}
 
 
 def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:

@@ -13,6 +13,7 @@ from elastic_core.core.batches import Batch, Met, batch_mean
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
+from elastic_core.core.plugs import Shelf, plugged
 from elastic_core.errors import InputError
 
 # --- what one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it ----------
@@ -136,8 +137,7 @@ class Scorer(NamedTuple):
         """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
         if self.bank is None:
             return functional.embedding(items, self.table, sparse=sparse)
-        found: Tensor = self.bank(items)
-        return found
+        return self.bank(items)
 
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
@@ -223,11 +223,6 @@ class Recommender(nn.Module):
     def banks(self) -> dict[str, Any]:
         """Tables that are learned by rows (scale/row_bank.py), by name."""
         return {name: module for name, module in self.named_modules() if getattr(module, "by_rows", False)}
-
-    def small_state(self) -> dict[str, Tensor]:
-        """The state without these tables."""
-        large = {f"{name}.weight" for name in self.banks()}
-        return {key: value for key, value in self.state_dict().items() if key not in large}
 
     def forward(self, batch: Batch) -> Encoded:
         """States at every position, for training."""
@@ -365,6 +360,18 @@ class Attribution(NamedTuple):
     experts: Tensor  # [B, k]
     parts: Tensor  # [B, M, P] shares of an item's probability, each row adds up to 1
     held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+MODELS: Shelf[type[Recommender]] = Shelf("models")  # a new one is one file in `peers/`, or in a folder of your own (plugins.py)
+register, model_class = MODELS.register, MODELS.named
+
+
+def build(config: ModelConfig, catalog: Catalog) -> Recommender:
+    """A fresh model for a catalogue; with what plugs in (models.py), checked to be one that there is room for."""
+    kind = plugged("checked models") or model_class(config.name)
+    return kind(config, catalog)
 
 
 def check_data(model: Recommender, dataset: Dataset) -> None:

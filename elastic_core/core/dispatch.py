@@ -16,8 +16,8 @@ event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[
 
 One more event into the sums of a finished history, O(k·d + d²), is the stream's (following/elastic.py), with the same `Maps`.
 
-Written directly it needs N x k x d numbers (`causal_dispatch`); in chunks of C it needs N/C x k x d for
-the states at the chunk borders and N x C inside, all of it plain matrix products.
+Written directly it needs N x k x d numbers; in chunks of C it needs N/C x k x d for the states at the chunk borders and N x C
+inside, all of it plain matrix products.
 
 All of it is `precise`: float32 at least, under autocast too.
 
@@ -74,7 +74,7 @@ class Sums(NamedTuple):
 @precise
 def read_last(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
     """The last row of `prefixes`, `[B, 1, d]`."""
-    return _answer(h[:, -1:], maps, sums(h, maps, real))
+    return _given(*_read_slots(h[:, -1:], maps, sums(h, maps, real)), maps)
 
 
 @precise
@@ -95,13 +95,14 @@ def sums(h: Tensor, maps: Maps, real: Tensor | None) -> Sums:
 @precise
 def weigh_events(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
     """e^a, how heavily each slot takes each event: `[B, H, k, N]`, zero on padding."""
-    return _heard(weigh(_logits(h, maps.asks)), real)
+    return weigh(_logits(h, maps.asks), real)
 
 
 @precise
-def weigh(logits: Tensor) -> Tensor:
-    """e^a with a softly bounded to ±CAP. (By a sigmoid it would be faster, and a logit near 0 off by 2e-6.)"""
-    return (logits / CAP).tanh_().mul(CAP).exp_()
+def weigh(logits: Tensor, real: Tensor | None = None) -> Tensor:
+    """e^a with a softly bounded to ±CAP, zero on padding. (By a sigmoid it would be faster, and a logit near 0 off by 2e-6.)"""
+    weights = (logits / CAP).tanh_().mul(CAP).exp_()
+    return weights if real is None else weights * real[:, None, None]
 
 
 # --- every prefix ----------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ def prefixes(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tenso
     """Return what every event is given, `[B, N, d]`, or only the `last` rows (0: all), in chunks (`read_prefixes`).
     `h [B, N, d]` is zero on padding. What comes before the last rows is summed, no more."""
     logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
-    weights, before = _heard(weigh(logits), real), None
+    weights, before = weigh(logits, real), None
     early = h.shape[1] - last if last else 0
     if early:
         before = _sums(h[:, :early], weights[..., :early])
@@ -145,14 +146,8 @@ def read_prefixes(
         weights, bias = (functional.pad(y, (0, short)) for y in (weights, bias))
     x, queries = x.unflatten(1, (-1, chunk)).unsqueeze(1), queries.unflatten(2, (-1, chunk))
     weights, bias = (y.unflatten(-1, (-1, chunk)).transpose(2, 3) for y in (weights, bias))
-    slots, mixed = read_chunks(x, weights, queries, bias, start)
-    return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
-
-
-def read_chunks(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, start: Sums | None) -> tuple[Tensor, Tensor]:
-    """x `[B, 1, c, C, d]`, weights and bias `[B, H, c, k, C]`, queries `[B, H, c, C, d]`, and of what came before the history, or
-    None, its `Sums` → the slots' softmax `[B, H, c, k, C]` and the mixture `[B, H, c, C, d]`, as torch differentiates them."""
-    # what every chunk inherits, sums over the chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
+    # x [B, 1, c, C, d], weights and bias [B, H, c, k, C], queries [B, H, c, C, d]; what every chunk inherits are sums over the
+    # chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
     before, mass = _earlier(weights @ x), weights.cumsum(-1)
     mass = mass + _earlier(mass[..., -1:])  # Z_t
     if start is not None:
@@ -164,7 +159,8 @@ def read_chunks(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, start
     slots = torch.addcdiv(bias, scores, mass).softmax(-2)
     shares = slots / mass
     inside = (weights.transpose(-1, -2) @ shares).triu_()
-    return slots, add_product(shares.transpose(-1, -2) @ before, inside.transpose(-1, -2), x)
+    mixed = add_product(shares.transpose(-1, -2) @ before, inside.transpose(-1, -2), x)
+    return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
 
 
 # --- its parts -------------------------------------------------------------------------------------------------------
@@ -173,10 +169,6 @@ def read_chunks(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, start
 def _logits(h: Tensor, asks: Tensor) -> Tensor:
     """`[B, N, d]` and rows `[B, H, k, d]` → `[B, H, k, N]`; all heads in one product."""
     return (h @ asks.flatten(1, 2).transpose(1, 2)).transpose(1, 2).unflatten(1, asks.shape[1:3])  # so h's gradient is dense
-
-
-def _heard(weights: Tensor, real: Tensor | None) -> Tensor:
-    return weights if real is None else weights * real[:, None, None]
 
 
 def _earlier(x: Tensor) -> Tensor:
@@ -204,10 +196,6 @@ def _read_slots(h: Tensor, maps: Maps, state: Sums) -> tuple[Tensor, Tensor]:
     memory = state.total / state.mass.clamp_min(LEAST).unsqueeze(-1)
     slots = (memory @ _slot_queries(h, maps).transpose(-1, -2) + _logits(h, maps.bias)).softmax(-2)
     return slots, slots.transpose(-1, -2) @ memory
-
-
-def _answer(h: Tensor, maps: Maps, state: Sums) -> Tensor:
-    return _given(*_read_slots(h, maps, state), maps)
 
 
 def _given(slots: Tensor, mixed: Tensor, maps: Maps) -> Tensor:
@@ -303,7 +291,7 @@ class TwoWayDispatcher(Dispatcher):
 
 
 class CausalDispatcher(Dispatcher):
-    """The causal form (objective `window`): event t reads interests that have aggregated events up to t only (`causal_dispatch`).
+    """The causal form (objective `window`): event t reads interests that have aggregated events up to t only.
 
     The aggregate query is the retrieved P itself, the same for all t and not updated by time, so each slot is a running sum and
     a user's state stays k x (d + 1) numbers per head and layer. Nothing non-linear stands between aggregation and dispatch, so
@@ -334,21 +322,6 @@ class CausalDispatcher(Dispatcher):
         """Return head h of the output from head h of the input, `[H, e, e]`."""
         blocks = projection.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1))
         return blocks.diagonal(dim1=0, dim2=2).permute(2, 0, 1)
-
-
-def causal_dispatch(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
-    """Return what every event of `h [B, N, d]` is given, `[B, N, d]`: the equations as they are written, with N x k x d numbers.
-
-    Slot s holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[s]} h_j / Σ_{j<=t} e^{a_j[s]} with a_j[s] = asks[s] · h_j
-    (softly bounded), event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[s]) and is given
-    Σ_s w_t[s] (given[s] + carried M_t[s]). `prefixes` gives the same in chunks; a layer calls that."""
-    weights = weigh_events(h, maps, real).transpose(-1, -2)  # e^a, [B, H, N, k]
-    mass = weights.cumsum(2).clamp_min(LEAST)
-    memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / mass.unsqueeze(-1)  # M [B, H, N, k, d]
-    asked = torch.einsum("hji,bni->bhnj", maps.query, h)
-    slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
-    through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
-    return torch.einsum("bhnk,bhnke->bne", slots, through)
 
 
 class SelfAttentionLayer(nn.Module):

@@ -45,12 +45,12 @@ from elastic_core.core.contract import (
     Traces,
     Variant,
     balance_penalty,
+    register,
 )
 from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, rows_of, without_autocast
 from elastic_core.core.plugs import needed
-from elastic_core.core.registry import register
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.errors import InputError
 
@@ -259,8 +259,7 @@ def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "sof
         return SharedInterests(c.width, c.k)
     if c.query == "votes":
         by_votes = needed("a memory that events vote for")
-        made: InterestMemory = by_votes(c.width, c.side, c.k, norm=norm, gate=gate, votes=c.votes, rows=rows, rate=c.bank_rate)
-        return made
+        return by_votes(c.width, c.side, c.k, norm=norm, gate=gate, votes=c.votes, rows=rows, rate=c.bank_rate)
     return QueriedMemory(
         c.length, c.width, c.heads, c.side, c.k, query=c.query, norm=norm, gate=gate, rows=rows, rate=c.bank_rate
     )  # fmt: skip
@@ -286,8 +285,7 @@ class WithMemory(Retrieves):
     def stands_for(self, experts: Tensor) -> Tensor | None:
         if self.standing is None or not self.retrieves:
             return None
-        found: Tensor = self.standing.log_probabilities(self.experts_at(experts), self.scorer().table)
-        return found
+        return self.standing.log_probabilities(self.experts_at(experts), self.scorer().table)
 
     def _values(self, found: Retrieved) -> Tensor:
         """The experts as they are in the memory, without their gates: `[B, k, d]`."""
@@ -376,7 +374,7 @@ class Elastic(WithMemory, Streams, Traces):
     def _encode(
         self, batch: Batch, last: int = 0, edit: Edit | None = None, trace: Traced | None = None
     ) -> tuple[Tensor, list[Retrieved]]:
-        content, real = self.events.content(batch.items), batch.real if batch.padded else None
+        content, real = self.events.content(batch.items), batch.mask
         x = self.events.place(content, real)
         read = (content, real) if batch.retrieval_items is batch.items else self._read_for_retrieval(batch)
         asked = (*read, batch.retrieval_items)
@@ -434,7 +432,7 @@ class Elastic(WithMemory, Streams, Traces):
         return Trace(list(retrieved), list(reading), list(slots))
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        real, first = batch.real if batch.padded else None, self.layers[0]
+        real, first = batch.mask, self.layers[0]
         assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
         x = self.events.place(self.events.content(batch.items), real)
         return first.attention(x, found.interests, real)[0].mean(1)

@@ -124,12 +124,6 @@ class Interval(NamedTuple):
         return cls(mean, error, mean - 1.96 * error, mean + 1.96 * error)
 
 
-def wilson(share: np.ndarray | float, n: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
-    """Interval of a share of `n` people, never below 0 or above 1: Wilson's score interval (1927)."""
-    middle, reach = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """What one evaluation found: ranks by protocol, int32 [users] in the order of `users`; the rest is derived.
@@ -201,7 +195,7 @@ def evaluate(
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
     if people.min() < 0 or people.max() >= dataset.histories.n_users:
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
-    candidates = Candidates(dataset, split, seed)
+    candidates: Candidates = (plugged("drawn candidates") or Candidates)(dataset, split, seed)
     lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
     parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}

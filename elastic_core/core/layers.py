@@ -68,13 +68,6 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(-2)
 
 
-def rows_at(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
-    b, h, n = x.shape[:3]
-    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
-    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
-
-
 # --- precision -------------------------------------------------------------------------------------------------------
 
 # What is exact under autocast: sums, searches and what is carried from event to event stay in float32.
@@ -131,8 +124,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: st
     torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. In float32 on
     a CPU, where nothing is to be differentiated, oneDNN does it in one (it is what torch.compile calls)."""
     if _one_pass(x, weight):
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
-        return found
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
     y = functional.linear(x, weight, bias)
     return functional.gelu(y) if activation == "gelu" else y
 
@@ -209,9 +201,6 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
 
 
 # --- embedding -------------------------------------------------------------------------------------------------------
@@ -314,8 +303,7 @@ class LocalConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
         exact = x.device.type == "cpu" and x.dtype == self.taps.dtype and not torch.is_autocast_enabled("cpu")
-        mixed: Tensor = _Convolution.apply(x, self.taps) if exact else _convolved(x, self.taps.flip(0), 0)
-        return mixed
+        return _Convolution.apply(x, self.taps) if exact else _convolved(x, self.taps.flip(0), 0)
 
     def last(self, x: Tensor, rows: int = 1) -> Tensor:
         """The last rows of `forward`, `[B, rows, d]`."""
@@ -430,8 +418,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal
     if p and q.device.type == "cpu":
         quick = plugged("causal attention")
         if quick and causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
-            found: Tensor = quick(q, k, v, p)
-            return found
+            return quick(q, k, v, p)
         return written_out(q, k, v, mask, p, causal)
     return functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
 

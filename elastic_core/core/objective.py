@@ -6,9 +6,9 @@ of short batches more weight than those of long ones; and it declares what a tar
 the no-peeking test holds every model to.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -158,28 +158,11 @@ def tiles(
 # --- the list --------------------------------------------------------------------------------------------------------
 
 OBJECTIVES: Shelf[type[Objective]] = Shelf("objectives")
-O = TypeVar("O", bound=type[Objective])  # noqa: E741
-
-
-def register(config: type[ObjectiveConfig]) -> Callable[[O], O]:
-    """Ties an objective to its settings; the name is taken by defining those (core/config.py)."""
-
-    def add(cls: O) -> O:
-        OBJECTIVES.held[config.name] = cls
-        return cls
-
-    return add
+register, objective_class = OBJECTIVES.register, OBJECTIVES.named
 
 
 def names() -> tuple[str, ...]:
     return tuple(sorted(OBJECTIVES))
-
-
-def objective_class(name: str) -> type[Objective]:
-    """Raises InputError for an unknown name, listing the known ones."""
-    if name not in OBJECTIVES:
-        raise InputError(f"unknown objective {name!r}; known are {', '.join(names())}")
-    return OBJECTIVES[name]
 
 
 def build(config: ObjectiveConfig, dataset: Dataset, length: int) -> Objective:

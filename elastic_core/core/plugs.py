@@ -5,13 +5,14 @@ holds it. That is imported when it is first asked for, so nobody waits for what 
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, value_text
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type)
 _places: dict[str, str] = {}  # socket → "module:name"
 _found: dict[str, Any] = {}  # of those that were asked for
 
@@ -73,6 +74,21 @@ class Shelf(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(tuple(iter(self)))
+
+    def named(self, name: Any) -> T:
+        """What has this name. Raises InputError for an unknown one, listing the known ones."""
+        if not isinstance(name, str) or name not in self:
+            raise InputError(f"unknown {self.socket[:-1]} {value_text(name)}; known are {', '.join(sorted(self))}")
+        return self[name]
+
+    def register(self, config: Any) -> Callable[[C], C]:
+        """Ties a class to its settings; the name is taken by defining those (core/config.py)."""
+
+        def add(kind: C) -> C:
+            self.held[config.name] = kind  # type: ignore[assignment]
+            return kind
+
+        return add
 
     @staticmethod
     def _own() -> None:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Encoded, Streams, Variant
+from elastic_core.core.config import ConvWidth, ModelConfig, Within
+from elastic_core.core.contract import Encoded, Streams, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Attention,
@@ -22,15 +22,13 @@ from elastic_core.core.layers import (
     right_align,
 )
 from elastic_core.core.plugs import needed
-from elastic_core.core.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
-class SASRecConfig(ModelConfig, name="sasrec"):
-    label: ClassVar[str] = "SASRec"
+class SASRecConfig(ModelConfig, name="sasrec", label="SASRec"):
     fused: bool = True
     expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
-    conv_width: Annotated[int, Within(0, 1_024)] = 0  # of a causal convolution beside the attention, as ELASTIC has one; 0 = none
+    conv_width: ConvWidth = 0  # of a causal convolution beside the attention, as ELASTIC has one; 0 = none
 
 
 class Block(nn.Module):
@@ -94,7 +92,7 @@ class SASRec(Streams):
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x, found = left_align(self.events(batch.items, batch.padded), real), []
         for block in self.blocks:
             found.append(block.attention.last_weights(right_align(block.norm(x), real), real))  # type: ignore[operator, union-attr]
@@ -105,7 +103,7 @@ class SASRec(Streams):
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x = left_align(self.events(batch.items, batch.padded), real)  # once a pass, and no block needs a mask
         for block in self.blocks[: len(self.blocks) - last]:
             x = block(x)

@@ -5,21 +5,21 @@ each layer's input; only the two-way form asks with the layer's input, as PKM-AC
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.config import ConvWidth, Few, ModelConfig, Several, Weight, Within
 from elastic_core.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(ModelConfig):
     side: Annotated[int, Within(2, 4_096)] = 16  # √K
-    k: Annotated[int, Within(1, 4_096)] = 8
+    k: Several = 8
     memory: Literal["shared", "per-layer", "none"] = "shared"
     query: Literal["network", "mean", "votes"] = "network"
-    votes: Annotated[int, Within(1, 64)] = 4  # m, experts an event votes for (query = votes)
-    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
-    interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
+    votes: Few = 4  # m, experts an event votes for (query = votes)
+    balance_weight: Weight = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
+    interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items
     bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
     bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
 
@@ -32,10 +32,9 @@ class MemoryConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticConfig(MemoryConfig, name="elastic"):
-    label: ClassVar[str] = "ELASTIC"
+class ElasticConfig(MemoryConfig, name="elastic", label="ELASTIC"):
     bidirectional: bool = False
     gate: Literal["softmax", "none"] = "softmax"
     query_norm: Literal["whiten", "layer"] = "whiten"
     dispatch: Literal["linear", "none"] = "linear"
-    conv_width: Annotated[int, Within(0, 1_024)] = 8
+    conv_width: ConvWidth = 8

@@ -21,8 +21,7 @@ def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | Non
     if quick is None:
         logits = scorer(states, met)[:, 1:]
         return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
-    total: Tensor = quick(states, targets, scorer, met)
-    return total
+    return quick(states, targets, scorer, met)
 
 
 def sampled_softmax(
@@ -45,8 +44,7 @@ def sampled_softmax(
     seen = None if met is None or again is None else (met.at(targets, n_items).flatten(), met.of(drawn, n_items))
     quick = plugged("the sampled softmax") if scorer.pairs is None else None
     if quick is not None:
-        total: Tensor = quick(vectors, shares, scorer, targets, drawn, rarity, again, seen, sparse)
-        return total
+        return quick(vectors, shares, scorer, targets, drawn, rarity, again, seen, sparse)
     right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity
     if again is not None and seen is not None:
         right, wrong = right + again * seen[0].unsqueeze(1), wrong + (again * seen[1]).unsqueeze(1)

@@ -5,12 +5,12 @@ step: a target weighs the same in a batch of long histories as in one of short o
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from elastic_core.core.batches import ALONE, Alone, Batch, reading_batch
@@ -49,8 +49,6 @@ class Learner:
         kind = (plugged("optimizers") or OPTIMIZERS)[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
-        learner = needed("a learner of rows") if model.banks() else Untabled
-        self.rows = learner(model, self.average and self.average.module, train, objective, ranks)
         if train.compile != "none":
             needed("compiled models")(model, train.compile, device)
 
@@ -59,10 +57,10 @@ class Learner:
         batch. The total is NaN if it diverged. Nothing here waits for a device."""
         if self.train.compile != "none":
             torch.compiler.cudagraph_mark_step_begin()  # what the graph of the last step wrote may be written over
-        with self.rows.recorded() as looked_up:
-            loss = self.loss(batch)
+        loss = self.loss(batch)
         self.backward(loss)
-        self.update(self.clipped(looked_up))
+        self.clip()
+        self.update()
         self.follow()
         targets, events = (int(number) for number in self.ranks.sums([loss.targets, batch.places.events]))
         losses = [loss.total, *loss.auxiliary.values(), *loss.summed.values()]
@@ -86,16 +84,12 @@ class Learner:
         ((loss.total + sum(summed)) / self.targets_per_step + sum(sides) / self.ranks.count).backward()
         self.ranks.add_gradients(self.model)
 
-    def clipped(self, looked_up: dict[str, Any]) -> dict[str, Any]:
-        """Clips all gradients by one norm; returns those of the rows of banks."""
-        touched = self.rows.summed(looked_up)
-        every = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
-        torch.nn.utils.clip_grad_norm_(every, self.train.max_grad_norm)
-        return touched
+    def clip(self, *more: Tensor) -> None:
+        """Clips all gradients by one norm, those of `more` tensors among them."""
+        torch.nn.utils.clip_grad_norm_([*self.model.parameters(), *more], self.train.max_grad_norm)
 
-    def update(self, touched: dict[str, Any]) -> None:
+    def update(self) -> None:
         self.optimizer.step()
-        self.rows.step(touched)
 
     def follow(self) -> None:
         """The running average of the weights takes a step."""
@@ -114,7 +108,6 @@ class Learner:
 
     def judged(self, dataset: Dataset) -> Recommender:
         """The weights that validation sees and the run keeps, with statistics of their own: the average, where there is one."""
-        self.rows.follow()
         model = self.model if self.average is None else self.average.module
         assert isinstance(model, Recommender)
         model.eval()  # what is usual is counted by the votes of serving, which are fewer than those of learning
@@ -127,57 +120,27 @@ class Learner:
         self.ranks.even_out(model.buffers())
         return model
 
+    def known(self) -> dict[str, Tensor]:
+        """Of every table that is learned by rows, the numbers of those that were ever changed (scale/rows.py)."""
+        return {}
+
     def state(self) -> dict[str, Any]:
-        """All that was learned: of banks the rows that were ever changed, of everything else the whole."""
-        kept = {"model": self.rows.small(self.model), "optimizer": self.optimizer.state_dict()}
-        kept |= {"average": self.rows.small(self.average)} if self.average is not None else {}
-        return kept | ({"rows": self.rows.state()} if self.rows.banks else {})
+        """All that was learned."""
+        kept = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return kept | ({"average": self.average.state_dict()} if self.average is not None else {})
 
     def restore(self, kept: dict[str, Any]) -> None:
-        """Banks must be what they were before the first step."""
-        self.rows.put(self.model, kept["model"])
+        """Raises RuntimeError for what does not fit."""
+        self.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
         if self.average is not None:
-            self.rows.put(self.average, kept["average"])
-        if self.rows.banks:
-            self.rows.restore(kept["rows"])
+            self.average.load_state_dict(kept["average"])
 
 
-class Untabled:
-    """What a learner asks of tables that are learned by rows (scale/rows.py), where a model has none."""
-
-    def __init__(self, *_: Any) -> None:
-        self.banks: dict[str, Any] = {}
-
-    @contextlib.contextmanager
-    def recorded(self) -> Iterator[dict[str, Any]]:
-        yield {}
-
-    def summed(self, looked_up: dict[str, Any]) -> dict[str, Any]:
-        return {}
-
-    def step(self, touched: dict[str, Any]) -> None:
-        pass
-
-    def follow(self) -> None:
-        pass
-
-    def known(self) -> dict[str, Tensor]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        pass
-
-    def small(self, model: nn.Module) -> dict[str, Tensor]:
-        """A model's state without the tables of its banks."""
-        return model.state_dict()
-
-    def put(self, model: nn.Module, state: dict[str, Tensor]) -> None:
-        """The inverse: the tables stay as they are. Raises RuntimeError for what does not fit."""
-        model.load_state_dict(state)
+def make_learner(model: Recommender, *given: Any) -> Learner:
+    """The learner of a model, some of whose tables may be learned by rows; `given` is what `Learner` is given."""
+    kind = needed("a learner of rows") if model.banks() else Learner
+    return kind(model, *given)
 
 
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:

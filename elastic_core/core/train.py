@@ -17,14 +17,13 @@ import numpy as np
 import torch
 
 from elastic_core.core import objective as objectives
-from elastic_core.core import registry
 from elastic_core.core.batches import ALONE, Alone, Batch
 from elastic_core.core.config import RunConfig, TrainConfig
-from elastic_core.core.contract import Recommender, check_data
+from elastic_core.core.contract import Recommender, build, check_data
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.plugs import plugged
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Learner, make_learner
 from elastic_core.errors import InputError
 
 Stop = Callable[[], bool]
@@ -97,7 +96,7 @@ class Loop:
         self.config, self.dataset, self.keeper, self.stop, self.ranks = config, dataset, keeper, stop, ranks
         self.device = ranks.place(device)
         _seed(config.train.seed, 0)
-        self.model = registry.build(config.model, dataset.catalog)
+        self.model = build(config.model, dataset.catalog)
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
         check_data(self.model, dataset)
@@ -110,7 +109,7 @@ class Loop:
         return objectives.build(self.config.objective, self.dataset, self.config.model.length)
 
     def fresh_learner(self) -> Learner:
-        return Learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
+        return make_learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
 
     def learn(self, learner: Learner, resume: dict[str, Any] | None) -> None:
         """Learn until something stops it. `resume`: what a training that broke off left, which `learner` has restored."""
@@ -132,7 +131,7 @@ class Loop:
             valid = first(self._valid, judged)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                first(self.keeper.best, judged, learner.rows.known(), bool(cut))
+                first(self.keeper.best, judged, learner.known(), bool(cut))
             self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}

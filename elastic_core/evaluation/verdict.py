@@ -7,6 +7,8 @@ seed, so for it there are numbers and no claim.
 
 from typing import Literal, Protocol
 
+import numpy as np
+
 ONE_RUN = "one run: training noise not counted"
 NO_CLAIM = "no difference can be claimed"
 LEVEL = 0.05
@@ -73,3 +75,9 @@ def interval(found: MeasuredDifference) -> str:
 def p_text(p: float) -> str:
     """A p in four places; where it has more zeros, `< 0.0001`: no model of the noise is so exact."""
     return f"< {LEAST}" if p < LEAST else f"{p:.4f}"
+
+
+def wilson(share: np.ndarray | float, n: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of a share of `n` people, never below 0 or above 1: Wilson's score interval (1927)."""
+    middle, reach = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)

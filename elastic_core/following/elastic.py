@@ -45,10 +45,11 @@ class ElasticStream(Stream):
     interests ask, and √½ and ½ of gelu(z) = ½ z (1 + erf(√½ z)) into the feed-forward layer.
     """
 
+    limited = True
     derived = ("maps", "given")
 
     def __init__(self, model: Elastic, room: int) -> None:
-        super().__init__(model, room, limited=True)
+        super().__init__(model, room)
         with torch.inference_mode():
             self.fixed = [Fixed.of(layer) for layer in model.layers]  # type: ignore[arg-type]
         self.turn = 0  # which row of `echo` the next event takes; the layers have the same

@@ -25,10 +25,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elastic_core import disk
-from elastic_core.core.batches import Batch
-from elastic_core.errors import InputError, unless_memory
+from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
-from elastic_core.models import Met, Recommender, can_retrieve
+from elastic_core.models import Batch, Met, Recommender, can_retrieve
 
 FORMAT, VERSION = "followed people", "1"
 MOST_BYTES = 2**33  # of a file of states
@@ -168,7 +167,8 @@ class Followed:
         """Goes on from a file. Raises InputError for one that is none, of another version, another model or other weights, of
         other shapes, or with numbers that are none."""
         name = disk.shown(path.name)
-        told, tensors = _read_tensors(disk.regular(path, MOST_BYTES, path.parent), name)
+        with disk.parsing(name), safetensors.safe_open(disk.regular(path, MOST_BYTES, path.parent), framework="pt") as file:
+            told, tensors = file.metadata() or {}, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, no mapping
         if told.get("format") != FORMAT:
             raise InputError(f"{name} holds no states of followed people")
         if told.get("version") != VERSION:
@@ -220,15 +220,6 @@ def model_fingerprint(model: Recommender) -> str:
         found.update(f"{name} {tuple(part.shape)} {part.dtype}".encode())
         found.update(part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return found.hexdigest()[:16]
-
-
-def _read_tensors(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping
-    except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
-        unless_memory(error)
-        raise InputError(f"{name} cannot be read ({disk.shown(error, 150)}); it may be cut short") from None
 
 
 def _people(told: dict[str, str], name: str) -> list[str]:

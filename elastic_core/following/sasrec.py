@@ -21,10 +21,11 @@ class SASRecStream(Stream):
     queries, keys and values, the scale and the constants of gelu folded into weights, nothing copied but the new row.
     """
 
+    limited = True
     grows = True
 
     def __init__(self, model: SASRec, room: int) -> None:
-        super().__init__(model, room, limited=True)
+        super().__init__(model, room)
         with torch.inference_mode():
             self.folded = [_folded(block) for block in model.blocks]  # type: ignore[arg-type]
 

@@ -38,10 +38,11 @@ class Stream:
     """
 
     derived: tuple[str, ...] = ()
+    limited = False
     grows = False  # whether what is kept grows with what has been read
 
-    def __init__(self, model: Any, room: int, limited: bool) -> None:
-        self.model, self.room, self.limited = model, room, limited
+    def __init__(self, model: Any, room: int) -> None:
+        self.model, self.room = model, room
         self.kept: Kept = {}
         self.used = torch.zeros(0, dtype=torch.int64)  # [B] events since the refresh
         self._most, self._alike = 0, True  # of `used`: the largest, and whether all are equal
@@ -171,8 +172,7 @@ class Stream:
         if not self.limited:
             return 0.0
         first = self.model.length - self.room
-        found: Tensor = self.model.events.positions[first + self._most if self._alike else first + self.used]
-        return found
+        return self.model.events.positions[first + self._most if self._alike else first + self.used]
 
     def _hold(self, kept: Kept, used: Tensor) -> None:
         self.kept, self.used = kept, used.clone()
@@ -194,8 +194,7 @@ def open_stream(model: Recommender, room: int | None = None) -> Stream:
     if not 1 <= room < model.length:
         raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
     model.eval()
-    stream: Stream = model.open_stream(room)
-    return stream
+    return model.open_stream(room)
 
 
 def norm_arguments(norm: nn.LayerNorm) -> tuple[Any, ...]:

@@ -5,32 +5,33 @@ inner product with the item table; the paper's are post-norm with GELU and a pro
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Variant
 from elastic_core.core.layers import Attention
-from elastic_core.core.registry import register
+from elastic_core.models import Batch, ModelConfig, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bert4RecConfig(ModelConfig, name="bert4rec"):
-    label: ClassVar[str] = "BERT4Rec"
+class Bert4RecConfig(ModelConfig, name="bert4rec", label="BERT4Rec"):
+    pass
+
+
+class MaskedAttention(Attention):
+    """In both directions."""
+
+    def __init__(self, config: Bert4RecConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=False)
 
 
 @register(Bert4RecConfig)
 class Bert4Rec(Blocks):
     objective = "cloze"
     masks = True
+    attention = MaskedAttention
     variants = (Variant("BERT4Rec", {}, "Self-attention in both directions, learned by filling in masked events."),)
-
-    def attention(self) -> nn.Module:
-        return Attention(self.config.width, self.config.heads, self.config.dropout, causal=False)
 
     def asked(self, batch: Batch) -> Batch:
         return mask_behind(batch, self.length, self.n_items + 1)

@@ -22,26 +22,23 @@ Symbols: B people, H heads, N events, C clusters, T top keys, e = d_h.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
-from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, rows_at, split_heads
-from elastic_core.core.registry import register
+from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, split_heads
+from elastic_core.models import ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
-from elastic_core.peers.parts.bucket_attention import projected
+from elastic_core.peers.parts.bucket_attention import projected, rows_at
 
 BITS = 63  # random directions of the hash
 ITERATIONS = 10  # of K-means
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusteredConfig(ModelConfig, name="clustered"):
-    label: ClassVar[str] = "Clustered attention"
-    clusters: Annotated[int, Within(1, 4_096)] = 25
+class ClusteredConfig(ModelConfig, name="clustered", label="Clustered attention"):
+    clusters: Several = 25
     top: Annotated[int, Within(0, 4_096)] = 32  # keys that a query reads by itself; 0: the plain form
 
 
@@ -77,11 +74,11 @@ class ClusteredAttention(Attention):
 
     What it has on padding means nothing."""
 
-    def __init__(self, width: int, heads: int, dropout: float, clusters: int, top: int) -> None:
-        super().__init__(width, heads, dropout, causal=False)
-        self.clusters, self.top = clusters, top
+    def __init__(self, config: ClusteredConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=False)
+        self.clusters, self.top = config.clusters, config.top
         self.directions: Tensor
-        self.register_buffer("directions", torch.randn(heads, BITS, width // heads))
+        self.register_buffer("directions", torch.randn(config.heads, BITS, config.width // config.heads))
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         q, k, v, cluster, there = self._ready(x, real)
@@ -116,8 +113,7 @@ class ClusteredAttention(Attention):
             known = there.unsqueeze(1).expand(-1, k.shape[1], -1).gather(2, own.flatten(2)).view_as(own)
             exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * rows_at(mass.sum(-1, keepdim=True), cluster)
             found = found + (dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
-        out: Tensor = self.output(merge_heads(found))
-        return out
+        return self.output(merge_heads(found))
 
 
 @register(ClusteredConfig)
@@ -125,6 +121,7 @@ class Clustered(Blocks):
     """See the module's equations."""
 
     objective = "last"
+    attention = ClusteredAttention
     variants = (
         Variant(
             "Clustered attention", {}, "Queries that are alike attend together, and by themselves to the keys that matter most."
@@ -132,10 +129,6 @@ class Clustered(Blocks):
         Variant("Clustered attention, plain", {"top": 0}, "Queries that are alike attend together, as their mean."),
     )
     config: ClusteredConfig
-
-    def attention(self) -> nn.Module:
-        config = self.config
-        return ClusteredAttention(config.width, config.heads, config.dropout, config.clusters, config.top)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: what clusters score and who is in them; of the top keys, copies for every query."""

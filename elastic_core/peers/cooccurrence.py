@@ -14,20 +14,15 @@ the first and hurts the second.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Recommender, Variant
-from elastic_core.core.histories import Catalog
-from elastic_core.core.registry import register
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Length, ModelConfig, Recommender, Variant, register
 
 MOST_ITEMS = 20_000
 WINDOW = 10
@@ -38,9 +33,8 @@ SOURCE_POWER, TARGET_POWER = 0.75, 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class CooccurrenceConfig(ModelConfig, name="cooccurrence"):
-    label: ClassVar[str] = "Co-occurrence"
-    length: Annotated[int, Within(2, 131_072)] = 10
+class CooccurrenceConfig(ModelConfig, name="cooccurrence", label="Co-occurrence"):
+    length: Length = 10
 
 
 @register(CooccurrenceConfig)
@@ -59,7 +53,9 @@ class Cooccurrence(Recommender):
         self.register_buffer("recency", DECAY ** torch.arange(config.length - 1, -1, -1).float(), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
-        items, owners = _train_events(dataset)
+        owners = np.repeat(np.arange(dataset.histories.n_users), dataset.histories.lengths)
+        kept = np.arange(len(owners)) < dataset.ends("train")[owners]  # what training may see
+        items, owners = dataset.histories.items[kept].astype(np.int64), owners[kept]
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
         for distance in range(1, WINDOW + 1):
@@ -77,11 +73,3 @@ class Cooccurrence(Recommender):
         items = batch.items[:, -self.length :]
         weights = self.recency[-items.shape[1] :].expand(items.shape)
         return embedding_bag(items, self.table, per_sample_weights=weights, mode="sum")  # the row of padding is zero
-
-
-def _train_events(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Items and users (int64) of every event that training may see."""
-    histories = dataset.histories
-    owners = np.repeat(np.arange(histories.n_users), histories.lengths)
-    kept = np.arange(len(owners)) < dataset.ends("train")[owners]
-    return histories.items[kept].astype(np.int64), owners[kept]

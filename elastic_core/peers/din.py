@@ -28,19 +28,16 @@ layer into DIN, and its own reading, in the state, would need intensities of eve
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Encoded, Judge, Scorer, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, Dropout
-from elastic_core.core.registry import register
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Encoded, Judge, Scorer, Variant, register
 from elastic_core.peers.parts.distinct import distinct
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
@@ -51,8 +48,7 @@ FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hund
 
 
 @dataclass(frozen=True, kw_only=True)
-class DINConfig(ModulatedConfig, name="din"):
-    label: ClassVar[str] = "DIN"
+class DINConfig(ModulatedConfig, name="din", label="DIN"):
     recency: bool = False
     intensity: Literal["none", "event"] = "none"
 

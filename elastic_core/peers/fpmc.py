@@ -13,17 +13,13 @@ an L2 penalty; here the loss is the softmax over all items, at every position, a
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Scorer, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, Dropout, item_table, masked
-from elastic_core.core.registry import register
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
 from elastic_core.peers.parts.stepwise import Stepwise
 
 ALPHA = 0.5  # 1: the mean of a history's factors, 0: their sum
@@ -31,8 +27,7 @@ READ = 0.3  # standard deviation of factors that are read: where both ends are s
 
 
 @dataclass(frozen=True, kw_only=True)
-class FPMCConfig(ModelConfig, name="fpmc"):
-    label: ClassVar[str] = "FPMC"
+class FPMCConfig(ModelConfig, name="fpmc", label="FPMC"):
     personal: Literal["history", "none"] = "history"
 
 

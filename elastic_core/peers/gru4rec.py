@@ -12,17 +12,12 @@ popularity is learned (planted world, 12 epochs, one seed: test NDCG@10 0.17 aga
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, left_align, masked, right_align, without_autocast
-from elastic_core.core.registry import register
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 
@@ -30,8 +25,8 @@ EXPANSION = 2  # hidden width of the recurrent layers, in multiples of d
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRU4RecConfig(ModelConfig, name="gru4rec"):
-    label: ClassVar[str] = "GRU4Rec"
+class GRU4RecConfig(ModelConfig, name="gru4rec", label="GRU4Rec"):
+    pass
 
 
 @register(GRU4RecConfig)
@@ -62,7 +57,7 @@ class GRU4Rec(Stepwise):
         nn.init.zeros_(self.projection.bias)
 
     def forward(self, batch: Batch) -> Encoded:
-        real = batch.real if batch.padded else None
+        real = batch.mask
         return Encoded(self.projection(masked(right_align(self._read(batch.items, real, None)[-1], real), real)))
 
     def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:

@@ -21,19 +21,15 @@ predicted, which nobody knows when a list is made and which tells much. It is no
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Recommender, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, masked, merge_heads, split_heads
-from elastic_core.core.registry import register
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommender, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 
 BUCKETS, STEP = 128, 0.301  # of time differences: a bucket's upper end is e^0.301 = 1.35 times its lower one
@@ -41,8 +37,7 @@ EPSILON = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class HSTUConfig(ModelConfig, name="hstu"):
-    label: ClassVar[str] = "HSTU"
+class HSTUConfig(ModelConfig, name="hstu", label="HSTU"):
     times: Literal["none", "previous"] = "none"
 
 
@@ -68,8 +63,7 @@ class TransductionUnit(nn.Module):
             x, z = x[:, -1:], z[:, -1:]
         u, q = functional.silu(self.asks(z)).chunk(2, -1)
         mixed = self._weights(q, k, gaps) @ split_heads(masked(v, real), self.heads)  # of padding nothing is read
-        out: Tensor = x + self.output(self.dropout(u * _bare_norm(merge_heads(mixed))))
-        return out
+        return x + self.output(self.dropout(u * _bare_norm(merge_heads(mixed))))
 
     def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`: SiLU's, so slightly negative where it would not look."""
@@ -86,8 +80,7 @@ class TransductionUnit(nn.Module):
         if not last:
             ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
             scores = scores.masked_fill(ahead, 0)  # SiLU(0) = 0
-        weights: Tensor = functional.silu(scores) / self.length
-        return weights
+        return functional.silu(scores) / self.length
 
     def _bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
         """b[i - j] `[N, N]`, with a time bias `[B, 1, N, N]`; of the last row alone if `last`. Where j > i it means nothing."""
@@ -132,7 +125,7 @@ class HSTU(Recommender):
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`."""
-        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        x, real = self.events(batch.items, batch.padded), batch.mask
         gaps, found = self._gaps(batch), []
         for unit in self.units:
             assert isinstance(unit, TransductionUnit)
@@ -141,7 +134,7 @@ class HSTU(Recommender):
         return torch.stack(found)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        x, real = self.events(batch.items, batch.padded), batch.mask
         gaps = self._gaps(batch)
         for i, unit in enumerate(self.units):
             x = unit(x, real, gaps, last=last and i == len(self.units) - 1)

@@ -12,33 +12,28 @@ causal form would need an E of its own for every prefix, N x rank x d numbers; t
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
-from elastic_core.core.registry import register
+from elastic_core.models import ModelConfig, Several, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinformerConfig(ModelConfig, name="linformer"):
-    label: ClassVar[str] = "Linformer"
-    rank: Annotated[int, Within(1, 4_096)] = 64  # keys and values that are left of a history
+class LinformerConfig(ModelConfig, name="linformer", label="Linformer"):
+    rank: Several = 64  # keys and values that are left of a history
 
 
 class LowRankAttention(Attention):
     """Attention of `x [B, N, d]` to `rank` mixtures of its events; what it has on padding means nothing."""
 
-    def __init__(self, width: int, heads: int, dropout: float, length: int, rank: int) -> None:
-        super().__init__(width, heads, dropout, causal=False)
-        self.of_keys, self.of_values = (nn.Parameter(torch.empty(rank, length)) for _ in range(2))  # E, F
+    def __init__(self, config: LinformerConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=False)
+        self.of_keys, self.of_values = (nn.Parameter(torch.empty(config.rank, config.length)) for _ in range(2))  # E, F
         for weight in (self.of_keys, self.of_values):
-            nn.init.normal_(weight, std=rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, as in its Theorem 2)
+            nn.init.normal_(weight, std=config.rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, its Theorem 2)
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         return self.read(x, x, real)
@@ -61,8 +56,7 @@ class LowRankAttention(Attention):
         values = self.of_values[:, -n:] @ masked(self.value(x), real)
         q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
         mixed = fused(q, k, v, None, self.p if self.training else 0.0, False)
-        out: Tensor = self.output(merge_heads(mixed))
-        return out
+        return self.output(merge_heads(mixed))
 
 
 @register(LinformerConfig)
@@ -70,16 +64,10 @@ class Linformer(Blocks):
     """See the module's equation."""
 
     objective = "last"
+    attention = LowRankAttention
+    last_weights = Blocks.block_weights  # `Attends`: through the mixtures
     variants = (Variant("Linformer", {}, "Keys and values of all events are projected to a few mixtures along the length."),)
     config: LinformerConfig
-
-    def attention(self) -> nn.Module:
-        config = self.config
-        return LowRankAttention(config.width, config.heads, config.dropout, config.length, config.rank)
-
-    def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: through the mixtures."""
-        return self.block_weights(batch)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values before and after the projection, and the scores."""

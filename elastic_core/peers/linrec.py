@@ -22,19 +22,14 @@ Symbols: b people, h heads, c chunks, e = d_h.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Streams, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
-from elastic_core.core.registry import register
 from elastic_core.core.sasrec import Block
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import Catalog, ModelConfig, Streams, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 CHUNK = 64
@@ -79,15 +74,21 @@ def read_past(q: Tensor, k: Tensor, v: Tensor, chunk: int = CHUNK) -> Tensor:
     return add_product(q @ before, inside, v).flatten(2, 3)[:, :, :n]
 
 
+@dataclass(frozen=True, kw_only=True)
+class LinRecConfig(ModelConfig, name="linrec", label="LinRec"):
+    bidirectional: bool = False
+
+
 class LinearAttention(nn.Module):
     """Linear self-attention of `x [B, N, d]`, causal or of the whole history; `real` is the padding mask `[B, N]` or None.
 
     Nobody reads padding; what the result has there means nothing. An empty history reads zeros.
     """
 
-    def __init__(self, width: int, heads: int, causal: bool) -> None:
+    def __init__(self, config: LinRecConfig) -> None:
         super().__init__()
-        self.heads, self.causal, self.scale = heads, causal, 1 / math.sqrt(width // heads)
+        width, self.heads, self.causal = config.width, config.heads, not config.bidirectional
+        self.scale = 1 / math.sqrt(width // self.heads)
         self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -100,8 +101,7 @@ class LinearAttention(nn.Module):
 
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`: of either sign, and they add up to anything."""
-        weights: Tensor = (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
-        return weights
+        return (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
 
     def ask(self, x: Tensor) -> Tensor:
         """φ(Q) `[B, H, N, e]`."""
@@ -114,14 +114,7 @@ class LinearAttention(nn.Module):
 
     def mixed(self, found: Tensor) -> Tensor:
         """What was read `[B, H, N, e]`, scaled and through the output: `[B, N, d]`."""
-        out: Tensor = self.output(merge_heads(found * self.scale))
-        return out
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinRecConfig(ModelConfig, name="linrec"):
-    label: ClassVar[str] = "LinRec"
-    bidirectional: bool = False
+        return self.output(merge_heads(found * self.scale))
 
 
 @register(LinRecConfig)
@@ -129,6 +122,8 @@ class LinRec(Blocks, Streams):
     """See the module's table."""
 
     objective = "all"
+    attention = LinearAttention
+    last_weights = Blocks.block_weights  # `Attends`: φ(q)·φ(k) / √d_h
     variants = (
         Variant("LinRec", {}, "Linear attention without softmax: a running sum over the past, all positions learned at once."),
         Variant("LinRec, two-way", {"bidirectional": True}, "As released: every event reads the whole history.", "last"),
@@ -138,13 +133,6 @@ class LinRec(Blocks, Streams):
     def __init__(self, config: LinRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.causal = self.streams = not config.bidirectional
-
-    def attention(self) -> nn.Module:
-        return LinearAttention(self.config.width, self.config.heads, not self.config.bidirectional)
-
-    def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: φ(q)·φ(k) / √d_h."""
-        return self.block_weights(batch)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: φ and its norms, and in the causal form a chunk's products and the states between chunks."""
@@ -162,8 +150,7 @@ class LinRecStream(Stream):
     Positions are counted back from the end of what is read, so it is `limited`, as ELASTIC's (core/elastic.py) is.
     """
 
-    def __init__(self, model: LinRec, room: int) -> None:
-        super().__init__(model, room, limited=True)
+    limited = True
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real, kept = self.model, history > 0, Kept()
@@ -179,8 +166,7 @@ class LinRecStream(Stream):
             attention, h, total = _attention(block), block.norm(x), self.kept[f"{i}.sum"]
             total += summed(*attention.told(h, None))
             x = block.feed_forward(x + attention.mixed(read_total(attention.ask(h), total)))
-        state: Tensor = self.model.norm(x[:, -1])
-        return state
+        return self.model.norm(x[:, -1])
 
 
 def _attention(block: nn.Module) -> LinearAttention:

@@ -37,19 +37,27 @@ Symbols: B people, N events, b codebooks, w words, d width.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Encoded, Judge, Scorer, Streams, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, precise
-from elastic_core.core.registry import register
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import (
+    Batch,
+    Catalog,
+    Encoded,
+    Few,
+    Judge,
+    ModelConfig,
+    Scorer,
+    Streams,
+    Variant,
+    Within,
+    register,
+)
 from elastic_core.peers.bert4rec import mask_behind, of_events
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, Codes
@@ -62,11 +70,10 @@ CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps 
 
 
 @dataclass(frozen=True, kw_only=True)
-class LisaConfig(ModelConfig, name="lisa"):
-    label: ClassVar[str] = "LISA"
-    layers: Annotated[int, Within(1, 64)] = 1
+class LisaConfig(ModelConfig, name="lisa", label="LISA"):
+    layers: Few = 1
     form: Literal["base", "soft", "mini"] = "base"
-    books: Annotated[int, Within(1, 64)] = 8
+    books: Few = 8
     words: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
     target_words: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
     decay: Annotated[float, Within(0, 1)] = 0.1  # how fast counts fade, per event
@@ -93,9 +100,12 @@ class HistogramAttention(nn.Module):
         for weight in (self.query, self.key, self.value):
             nn.init.normal_(weight, std=width**-0.5)
 
+    @precise
     def tables(self, words: Tensor) -> Tables:
         """Of codebooks `[b, w, d]`."""
-        return _tables(words, self.query, self.key, self.value)
+        logits = (words @ self.query) @ (words @ self.key).transpose(-1, -2) / math.sqrt(words.shape[-1])
+        top = logits.detach().amax(-1, keepdim=True)
+        return Tables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ self.value).flatten(0, 1))
 
     def forward(self, chosen: Tensor, counted: Tensor, tables: Tables, last: bool = False) -> Tensor:
         """chosen `[B, N, b]`, counted `[B, N, b, w]` (zero on padding) → `[B, N, d]`, or of the last event alone `[B, 1, d]`."""
@@ -117,13 +127,6 @@ def event_shares(counted: Tensor, chosen: Tensor, weights: Tensor, decay: float)
     mass = torch.einsum("n,nbsw,bsw->bsn", torch.exp(-decay * ago), counted.transpose(0, 1), functional.embedding(row, weights))
     total = mass.sum(-1, keepdim=True)
     return mass / (total + (total == 0))
-
-
-@precise
-def _tables(words: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tables:
-    logits = (words @ query) @ (words @ key).transpose(-1, -2) / math.sqrt(words.shape[-1])
-    top = logits.detach().amax(-1, keepdim=True)
-    return Tables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ value).flatten(0, 1))
 
 
 @precise
@@ -182,13 +185,11 @@ class Layer(nn.Module):
 
     def codes(self, x: Tensor) -> Codes:
         assert self.codebooks is not None and self.norm is not None
-        found: Codes = self.codebooks(self.norm(x))
-        return found
+        return self.codebooks(self.norm(x))
 
     def mix(self, x: Tensor, y: Tensor) -> Tensor:
         """Events and what attention gives them."""
-        mixed: Tensor = self.feed_forward(x + self.dropout(y))
-        return mixed
+        return self.feed_forward(x + self.dropout(y))
 
 
 @register(LisaConfig)
@@ -249,7 +250,7 @@ class Lisa(Streams):
         """`Attends`: what attention to words comes to for the events that have them; a codebook is a head. What a mask gives
         itself is left out."""
         asked, columns, ready = self.asked(batch), batch.items.shape[1], self.ready()
-        real, codes, found = asked.real if asked.padded else None, self._codes(asked.items, ready.codes), []
+        real, codes, found = asked.mask, self._codes(asked.items, ready.codes), []
         x = self.events.place(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
@@ -296,7 +297,7 @@ class Lisa(Streams):
         return (weight if masks else weight[: self.n_items + 1]) * self.events.scale
 
     def _tables(self) -> list[Tables]:
-        books = [self.codebooks, *(layer.codebooks for layer in list(self.layers)[1:])]
+        books = [self.codebooks, *(layer.codebooks for layer in self.layers[1:])]
         return [layer.attention.tables(own.words) for layer, own in zip(self.layers, books, strict=True)]  # type: ignore[union-attr, operator]
 
     def _codes(self, items: Tensor, known: Codes | None) -> Codes:
@@ -308,7 +309,7 @@ class Lisa(Streams):
 
     def _encode(self, batch: Batch, ready: Ready, last: bool = False) -> Tensor:
         """States at every position, or of the last event alone."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         codes = self._codes(batch.items, ready.codes)
         x = self.events.place(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
@@ -317,8 +318,7 @@ class Lisa(Streams):
             ends = last and i == len(self.layers) - 1
             y = layer.attention(codes.chosen, self.counted(codes, real), tables, last=ends)
             x = layer.mix(x[:, -1:] if ends else x, y)
-        states: Tensor = self.norm(x)
-        return states
+        return self.norm(x)
 
     def counted(self, codes: Codes, real: Tensor | None) -> Tensor:
         """How much each word counts at each event `[B, N, b, w]`, nothing on padding."""
@@ -336,7 +336,7 @@ class LisaStream(Stream):
     """
 
     def __init__(self, model: Lisa, room: int) -> None:
-        super().__init__(model, room, limited=False)
+        super().__init__(model, room)
         with torch.inference_mode():
             self.ready = model.ready()
 
@@ -359,5 +359,4 @@ class LisaStream(Stream):
             codes, counts = layer.codes(x) if i else codes, self.kept[f"{i}.counts"]
             counts.mul_(keep).add_(model.counted(codes, None)[:, 0])
             x = layer.mix(x, attend(counts.unsqueeze(1), codes.chosen, *tables))
-        state: Tensor = model.norm(x[:, -1])
-        return state
+        return model.norm(x[:, -1])

@@ -20,19 +20,15 @@ g_t = λ̄ g_{t+1} + ∂h_t, so h is all that is kept for it.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Scorer, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, masked
-from elastic_core.core.registry import register
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 
@@ -42,8 +38,8 @@ SLOWEST, FASTEST = 0.99, 0.8  # |λ| at the start lies between
 
 
 @dataclass(frozen=True, kw_only=True)
-class LRURecConfig(ModelConfig, name="lrurec"):
-    label: ClassVar[str] = "LRURec"
+class LRURecConfig(ModelConfig, name="lrurec", label="LRURec"):
+    pass
 
 
 class LinearRecurrence(nn.Module):
@@ -96,8 +92,7 @@ class LinearRecurrence(nn.Module):
 
 def scan(u: Tensor, poles: Tensor) -> Tensor:
     """h_t = λ h_{t−1} + u_t from h_0 = 0: complex `[B, N, C]`, `[C]` → `[B, N, C]`."""
-    found: Tensor = _Scan.apply(u, poles)
-    return found
+    return _Scan.apply(u, poles)
 
 
 def powers(poles: Tensor, n: int) -> Tensor:
@@ -174,7 +169,7 @@ class LRURec(Stepwise):
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
 
     def forward(self, batch: Batch) -> Encoded:
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x = self.norm(self.events(batch.items, batch.padded))
         for block in self.blocks:
             x, _ = block(x, real)

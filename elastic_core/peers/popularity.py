@@ -1,23 +1,17 @@
 """Popularity: every person gets the items with the most training events. The lowest floor of every table."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Recommender, Variant
-from elastic_core.core.histories import Catalog
-from elastic_core.core.registry import register
 from elastic_core.data import Dataset
+from elastic_core.models import Batch, Catalog, Length, ModelConfig, Recommender, Variant, register
 
 
 @dataclass(frozen=True, kw_only=True)
-class PopularityConfig(ModelConfig, name="popularity"):
-    label: ClassVar[str] = "Popularity"
-    length: Annotated[int, Within(2, 131_072)] = 2  # it reads nothing; two is the shortest history there is
+class PopularityConfig(ModelConfig, name="popularity", label="Popularity"):
+    length: Length = 2  # it reads nothing; two is the shortest history there is
 
 
 @register(PopularityConfig)

@@ -16,24 +16,21 @@ With one bucket and a reach no shorter than the history it is softmax attention 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
 from elastic_core.core.layers import split_heads
-from elastic_core.core.registry import register
+from elastic_core.models import ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReformerConfig(ModelConfig, name="reformer"):
-    label: ClassVar[str] = "Reformer"
-    buckets: Annotated[int, Within(1, 4_096)] = 4
+class ReformerConfig(ModelConfig, name="reformer", label="Reformer"):
+    buckets: Several = 4
     rounds: Annotated[int, Within(1, 16)] = 1  # hashes
     reach: Annotated[int, Within(2, 8_192)] = 64  # how many events of its bucket one may read, itself counted
 
@@ -41,11 +38,13 @@ class ReformerConfig(ModelConfig, name="reformer"):
 class HashedAttention(BucketAttention):
     """Buckets by angular hashing of the queries."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float, buckets: int, rounds: int) -> None:
-        super().__init__(width, heads, window, dropout)
-        self.n_buckets = buckets
+    def __init__(self, config: ReformerConfig) -> None:
+        super().__init__(config)
+        self.n_buckets = config.buckets
         self.rotations: Tensor
-        self.register_buffer("rotations", torch.randn(heads, rounds, width // heads, -(-buckets // 2)))
+        self.register_buffer(
+            "rotations", torch.randn(config.heads, config.rounds, config.width // config.heads, -(-config.buckets // 2))
+        )
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
         q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
@@ -67,12 +66,8 @@ class Reformer(Blocks):
         Variant("Reformer, four hashes", {"rounds": 4}, "Attention to earlier events that any of four hashes finds."),
     )
     causal = True
+    attention = HashedAttention
     config: ReformerConfig
 
-    def attention(self) -> nn.Module:
-        config = self.config
-        return HashedAttention(config.width, config.heads, config.reach, config.dropout, config.buckets, config.rounds)
-
     def kept_per_event(self, columns: int) -> int:
-        config = self.config
-        return super().kept_per_event(columns) + kept(columns, config.width, config.heads, config.reach, config.rounds)
+        return super().kept_per_event(columns) + kept(columns, self.config, self.config.rounds)

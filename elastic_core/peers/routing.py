@@ -18,35 +18,32 @@ With one cluster and a reach no shorter than the history it is softmax attention
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
 from elastic_core.core.layers import readable, split_heads
-from elastic_core.core.registry import register
+from elastic_core.models import Batch, ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoutingConfig(ModelConfig, name="routing"):
-    label: ClassVar[str] = "Routing Transformer"
-    clusters: Annotated[int, Within(1, 4_096)] = 6
+class RoutingConfig(ModelConfig, name="routing", label="Routing Transformer"):
+    clusters: Several = 6
     reach: Annotated[int, Within(2, 8_192)] = 32  # how many events of its cluster one may read, itself counted
 
 
 class RoutedAttention(BucketAttention):
     """Buckets by the nearest centroid, in each head of its own."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float, clusters: int) -> None:
-        super().__init__(width, heads, window, dropout)
+    def __init__(self, config: RoutingConfig) -> None:
+        super().__init__(config)
         self.centroids: Tensor
-        self.register_buffer("centroids", functional.normalize(torch.randn(heads, clusters, width // heads), dim=-1))
+        drawn = torch.randn(config.heads, config.clusters, config.width // config.heads)
+        self.register_buffer("centroids", functional.normalize(drawn, dim=-1))
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
         q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
@@ -81,11 +78,8 @@ class Routing(Blocks):
         Variant("Routing Transformer", {}, "Attention to earlier events in the same cluster of a k-means learned on the way."),
     )
     causal = True
+    attention = RoutedAttention
     config: RoutingConfig
-
-    def attention(self) -> nn.Module:
-        config = self.config
-        return RoutedAttention(config.width, config.heads, config.reach, config.dropout, config.clusters)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
@@ -101,5 +95,4 @@ class Routing(Blocks):
         self.train(was_training)
 
     def kept_per_event(self, columns: int) -> int:
-        config = self.config
-        return super().kept_per_event(columns) + kept(columns, config.width, config.heads, config.reach, 1)
+        return super().kept_per_event(columns) + kept(columns, self.config, 1)

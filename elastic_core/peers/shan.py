@@ -25,19 +25,15 @@ ours.)
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
-from elastic_core.core.contract import Encoded, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD
-from elastic_core.core.registry import register
 from elastic_core.errors import InputError
+from elastic_core.models import Batch, Catalog, Encoded, Variant, Within, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
@@ -45,8 +41,7 @@ READ = 0.3  # standard deviation of events at the start: where they are small, a
 
 
 @dataclass(frozen=True, kw_only=True)
-class SHANConfig(ModulatedConfig, name="shan"):
-    label: ClassVar[str] = "SHAN"
+class SHANConfig(ModulatedConfig, name="shan", label="SHAN"):
     short: Annotated[int, Within(1, 131_072)] = 3  # events of S
     intensity: Literal["none", "state"] = "none"
 

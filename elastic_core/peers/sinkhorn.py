@@ -26,17 +26,14 @@ Symbols: B people, H heads, N events, m blocks of b events.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
-from elastic_core.core.registry import register
+from elastic_core.models import Catalog, ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 
 ITERATIONS, TEMPERATURE = 5, 0.75  # of rows and columns; τ
@@ -44,10 +41,13 @@ NEVER = -1e9  # finite, so that a row without any block is no NaN
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkhornConfig(ModelConfig, name="sinkhorn"):
-    label: ClassVar[str] = "Sinkhorn Transformer"
+class SinkhornConfig(ModelConfig, name="sinkhorn", label="Sinkhorn Transformer"):
     block: Annotated[int, Within(1, 8_192)] = 32  # events; at most a quarter of the length, so that there is something to sort
     bidirectional: bool = False
+
+    @property
+    def events_of_block(self) -> int:
+        return min(self.block, -(-self.length // 4))
 
 
 @precise
@@ -70,11 +70,11 @@ def balanced(logits: Tensor, allowed: Tensor, causal: bool, iterations: int = IT
 class SinkhornAttention(Attention):
     """Self-attention of `x [B, N, d]`, N at most `length`, in blocks of `block`; what it has on padding means nothing."""
 
-    def __init__(self, width: int, heads: int, dropout: float, length: int, block: int, causal: bool) -> None:
-        super().__init__(width, heads, dropout, causal)
-        self.block = block
-        self.pooled = nn.Linear(width, width)  # W_P
-        self.sort = nn.Linear(width, heads * -(-length // block))  # W_B
+    def __init__(self, config: SinkhornConfig) -> None:
+        super().__init__(config.width, config.heads, config.dropout, causal=not config.bidirectional)
+        self.block = config.events_of_block
+        self.pooled = nn.Linear(config.width, config.width)  # W_P
+        self.sort = nn.Linear(config.width, config.heads * -(-config.length // self.block))  # W_B
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         n = x.shape[1]
@@ -91,8 +91,7 @@ class SinkhornAttention(Attention):
         seen = torch.cat([other.unsqueeze(2).expand_as(own), own], -1).unsqueeze(1)  # [B, 1, m, b, 2 b]
         k, v = (torch.cat([_sorted(shares, y), y], -2) for y in (keys, values))
         mixed = fused(q, k, v, seen, self.p if self.training else 0.0, False)
-        out: Tensor = self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
-        return out
+        return self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
 
     def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query and one row of the order."""
@@ -104,8 +103,7 @@ class SinkhornAttention(Attention):
         other = (there[:, -1:].transpose(1, 2) & known).any(1)
         seen = torch.cat([other, known[:, -1]], -1)[:, None, None]
         k, v = (torch.cat([_sorted(shares[:, :, -1:], y), y[:, :, -1:]], -2).squeeze(2) for y in (keys, values))
-        out: Tensor = self.output(merge_heads(functional.scaled_dot_product_attention(q, k, v, seen)))
-        return out
+        return self.output(merge_heads(functional.scaled_dot_product_attention(q, k, v, seen)))
 
     def shares(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """S `[B, H, m, m]`, and which blocks a block may take from, `[B, m, m]`."""
@@ -150,6 +148,7 @@ class Sinkhorn(Blocks):
     """See the module's table."""
 
     objective = "all"
+    attention = SinkhornAttention
     variants = (
         Variant("Sinkhorn Transformer", {}, "Attention to the last events and to earlier blocks that a learned sorting brings."),
         Variant("Sinkhorn, two-way", {"bidirectional": True}, "The same with blocks from anywhere in the history.", "last"),
@@ -157,19 +156,13 @@ class Sinkhorn(Blocks):
     config: SinkhornConfig
 
     def __init__(self, config: SinkhornConfig, catalog: Catalog) -> None:
-        self.block = min(config.block, -(-config.length // 4))
         super().__init__(config, catalog)
         self.causal = not config.bidirectional
 
-    def attention(self) -> nn.Module:
-        config = self.config
-        causal = not config.bidirectional
-        return SinkhornAttention(config.width, config.heads, config.dropout, config.length, self.block, causal)
-
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values by themselves, sorted and joined; scores where attention is not fused; S."""
-        config, blocks = self.config, -(-columns // self.block)
-        padded = blocks * self.block / columns
-        scores = config.heads * 2 * self.block * 4
+        config, block = self.config, self.config.events_of_block
+        blocks = -(-columns // block)
+        padded, scores = blocks * block / columns, config.heads * 2 * block * 4
         order = blocks * blocks * config.heads * (8 + 6 * ITERATIONS) / columns
         return super().kept_per_event(columns) + round(padded * (12 * config.width + scores) + order) + 1

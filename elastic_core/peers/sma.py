@@ -26,14 +26,11 @@ one mark.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Encoded, Variant
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Dropout,
     FeedForward,
@@ -44,14 +41,13 @@ from elastic_core.core.layers import (
     right_align,
     split_heads,
 )
-from elastic_core.core.registry import register
+from elastic_core.models import Batch, Catalog, Encoded, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, ModulatedConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SMAConfig(ModulatedConfig, name="sma"):
-    label: ClassVar[str] = "SMA"
+class SMAConfig(ModulatedConfig, name="sma", label="SMA"):
     intensity: Literal["state", "event"] = "state"
 
 
@@ -119,8 +115,7 @@ class ModulatedBlock(nn.Module):
         return self.feed_forward(x + self.dropout(y)), h
 
     def last(self, x: Tensor, real: Tensor | None, clock: Clock) -> Tensor:
-        y: Tensor = self.feed_forward(x[:, -1:] + self.attention.last(self.norm(x), real, clock))
-        return y
+        return self.feed_forward(x[:, -1:] + self.attention.last(self.norm(x), real, clock))
 
 
 @register(SMAConfig)
@@ -155,12 +150,11 @@ class SMA(Modulated):
         for block in earlier:
             x, _ = block(x, clock)
         assert isinstance(final, ModulatedBlock)
-        states: Tensor = self.norm(final.last(right_align(x, real), real, self._clock(batch))[:, -1])
-        return states
+        return self.norm(final.last(right_align(x, real), real, self._clock(batch))[:, -1])
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights times intensities, so they add up to anything."""
-        real, clock = batch.real if batch.padded else None, self._clock(batch)
+        real, clock = batch.mask, self._clock(batch)
         return torch.stack([
             block.attention.last_weights(right_align(block.norm(x), real), real, clock, right_align(h, real))
             for block, x, h, _ in self._passed(batch)
@@ -168,7 +162,7 @@ class SMA(Modulated):
 
     def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """`Modulated`."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         return [(block.attention.intensity, right_align(h, real)) for block, _, h, _ in self._passed(batch)]
 
     def kept_per_event(self, columns: int) -> int:
@@ -180,7 +174,7 @@ class SMA(Modulated):
 
     def _read(self, batch: Batch) -> tuple[Tensor | None, Tensor, Clock]:
         """Where events are, and the events and their clock in rows that begin in column 0: no block needs a mask."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         return real, left_align(self.events(batch.items, batch.padded), real), self._clock(batch).left(real)
 
     def _passed(self, batch: Batch) -> Iterator[tuple[ModulatedBlock, Tensor, Tensor, Tensor]]:

@@ -33,8 +33,7 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import disk
-from elastic_core.core import registry as models
+from elastic_core import disk, models
 from elastic_core.core.config import RunConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import Report

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elastic_core import disk
-from elastic_core.core import registry as models
+from elastic_core import disk, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset

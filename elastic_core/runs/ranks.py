@@ -19,6 +19,7 @@ from safetensors.numpy import save_file
 
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import Ranks, Report
+from elastic_core.disk import parsing
 from elastic_core.errors import InputError
 from elastic_core.machine import commit
 
@@ -47,15 +48,11 @@ def read_ranks(path: Path, name: str) -> Report:
 
     Raises InputError, which calls the file `name`, if it is no regular file, too large, cut short or not what that makes.
     """
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST:
-            raise InputError(f"{name} is no regular file of at most {LARGEST // 2**20} MiB")
-        with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            protocols = _protocols(file, name)
-            arrays = {key: file.get_tensor(key).astype(np.int32) for key in file.keys()}  # noqa: SIM118, it is no mapping
-    except (safetensors.SafetensorError, OSError) as error:
-        raise InputError(f"{name} cannot be read ({error}); it may be cut short") from None
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        raise InputError(f"{name} is no regular file of at most {LARGEST // 2**20} MiB")
+    with parsing(name), safetensors.safe_open(path, framework="numpy") as file:
+        metadata, protocols = file.metadata() or {}, _protocols(file, name)
+        arrays = {key: file.get_tensor(key).astype(np.int32) for key in file.keys()}  # noqa: SIM118, it is no mapping
     people = len(arrays[f"{protocols[0]}.above"])
     users = arrays.pop("users", np.arange(people)).astype(np.int64)
     if not np.array_equal(users, np.arange(len(users))):

@@ -12,14 +12,15 @@ from typing import Any
 import torch
 
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.config import RunConfig, TrainConfig, value_text
+from elastic_core.core.config import RunConfig, TrainConfig
 from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import ALL_DONE, ASKED, SELECTION, Keeper, out_of_minutes, out_of_patience
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, value_text
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
+from elastic_core.models import learned_numbers
 from elastic_core.runs import CONFIG, RESUME, Run
 
 OnEvent = Callable[[dict[str, Any]], None]
@@ -116,7 +117,7 @@ class Recorder(Keeper):
                 "seed": self.config.train.seed,
                 "data": self.dataset.label,
                 "data_hash": self.dataset.hash,
-                "parameters": sum(p.numel() for p in [*model.parameters(), *(bank.weight for bank in model.banks().values())]),
+                "parameters": learned_numbers(model),
             }
             | ({"processes": processes} if processes > 1 else {})
             | ({"tied": round(self.dataset.ties.test, 4)} if self.dataset.ties else {})

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.core.registry import LARGEST
 from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
+from elastic_core.models import LARGEST
 from elastic_core.scale.bank_files import unfit
+from elastic_core.scale.rows import LearnerOfRows, RowLearner
 
 
 def check_resume(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
@@ -37,18 +38,16 @@ def _progress(kept: dict[str, Any], epochs: int) -> str:
 
 
 def _learned(kept: dict[str, Any], learner: Learner) -> str:
-    wrong = _mismatch(kept.get("model"), learner.rows.small(learner.model))
-    if not wrong and learner.average is not None:
-        wrong = _mismatch(kept.get("average"), learner.rows.small(learner.average))
-    return wrong or _optimizer(kept.get("optimizer"), learner.optimizer) or _rows(kept.get("rows"), learner.rows)
+    wanted = learner.state()
+    wrong = _mismatch(kept.get("model"), wanted["model"]) or _mismatch(kept.get("average", {}), wanted.get("average", {}))
+    wrong = wrong or _optimizer(kept.get("optimizer"), learner.optimizer)
+    return wrong or (_rows(kept.get("rows"), learner.rows) if isinstance(learner, LearnerOfRows) else "")
 
 
-def _rows(found: Any, learner: Any) -> str:
+def _rows(found: Any, learner: RowLearner) -> str:
     """Of every bank, rows that exist, and for each a number that is none below zero and a step that was taken."""
-    if not learner.banks:
-        return ""
     steps, banks = (found.get("steps"), found.get("banks")) if isinstance(found, dict) else (None, None)
-    if type(steps) is not int or not 0 <= steps < 2**31 or not isinstance(banks, dict) or set(banks) != set(learner.banks):
+    if type(steps) is not int or not 0 <= steps < 2**31 or not isinstance(banks, dict) or set(banks) != set(learner.kept):
         return "it holds other banks"
     for name, kept in learner.kept.items():
         state, numbers = banks[name], None

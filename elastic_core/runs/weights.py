@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from elastic_core.core import registry as models
+from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog
-from elastic_core.core.registry import LARGEST
-from elastic_core.disk import shown
+from elastic_core.disk import parsing, shown
 from elastic_core.errors import InputError, unless_memory
+from elastic_core.models import LARGEST
 
 PROBE = 8  # events of the history that is read to see whether scores come out
 
@@ -56,11 +56,8 @@ def _with_banks(model: Recommender, weights: dict[str, Tensor]) -> dict[str, Ten
 
 def tensors(path: Path, name: str) -> dict[str, Tensor]:
     """All tensors of a file, which must be finite. Raises InputError, which calls the file `name` and names the tensor."""
-    try:
+    with parsing(name):
         found = load_file(path)
-    except (safetensors.SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
-        unless_memory(error)
-        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
     for key, values in found.items():
         if values.is_floating_point() and not bool((values.abs() <= LARGEST).all()):  # NaN compares false
             raise InputError(f"{name} holds numbers in {shown(key)} that are none, or beyond {LARGEST:g}")
@@ -72,14 +69,11 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
     outline = models.outline(config, catalog)
     if outline is None:  # it can only be told by building it
         return
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
-    except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
-        unless_memory(error)
-        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
-    for key, values in outline.small_state().items():
-        if shapes.get(key) != list(values.shape):
+    with parsing(name), safetensors.safe_open(path, framework="pt") as file:
+        shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
+    elsewhere = {f"{bank}.weight" for bank in outline.banks()}
+    for key, values in outline.state_dict().items():
+        if key not in elsewhere and shapes.get(key) != list(values.shape):
             there = "missing" if key not in shapes else str(shapes[key])
             raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")
 

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor, int64, nn
 
-from elastic_core.core.registry import LARGEST
-from elastic_core.disk import shown
-from elastic_core.errors import InputError, unless_memory
+from elastic_core.disk import parsing, shown
+from elastic_core.errors import InputError
+from elastic_core.models import LARGEST
 from elastic_core.scale.row_bank import MOST_BANK, RowBank, row_banks, small_state
 
 FILE = "bank.safetensors"
@@ -33,11 +32,8 @@ def write_banks(model: nn.Module, path: Path) -> None:
 def map_tables(model: nn.Module, path: Path, name: str) -> None:
     """Gives every bank its table from the file. Raises InputError, which calls the file `name`, if it is not of this model or
     holds numbers that are none."""
-    try:
+    with parsing(name):
         found = load_file(path)
-    except (safetensors.SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
-        unless_memory(error)
-        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
     banks = row_banks(model)
     if set(found) != set(banks):
         raise InputError(f"{name} does not fit its configuration: it holds other banks")

@@ -11,10 +11,8 @@ All in float32, for the step that meets the longest histories. The price is an u
 training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
 """
 
-import dataclasses
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,8 +33,7 @@ FLOAT = 4  # bytes
 JUDGED = 256 * 6  # rows that are ranked at a time, and the copies of their scores that this takes
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(NamedTuple):
     """Bytes. `held`: scores of the step's targets."""
 
     weights: int
@@ -110,7 +107,7 @@ def check_budget(
     Of several `processes` each has weights of its own, on a GPU of its own or all in one memory, and a share of the step."""
     found, most = price(config, model, objective, dataset), int(SHARE * memory_bytes(device))
     if device.type == "cpu":
-        found = dataclasses.replace(found, weights=found.weights * processes)
+        found = found._replace(weights=found.weights * processes)
     if found.total > most:
         parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
         raise InputError(

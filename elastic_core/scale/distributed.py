@@ -25,7 +25,6 @@ from elastic_core.core.batches import ALONE, Alone
 from elastic_core.errors import Elsewhere, InputError, out_of_memory
 
 PATIENCE = timedelta(hours=6)  # of a process that waits while rank 0 validates; one that has ended is noticed at once
-CPU = torch.device("cpu")
 
 T = TypeVar("T")
 
@@ -65,8 +64,7 @@ class Ranks(Alone):
         self._tell(told)
         if told[1] is not None:
             raise Elsewhere(told[1])
-        found: T = told[0]
-        return found
+        return told[0]
 
     def together(self, do: Callable[[], T]) -> T:
         """What each does for itself; if one is refused all end, and the first of these says why."""
@@ -140,7 +138,7 @@ class Ranks(Alone):
 
     def _tell(self, told: list[Any]) -> None:
         with _heard():
-            dist.broadcast_object_list(told, 0, device=CPU)
+            dist.broadcast_object_list(told, 0, device=torch.device("cpu"))
 
 
 @contextmanager

@@ -19,4 +19,4 @@ def unwrapped(kind: type[Optimizer]) -> type[Optimizer]:
     return type(kind.__name__, (kind,), {**inside, "step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
-KINDS: dict[str, Any] = {"adam": unwrapped(torch.optim.Adam), "adamw": unwrapped(torch.optim.AdamW)}
+KINDS: Any = {"adam": unwrapped(torch.optim.Adam), "adamw": unwrapped(torch.optim.AdamW)}

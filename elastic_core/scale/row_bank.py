@@ -60,8 +60,7 @@ class RowBank(nn.Module):
     @contextmanager
     def recorded(self) -> Iterator[list[LookedUp]]:
         """Inside, look-ups are leaves that gradients reach, and are told in the list."""
-        record: list[LookedUp] = []
-        self._record = record
+        self._record = record = list[LookedUp]()
         try:
             yield record
         finally:
@@ -85,24 +84,13 @@ class RowBank(nn.Module):
             missing.append(prefix + "weight")
         elif given.shape != self.weight.shape:
             rest[1].append(f"size mismatch for {prefix}weight: {list(given.shape)} where {list(self.weight.shape)} belongs")
-        else:
-            if given is not self.weight:
-                self.weight.copy_(given)
+        elif given is not self.weight:
+            self.weight.copy_(given)
 
 
 def row_banks(model: nn.Module) -> dict[str, RowBank]:
     """The banks of a model by name."""
     return {name: module for name, module in model.named_modules() if isinstance(module, RowBank)}
-
-
-def item_banks(model: nn.Module) -> dict[str, RowBank]:
-    """Those that are tables of items."""
-    return {name: bank for name, bank in row_banks(model).items() if bank.padding}
-
-
-def learned_numbers(model: nn.Module) -> int:
-    """How many numbers of a model a training may change: its parameters and the rows of its banks."""
-    return sum(p.numel() for p in model.parameters()) + sum(bank.weight.numel() for bank in row_banks(model).values())
 
 
 def small_state(model: nn.Module) -> dict[str, Tensor]:

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Alone
+from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender
-from elastic_core.core.objective import Objective
-from elastic_core.core.step import Untabled
+from elastic_core.core.histories import Dataset
+from elastic_core.core.objective import Loss
+from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
-from elastic_core.scale.row_bank import LookedUp, RowBank, item_banks, row_banks, small_state
+from elastic_core.scale.row_bank import LookedUp, RowBank, row_banks, small_state
 from elastic_core.scale.row_rules import rule_of
 
 AT_ONCE = 1 << 16  # rows that are brought up to date together
@@ -68,31 +69,30 @@ class BankState:
             values[known] = state[key].to(values.device)
 
 
-class RowLearner(Untabled):
+class RowLearner:
     """The banks of one model in training. `average`: the model whose banks are the running averages."""
 
     def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
-        self.banks, self.decay, self.steps = row_banks(model), train.ema_decay, 0
+        self.decay, self.steps = train.ema_decay, 0
         averages = {} if average is None else row_banks(average)
-        self.kept = {name: BankState(bank, averages.get(name), train) for name, bank in self.banks.items()}
+        self.kept = {name: BankState(bank, averages.get(name), train) for name, bank in row_banks(model).items()}
 
     @contextmanager
     def recorded(self) -> Iterator[dict[str, list[LookedUp]]]:
         """Around the forward pass of a step."""
         with ExitStack() as stack:
-            yield {name: stack.enter_context(bank.recorded()) for name, bank in self.banks.items()}
+            yield {name: stack.enter_context(kept.bank.recorded()) for name, kept in self.kept.items()}
 
     def summed(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
         """After the backward pass: the looked-up rows of every bank, with the sums of their gradients."""
-        return {name: found for name, each in looked_up.items() if (found := summed(self.banks[name], each)) is not None}
+        return {name: found for name, each in looked_up.items() if (found := summed(self.kept[name].bank, each)) is not None}
 
     @torch.no_grad()
     def step(self, touched: dict[str, Summed]) -> None:
         self.steps += 1
         for name, (numbers, standing_in) in touched.items():
-            kept, bank, gradient = self.kept[name], self.banks[name], standing_in.grad
-            assert gradient is not None
-            moved = kept.rule.moves(numbers, gradient, self.steps)
+            kept = self.kept[name]
+            bank, moved = kept.bank, kept.rule.moves(numbers, standing_in.grad, self.steps)  # type: ignore[arg-type]
             if kept.average is None:
                 bank.weight.index_add_(0, numbers, moved)
             else:
@@ -118,37 +118,60 @@ class RowLearner(Untabled):
         left = (until - since).clamp_min(0).double().mul(torch.tensor(self.decay, dtype=torch.float64).log()).exp()
         return torch.lerp(rows, average, left.to(rows.dtype).unsqueeze(1))
 
+
+class LearnerOfRows(Learner):
+    """The learner of a model some of whose tables are learned by rows; of these it keeps the rows that were ever changed."""
+
+    def __init__(self, model: Recommender, *given: Any) -> None:
+        """Raises InputError where they cannot be learned."""
+        super().__init__(model, *given)
+        items = any(bank.padding for bank in model.banks().values())
+        which = "item_bank" if items else "bank"
+        if self.ranks.count > 1:
+            raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
+        if items and self.objective.config.loss != "sampled":
+            raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
+        if items and model.scorer().bank is None:
+            raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
+        self.rows = RowLearner(model, self.average and self.average.module, self.train)
+
+    def loss(self, batch: Batch) -> Loss:
+        with self.rows.recorded() as self.looked_up:
+            return super().loss(batch)
+
+    def clip(self, *more: Tensor) -> None:
+        self.touched = self.rows.summed(self.looked_up)
+        super().clip(*more, *(found.standing_in for found in self.touched.values()))
+
+    def update(self) -> None:
+        super().update()
+        self.rows.step(self.touched)
+
+    def judged(self, dataset: Dataset) -> Recommender:
+        self.rows.follow()
+        return super().judged(dataset)
+
     def known(self) -> dict[str, Tensor]:
-        """Of every bank, the numbers of the rows that were ever changed."""
-        return {name: kept.known() for name, kept in self.kept.items()}
-
-    def small(self, model: nn.Module) -> dict[str, Tensor]:
-        return small_state(model)
-
-    def put(self, model: nn.Module, state: dict[str, Tensor]) -> None:
-        model.load_state_dict(state | {f"{name}.weight": bank.weight for name, bank in row_banks(model).items()})
+        return {name: kept.known() for name, kept in self.rows.kept.items()}
 
     def state(self) -> dict[str, Any]:
-        return {"steps": self.steps, "banks": {name: kept.state() for name, kept in self.kept.items()}}
+        small = {name: small_state(model) for name, model in self._tabled().items()}
+        banks = {name: kept.state() for name, kept in self.rows.kept.items()}
+        return super().state() | small | {"rows": {"steps": self.rows.steps, "banks": banks}}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.steps = state["steps"]
-        for name, kept in self.kept.items():
-            kept.restore(state["banks"][name])
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Banks must be what they were before the first step."""
+        tables = {
+            part: kept[part] | {f"{name}.weight": bank.weight for name, bank in row_banks(model).items()}
+            for part, model in self._tabled().items()
+        }
+        super().restore(kept | tables)
+        self.rows.steps = kept["rows"]["steps"]
+        for name, bank in self.rows.kept.items():
+            bank.restore(kept["rows"]["banks"][name])
 
-
-def row_learner(
-    model: Recommender, average: nn.Module | None, train: TrainConfig, objective: Objective, ranks: Alone
-) -> RowLearner:
-    """The learner of a model's banks. Raises InputError where they cannot be learned."""
-    if ranks.count > 1:
-        which = "item_bank" if item_banks(model) else "bank"
-        raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
-    if item_banks(model) and objective.config.loss != "sampled":
-        raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
-    if item_banks(model) and model.scorer().bank is None:
-        raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
-    return RowLearner(model, average, train)
+    def _tabled(self) -> dict[str, nn.Module]:
+        return {"model": self.model} | ({} if self.average is None else {"average": self.average})
 
 
 def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:

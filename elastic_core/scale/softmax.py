@@ -23,8 +23,7 @@ def exact(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None) -> T
     if len(scorer.table) > LARGE:
         from elastic_core.scale.catalogue import StretchedSoftmax as work  # type: ignore[assignment]
 
-    total: Tensor = work.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
-    return total
+    return work.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
 
 
 class _FullSoftmax(torch.autograd.Function):
@@ -98,8 +97,7 @@ def sampled(
     if scorer.bias is not None:
         own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), len(drawn)])
         bias = bias + rarity
-    total: Tensor = _SampledSoftmax.apply(vectors, shares.float(), own, others, own_bias, bias, again, seen, targets, drawn)
-    return total
+    return _SampledSoftmax.apply(vectors, shares.float(), own, others, own_bias, bias, again, seen, targets, drawn)
 
 
 class _SampledSoftmax(torch.autograd.Function):

@@ -6,7 +6,7 @@ what a protocol leaves out, or asks for alone, is a list of some hundred items a
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -62,12 +62,11 @@ class Stretches:
         return logits
 
 
-class Pairs:
-    """Rows and items, found again by stretches of the items."""
+class Pairs(NamedTuple):
+    """Rows and items, found again by stretches of the items, which are in ascending order."""
 
-    def __init__(self, rows: Tensor, items: Tensor) -> None:
-        """Items in ascending order."""
-        self.rows, self.items = rows, items
+    rows: Tensor
+    items: Tensor
 
     @classmethod
     def of(cls, listed: Listed, targets: Tensor) -> "Pairs":

@@ -24,16 +24,22 @@ Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved expert
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
-from elastic_core.core.contract import (
+from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
+from elastic_core.core.settings import MemoryConfig
+from elastic_core.errors import InputError
+from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import (
     Attribution,
+    Batch,
+    Catalog,
+    ConvWidth,
     Edit,
     Encoded,
     Judge,
@@ -43,15 +49,10 @@ from elastic_core.core.contract import (
     Trace,
     Traces,
     Variant,
+    Weight,
     balance_penalty,
+    register,
 )
-from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
-from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
-from elastic_core.core.registry import register
-from elastic_core.core.settings import MemoryConfig
-from elastic_core.errors import InputError
-from elastic_core.following.stream import Kept, Stream
 from elastic_core.slots import gated_slots
 from elastic_core.slots.standing import Standing
 
@@ -61,12 +62,11 @@ LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
-    label: ClassVar[str] = "ELASTIC with interest slots"
+class ElasticSlotsConfig(MemoryConfig, name="elastic-slots", label="ELASTIC with interest slots"):
     memory: Literal["shared", "none"] = "shared"
     query: Literal["votes", "mean"] = "votes"
-    conv_width: Annotated[int, Within(0, 1_024)] = 8
-    interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
+    conv_width: ConvWidth = 8
+    interest_weight: Weight = 0.5  # of the loss that asks experts to stand for items
 
     def __post_init__(self) -> None:
         if self.items_by_rows:
@@ -202,8 +202,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def retrieve(self, batch: Batch) -> Retrieved:
         items = batch.retrieval_items
-        found: Retrieved = self.memories[0](self.events.content(items), items > 0, items)
-        return found
+        return self.memories[0](self.events.content(items), items > 0, items)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
@@ -248,7 +247,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def _encode(self, batch: Batch, found: Retrieved, masses: Tensor, first: int, last: bool = False) -> Tensor:
         """States from column `first` on, or of the last event alone."""
-        real = batch.real if batch.padded else None
+        real = batch.mask
         x, p = self.events(batch.items, batch.padded), found.interests
         written = self._write(batch.items, found, masses)
         for i, layer in enumerate(self.layers):
@@ -311,7 +310,7 @@ class SlotStream(Stream):
     """
 
     def __init__(self, model: ElasticSlots, room: int) -> None:
-        super().__init__(model, room, limited=False)
+        super().__init__(model, room)
         self.keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
@@ -360,8 +359,7 @@ class SlotStream(Stream):
         raise AssertionError("the last layer predicts")
 
     def _said(self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor) -> Tensor:
-        state: Tensor = self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
-        return state
+        return self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
 
     def bounds(self) -> dict[str, int]:
         return {"experts": (self.model.n_experts if self.model.retrieves else self.model.config.k) - 1}

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elastic_core.core.evaluate import Interval, wilson
+from elastic_core.core.evaluate import Interval
+from elastic_core.evaluation.verdict import wilson
 from elastic_core.labels import model_label
 from elastic_core.recipes import STUDIED
 from elastic_core.study.asking import METRIC

@@ -1,14 +1,13 @@
 """SASRec's input, blocks and scores around any attention: what the systems with another attention share (Wu et al. 2021, 4.3)."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Encoded, Recommender
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
+from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommender
 
 
 def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:
@@ -17,17 +16,16 @@ def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventE
 
 
 class Blocks(Recommender):
-    """A model says which attention its blocks have; `core/sasrec.Block` says what that must answer to."""
+    """A model says which `attention` its blocks have, each made from the settings; `core/sasrec.Block` says what that must answer
+    to."""
+
+    attention: ClassVar[type[nn.Module]]
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.events = embedded(config, self.n_items + self.masks)  # the mask is the last
-        self.blocks = nn.ModuleList(Block(config, 1, self.attention()) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, 1, self.attention(config)) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-
-    def attention(self) -> nn.Module:
-        """A fresh attention for one block."""
-        raise NotImplementedError
 
     def forward(self, batch: Batch) -> Encoded:
         return Encoded(self.norm(self._encode(batch, last=False)))
@@ -37,14 +35,14 @@ class Blocks(Recommender):
 
     def block_weights(self, batch: Batch) -> Tensor:
         """What the last row multiplies every event by, `[L, B, H, N]`, of attentions that tell their `last_weights`."""
-        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
+        x, real, found = self.events(batch.items, batch.padded), batch.mask, []
         for block in self.blocks:
             found.append(block.attention.last_weights(block.norm(x), real))  # type: ignore[operator, union-attr]
             x = block(x, real)
         return torch.stack(found)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        x, real = self.events(batch.items, batch.padded), batch.mask
         for i, block in enumerate(self.blocks):
             x = block(x, real, last=last and i == len(self.blocks) - 1)
         return x

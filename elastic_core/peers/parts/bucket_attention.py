@@ -20,13 +20,13 @@ Symbols: B people, H heads, R rounds, N events, c chunks of C events, e = d_h.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import dropout, merge_heads, precise, readable, rows_at, split_heads
+from elastic_core.core.layers import dropout, merge_heads, precise, readable, split_heads
 
 SELF = -1e5  # the logit of oneself (Reformer, appendix A)
 FAR = 2**60  # a place beyond all
@@ -45,6 +45,13 @@ def projected(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b of `[..., e]`, in float32 at least: what a bucket is found from. `weight` may have a matrix for each head."""
     out = x @ weight.mT
     return out if bias is None else out + bias
+
+
+def rows_at(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
+    b, h, n = x.shape[:3]
+    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
+    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
 
 
 def places(bucket: Tensor, real: Tensor | None, window: int) -> Places:
@@ -120,10 +127,10 @@ class BucketAttention(nn.Module):
     """Causal self-attention of `x [B, N, d]` inside buckets, each event to the last `window` of its own; what it has on padding
     means nothing. Who inherits says what is asked with and which bucket it is in."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float) -> None:
+    def __init__(self, config: Any) -> None:
         super().__init__()
-        self.heads, self.window, self.p = heads, window, dropout
-        self.query, self.value, self.output = (nn.Linear(width, width) for _ in range(3))
+        self.heads, self.window, self.p = config.heads, config.reach, config.dropout
+        self.query, self.value, self.output = (nn.Linear(config.width, config.width) for _ in range(3))
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys `[B, H, N, e]`, made of the same vectors; in float32, because buckets are found from them."""
@@ -134,23 +141,24 @@ class BucketAttention(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
-        found = places(self.buckets(q), real, self.window)
-        return self.mixed(attend(q.to(v), k.to(v), v, found, self.window, self.p if self.training else 0.0))
+        q, k, v, found = self._placed(x, real)
+        return self.mixed(attend(q, k, v, found, self.window, self.p if self.training else 0.0))
 
     def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query."""
+        q, k, v, found = self._placed(x, real)
+        return self.mixed(attend_last(q[:, :, -1:], k, v, found, self.window))
+
+    def _placed(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Places]:
         (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
-        found = places(self.buckets(q), real, self.window)
-        return self.mixed(attend_last(q[:, :, -1:].to(v), k.to(v), v, found, self.window))
+        return q.to(v), k.to(v), v, places(self.buckets(q), real, self.window)
 
     def mixed(self, read: Tensor) -> Tensor:
-        out: Tensor = self.output(merge_heads(read))
-        return out
+        return self.output(merge_heads(read))
 
 
-def kept(columns: int, width: int, heads: int, window: int, rounds: int) -> int:
+def kept(columns: int, config: Any, rounds: int) -> int:
     """Numbers per event that `attend` keeps for the backward pass, from above."""
-    chunk = chunk_size(columns, window)
+    chunk = chunk_size(columns, config.reach)
     padded = -(-columns // chunk) * chunk / columns
-    return math.ceil(padded * rounds * (9 * width + heads * 2 * chunk * (5 if rounds == 1 else 7)))
+    return math.ceil(padded * rounds * (9 * config.width + config.heads * 2 * chunk * (5 if rounds == 1 else 7)))

@@ -4,8 +4,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.histories import Catalog
+from elastic_core.models import Batch, Catalog
 
 
 @runtime_checkable

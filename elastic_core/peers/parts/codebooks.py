@@ -8,6 +8,7 @@ sees the softmax (straight-through estimator). `soft` takes the softmax both way
 Codes are found in float32, under autocast too: rounding would choose other words.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -66,11 +67,8 @@ class Codebooks(nn.Module):
         """The sums of words alone, `[M, d]`, piece by piece; the way back finds the words anew."""
         if not torch.is_grad_enabled():
             return torch.cat([self(piece).vectors for piece in x.split(PIECE)])
-        parts = [checkpoint(self._vectors, piece, use_reentrant=False, preserve_rng_state=False) for piece in x.split(PIECE)]
-        return torch.cat(parts)
-
-    def _vectors(self, x: Tensor) -> Tensor:
-        return self(x).vectors
+        again = partial(checkpoint, lambda piece: self(piece).vectors, use_reentrant=False, preserve_rng_state=False)
+        return torch.cat([again(piece) for piece in x.split(PIECE)])
 
 
 @precise

@@ -10,8 +10,7 @@ def distinct(items: Tensor, most: int) -> tuple[Tensor, Tensor]:
     Only a processor is asked how many there are; it would hold up any other device, which is given every item there can be, or,
     where these are fewer, every event."""
     if items.device.type == "cpu" and not torch.compiler.is_compiling():
-        found: tuple[Tensor, Tensor] = items.unique(return_inverse=True)
-        return found
+        return items.unique(return_inverse=True)
     if most <= items.numel():
         return torch.arange(most, device=items.device), items
     return items.flatten(), torch.arange(items.numel(), device=items.device).view_as(items)

@@ -18,18 +18,15 @@ The integral is a Gauss-Legendre sum in √u: the same numbers every time, dense
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Recommender
-from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import left_align
+from elastic_core.models import Batch, Catalog, ModelConfig, Recommender, Weight
 
 NODES = 8  # of the integral
 LEAST = 1e-12  # an intensity whose logarithm is taken
@@ -113,7 +110,7 @@ class Intensity(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class ModulatedConfig(ModelConfig):
-    ctreg_weight: Annotated[float, Within(0, 1_000)] = 0.0  # γ
+    ctreg_weight: Weight = 0.0  # γ
 
 
 def named_marks(catalog: Catalog, most: int = MARKS) -> tuple[list[str], np.ndarray]:

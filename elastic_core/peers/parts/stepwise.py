@@ -4,9 +4,8 @@ from abc import abstractmethod
 
 from torch import Tensor
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Streams
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.models import Batch, Streams
 
 
 class Stepwise(Streams):
@@ -22,7 +21,7 @@ class Stepwise(Streams):
         Before the first event nothing is kept (None); then alone may rows be left-padded, and `real` says where events are."""
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self.advance(batch.items, batch.real if batch.padded else None, None)[0]
+        return self.advance(batch.items, batch.mask, None)[0]
 
     def open_stream(self, room: int) -> "StepStream":
         return StepStream(self, room)
@@ -30,9 +29,6 @@ class Stepwise(Streams):
 
 class StepStream(Stream):
     """States that equal one pass over everything, event by event, without limit: nothing here counts from an end."""
-
-    def __init__(self, model: Stepwise, room: int) -> None:
-        super().__init__(model, room, limited=False)
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         state, parts = self.model.advance(history, history > 0, None)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.evaluate import wilson
+from elastic_core.evaluation.verdict import wilson
 from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of

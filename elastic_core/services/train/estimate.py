@@ -18,11 +18,12 @@ from elastic_core import models, objectives
 from elastic_core.bench.timing import threads
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import RunConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.models import learned_numbers
 from elastic_core.scale import budget
-from elastic_core.scale.row_bank import learned_numbers, row_banks
+from elastic_core.scale.row_bank import row_banks
 from elastic_core.scale.row_rules import kept_numbers
 from elastic_core.services import public
 
@@ -98,7 +99,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
         if rows < min(ROWS, size):
             return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
-        learner = Learner(model, objective, train, torch.device("cpu"))
+        learner = make_learner(model, objective, train, torch.device("cpu"))
         step, memory = _time_step(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
         banks = row_banks(model).values()
         by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)

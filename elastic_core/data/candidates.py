@@ -1,0 +1,82 @@
+"""The protocols of core/candidates.py that draw whom the target is ranked against.
+
+    pop100      100 draws with replacement, P(item) proportional to how often it is a *target*; only the person's own target
+                is excluded and duplicates collapse. As RecBole 1.2.1 does (`pop100` with `repeatable`,
+                sampler.RepeatableSampler): it counts after SequentialDataset.data_augmentation has left one row a target,
+                of training, validation and test alike, so everybody's first event, never a target, is not counted
+    uniform100  100 different items drawn evenly from those absent from the whole history, or all of them if fewer
+
+Draws depend on the seed and the person alone, through a counter-based generator (SplitMix64, Steele et al. 2014): every model
+faces the same candidates, whatever the batch size, the subset of users or the device.
+"""
+
+import numpy as np
+
+from elastic_core.core.candidates import Candidates, Listed
+from elastic_core.core.histories import Dataset, Split
+from elastic_core.errors import InputError
+
+DRAWS = 100
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class DrawnCandidates(Candidates):
+    """As `Candidates`, of all four protocols."""
+
+    def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
+        super().__init__(dataset, split, seed)
+        firsts = np.bincount(self.items[self.offsets[:-1]], minlength=self.columns)
+        self.counts = dataset.all_counts() - firsts  # how often each item is anybody's target
+        self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
+
+    def listed(self, protocol: str, users: np.ndarray) -> Listed:
+        if protocol == "pop100":
+            return self._popular(users)
+        return self._uniform(users) if protocol == "uniform100" else super().listed(protocol, users)
+
+    def _popular(self, users: np.ndarray) -> Listed:
+        """Inverse of the cumulative counts from which the target's own stretch is cut out."""
+        targets = self.targets[users][:, None]
+        left = self.counts.sum() - self.counts[targets]
+        if not left.all():
+            raise InputError("pop100 needs at least two items that are targets")
+        event = (uniforms(self.seed, 1, users, DRAWS) * left).astype(np.int64)
+        event += np.where(event >= self.before[targets], self.counts[targets], 0)
+        drawn = np.searchsorted(self.before, event, side="right") - 1
+        key = np.unique(np.arange(len(users))[:, None] * self.columns + drawn)
+        return Listed(key // self.columns, key % self.columns, False)
+
+    def _uniform(self, users: np.ndarray) -> Listed:
+        """Floyd's sampling of 100 different places among the m unseen items, for all users at once."""
+        met, items = self._met(users, self.offsets[users + 1])
+        have = np.bincount(met, minlength=len(users))
+        m = self.columns - 1 - have
+        chance = uniforms(self.seed, 2, users, DRAWS)
+        chosen = np.full((len(users), DRAWS), -1)
+        for i in range(DRAWS):
+            last = m - DRAWS + i  # negative while fewer than 100 are unseen: nothing to draw yet
+            place = (chance[:, i] * (last + 1)).astype(np.int64)
+            taken = (chosen == place[:, None]).any(1)
+            chosen[:, i] = np.where(last < 0, -1, np.where(taken, last, place))
+        rows, slots = np.nonzero(chosen >= 0)
+        firsts, place = np.cumsum(have) - have, chosen[rows, slots]
+        # of the unseen items, the one at a place lies behind as many seen ones as have no more unseen ones than that below them
+        below = met * self.columns + items - 1 - (np.arange(len(met)) - firsts[met])
+        behind = np.searchsorted(below, rows * self.columns + place, side="right") - firsts[rows]
+        return Listed(rows, place + 1 + behind, False)
+
+
+def uniforms(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:
+    """float64 [users, draws] in [0, 1): SplitMix64, started for each user from (seed, stream, user)."""
+    state = np.array([seed], dtype=np.int64).astype(np.uint64)
+    for part in (np.array([stream]), users):
+        state = _mix(state + GOLDEN) + part.astype(np.uint64)
+    state = _mix(state + GOLDEN)
+    steps = np.arange(1, draws + 1, dtype=np.uint64) * GOLDEN
+    return (_mix(state[:, None] + steps) >> np.uint64(11)) * 2.0**-53
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
