@@ -51,7 +51,8 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.finding import CHECKPOINTS, find_run, say, split_commas
+from elastic_core.commands.arguments import device_option, flag, option, split_commas
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
@@ -71,48 +72,46 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--systems", type=split_commas, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
     )
     parser.add_argument("--passes", type=split_commas, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
-    parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
-    parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
-    parser.add_argument("--side", type=int, default=32, help="√K (default: 32)")
-    parser.add_argument("--heads", type=int, default=1, help="heads (default: 1)")
-    parser.add_argument("--dropout", type=float, default=0.0, help="dropout, for forward+backward (default: 0)")
-    parser.add_argument("--tokens", type=int, default=16_384, help="events per batch (default: 16384)")
+    option(parser, "--width", 64, "d")
+    option(parser, "--k", 16, "retrieved experts")
+    option(parser, "--side", 32, "√K")
+    option(parser, "--heads", 1, "heads")
+    option(parser, "--dropout", 0.0, "dropout, for forward+backward")
+    option(parser, "--tokens", 16_384, "events per batch")
     parser.add_argument("--rounds", type=int, help=f"most rounds per setting (default: {ROUNDS}; with --people {EVENTS})")
-    parser.add_argument("--seconds", type=float, default=20.0, help="about so long per setting, lengths and passes (default: 20)")
-    parser.add_argument("--together", action="store_true", help="measure all lengths in turns, to compare them with each other")
-    parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
-    parser.add_argument("--name", default=LOCAL, help="the file's name (default: local; the shipped rows are in latency)")
+    option(parser, "--seconds", 20.0, "about so long per setting, lengths and passes")
+    flag(parser, "--together", "measure all lengths in turns, to compare them with each other")
+    option(parser, "--memory", 6.0, "leave out eager attention above so many GB")
+    device_option(parser)
+    option(parser, "--threads", 0, "CPU threads", "as torch chooses")
+    option(parser, "--name", LOCAL, "the file's name", "local; the shipped rows are in latency")
+    option(parser, "--minutes", 0.0, "begin no new setting after so many minutes", "no limit")
+    flag(parser, "--bank", "measure the memory of experts instead, on one thread unless --threads says other")
+    flag(parser, "--lisa", "measure LISA's three claims instead, on one thread unless --threads says other")
     parser.add_argument(
-        "--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)"
-    )
-    parser.add_argument(
-        "--bank", action="store_true", help="measure the memory of experts instead, on one thread unless --threads says other"
-    )
-    parser.add_argument(
-        "--lisa", action="store_true", help="measure LISA's three claims instead, on one thread unless --threads says other"
-    )
-    parser.add_argument(
-        "--training", nargs="?", const="full", choices=tuple(training.WORLDS),
+        "--training",
+        nargs="?",
+        const="full",
+        choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
-    )  # fmt: skip
-    parser.add_argument(
-        "--stages", action="store_true", help="take whole passes apart, on one thread unless --threads says other"
     )
+    flag(parser, "--stages", "take whole passes apart, on one thread unless --threads says other")
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
     parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
     parser.add_argument("--serving", metavar="RUN", help="measure a service of this run instead")
     parser.add_argument("--threads-of", metavar="RUN", help="measure its passes with 1, 2 and all threads instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
-        "--compile", choices=MODES, metavar="MODE", default="",
+        "--compile",
+        choices=MODES,
+        metavar="MODE",
+        default="",
         help=f"compile all contestants first, by torch.compile: {', '.join(MODES)}; rows are kept in {COMPILED}",
-    )  # fmt: skip
-    parser.add_argument("--gpu", action="store_true", help="measure what the goals ask of a GPU; rows are kept in gpu")
-    parser.add_argument("--again", action="store_true", help="measure again what is there already")
-    parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
-    parser.add_argument("--goals", action="store_true", help="measure nothing, print what was aimed at beside what was measured")
+    )
+    flag(parser, "--gpu", "measure what the goals ask of a GPU; rows are kept in gpu")
+    flag(parser, "--again", "measure again what is there already")
+    flag(parser, "--operations", "measure causal slots and causal attention alone, no models")
+    flag(parser, "--goals", "measure nothing, print what was aimed at beside what was measured")
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 

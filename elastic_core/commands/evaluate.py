@@ -24,7 +24,8 @@ import json
 
 import torch
 
-from elastic_core.commands.finding import Loaded, find_run, load_run, say, split_commas
+from elastic_core.commands.arguments import device_option, flag, option, run_argument, split_commas
+from elastic_core.commands.finding import Loaded, find_run, load_run, say
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, Report, drawn_people, evaluate
 from elastic_core.core.histories import Split
@@ -39,19 +40,19 @@ REASON = "no ranks were kept when it was tested"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
-    parser.add_argument("--split", default="test", help="test or valid (default: test)")
+    run_argument(parser)
+    option(parser, "--split", "test", "test or valid")
     parser.add_argument(
         "--protocols", type=split_commas, default=list(PROTOCOLS), help=f"comma-separated (default: {','.join(PROTOCOLS)})"
     )
     parser.add_argument("--metrics", type=split_commas, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
-    parser.add_argument("--people", type=int, default=0, help="with --split valid: so many, drawn by chance (default: everybody)")
+    device_option(parser)
+    option(parser, "--people", 0, "with --split valid: so many, drawn by chance", "everybody")
     parser.add_argument(
         "--last", type=split_commas, metavar="N,…", help="by the last N events of everybody alone, beside popularity"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON row per protocol and metric instead of the table")
-    parser.add_argument("--store", action="store_true", help="score a test again whose ranks were not kept, and keep them")
+    flag(parser, "--json", "one JSON row per protocol and metric instead of the table")
+    flag(parser, "--store", "score a test again whose ranks were not kept, and keep them")
     parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
 
 

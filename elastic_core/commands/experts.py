@@ -22,6 +22,7 @@ import argparse
 import numpy as np
 import pandas as pd
 
+from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
@@ -43,14 +44,14 @@ SHORT = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/; with --knobs several")
+    run_argument(parser, "; with --knobs several")
     parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
     parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
-    parser.add_argument("--sort", default="load", metavar="COLUMN", help="largest first by this column (default: load)")
-    parser.add_argument("--top", type=int, default=0, metavar="N", help="only the first N rows (default: all)")
-    parser.add_argument("--effects", action="store_true", help="also remove every expert from its people and judge them")
-    parser.add_argument("--knobs", action="store_true", help="turn everybody's experts up and down, and lend them others")
-    parser.add_argument("--csv", action="store_true", help="the table as CSV")
+    option(parser, "--sort", "load", "largest first by this column", metavar="COLUMN")
+    option(parser, "--top", 0, "only the first N rows", "all", metavar="N")
+    flag(parser, "--effects", "also remove every expert from its people and judge them")
+    flag(parser, "--knobs", "turn everybody's experts up and down, and lend them others")
+    flag(parser, "--csv", "the table as CSV")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.finding import load_run, open_items, say, split_commas
+from elastic_core.commands.arguments import flag, option, run_argument, split_commas
+from elastic_core.commands.finding import load_run, open_items, say
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists
@@ -41,19 +42,19 @@ MOST_IDS = 2**28  # bytes of a file of ids
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    run_argument(parser)
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--user", metavar="ID", help="a person's raw id")
     who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
-    who.add_argument("--all", action="store_true", help="everybody in the data, into a file (with --out)")
+    flag(who, "--all", "everybody in the data, into a file (with --out)")
     who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
-    parser.add_argument("--top", type=int, default=10, help="how many (default: 10)")
+    option(parser, "--top", 10, "how many")
     parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
     parser.add_argument("--silence", metavar="EXPERTS", type=split_commas, default=[], help="without these experts, as 12,145")
-    parser.add_argument("--seen", action="store_true", help="also recommend what is in the history")
-    parser.add_argument("--csv", action="store_true", help="CSV instead of the table")
+    flag(parser, "--seen", "also recommend what is in the history")
+    flag(parser, "--csv", "CSV instead of the table")
     parser.add_argument("--out", metavar="FILE", type=Path, help="with --all: the file, .parquet or .csv")
-    parser.add_argument("--before-test", action="store_true", help="with --all: before the held-out item, as --user reads people")
+    flag(parser, "--before-test", "with --all: before the held-out item, as --user reads people")
     for name, what in (("exclude", "never suggest these items"), ("only", "suggest these items alone")):
         parser.add_argument(f"--{name}", metavar="IDS", help=f"with --all: {what}; ids with commas, or a file of one a line")
 

@@ -15,9 +15,9 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
 import argparse
 import math
 import time
-from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.arguments import device_option, flag, option, root_option
+from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
@@ -29,15 +29,15 @@ from elastic_core.tables import results_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", metavar="PATTERN", default="*", help="runs whose name fits or contains this (default: all)")
-    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
-    parser.add_argument("--protocol", default="full", help=f"of the table: all, {', '.join(PROTOCOLS)} (default: full)")
-    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where the runs lie (default: checkpoints)")
+    option(parser, "--only", "*", "runs whose name fits or contains this", "all", metavar="PATTERN")
+    option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
+    device_option(parser, "auto")
+    option(parser, "--protocol", "full", f"of the table: all, {', '.join(PROTOCOLS)}")
+    root_option(parser)
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--list", action="store_true", help="train nothing, show where every run stands")
-    only.add_argument("--table", action="store_true", help="train nothing, print the table of what is finished")
-    only.add_argument("--readme", action="store_true", help="train nothing, write the tables of README.md and RESULTS.md anew")
+    flag(only, "--list", "train nothing, show where every run stands")
+    flag(only, "--table", "train nothing, print the table of what is finished")
+    flag(only, "--readme", "train nothing, write the tables of README.md and RESULTS.md anew")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from elastic_core import disk
+from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import open_items, say
 from elastic_core.commands.progress import Stopped, stop_on_signals
 from elastic_core.core.config import DataConfig
@@ -45,13 +46,13 @@ Event = tuple[str, int]  # person and dense item
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    run_argument(parser)
     parser.add_argument("--events", metavar="FILE", required=True, help="lines of user and item in order; - reads standard input")
     parser.add_argument("--state", metavar="FILE", help="states to go on from, and to write")
-    parser.add_argument("--strict", action="store_true", help="end at the first line that would be left out")
-    parser.add_argument("--top", type=int, default=10, help="how many suggestions (default: 10)")
-    parser.add_argument("--each", action="store_true", help="suggest after every event, not at the end")
-    parser.add_argument("--seen", action="store_true", help="also suggest what a person met lately")
+    flag(parser, "--strict", "end at the first line that would be left out")
+    option(parser, "--top", 10, "how many suggestions")
+    flag(parser, "--each", "suggest after every event, not at the end")
+    flag(parser, "--seen", "also suggest what a person met lately")
     parser.add_argument("--every", type=int, default=0, metavar="R", help="ask the memory anew every R events of a person")
     parser.add_argument(
         "--moved", type=float, default=0.0, metavar="S", help="of these, read again if over S of the experts moved"

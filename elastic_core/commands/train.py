@@ -25,16 +25,16 @@ import os
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import torch
 
 from elastic_core import disk
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, mapped, say, split_commas
+from elastic_core.commands.arguments import file_options, mapped, option
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core import registry as models
 from elastic_core.core.batches import ALONE, Alone
-from elastic_core.core.config import DataConfig, RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
@@ -55,15 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
-    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
-    orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
-    parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
-    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
+    file_options(parser)
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
     parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
-    told = "CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set (default: auto)"
-    parser.add_argument("--threads", default="auto", help=told)
+    threads = "CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set"
+    option(parser, "--threads", "auto", threads)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,9 +11,9 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
 import argparse
 import math
 import time
-from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS, say, split_commas
+from elastic_core.commands.arguments import device_option, flag, option, root_option, split_commas
+from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -25,10 +25,10 @@ from elastic_core.tuning import TABLE, outcomes, tune
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", help=f"their names, or {', '.join(ALSO_TUNED)}")
     parser.add_argument("--points", default=",".join(GRID), help="of the grid, separated by commas (default: all)")
-    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
-    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where runs and table lie (default: checkpoints)")
-    parser.add_argument("--list", action="store_true", help="train nothing, show what is kept")
+    option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
+    device_option(parser, "auto")
+    root_option(parser, "where runs and table lie")
+    flag(parser, "--list", "train nothing, show what is kept")
 
 
 def run(arguments: argparse.Namespace) -> int:
