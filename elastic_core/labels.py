@@ -67,6 +67,11 @@ def model_label(kind: str) -> str:
     return (known.label or kind) if known else kind
 
 
+def kind_of(label: str) -> str:
+    """The model of a label, by its name: `elastic (memory-none)` → elastic."""
+    return label.split(" ")[0]
+
+
 def plainly(label: str) -> str:
     """A label without its recipe: `elastic (memory-none) (20 minutes)` → `elastic (memory-none)`."""
     return RECIPE.sub("", label)
@@ -111,19 +116,19 @@ def explain_label(label: str) -> str:
 
 def in_words(label: str) -> str:
     """The same, and other systems by their model and recipe."""
-    return explain_label(label) or model_label(label.split(" ")[0]) + recipe_in_words(recipe_of(label))
+    return explain_label(label) or model_label(kind_of(label)) + recipe_in_words(recipe_of(label))
 
 
 def label_order(label: str) -> tuple[int, str, int, int]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes, and a recipe behind that."""
-    kind = label.split(" ")[0]
+    kind = kind_of(label)
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
     return group, model_label(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label or OWN_TABLE in label)
 
 
 def rival(label: str, recipe: str) -> bool:
     """Whether a system is compared with one of the same recipe (`(20 minutes)`, or nothing)."""
-    return label.split(" ")[0] in FLOORS or recipe_of(label) == recipe
+    return kind_of(label) in FLOORS or recipe_of(label) == recipe
 
 
 def named(label: str, runs: list[Run]) -> str:

@@ -21,7 +21,19 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.labels import MET, OURS, OWN_TABLE, is_variant, label_order, model_label, named, recipe_of, rival, told_met
+from elastic_core.labels import (
+    MET,
+    OURS,
+    OWN_TABLE,
+    is_variant,
+    kind_of,
+    label_order,
+    model_label,
+    named,
+    recipe_of,
+    rival,
+    told_met,
+)
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
@@ -73,7 +85,7 @@ def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
     """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
     lines = []
     for ours in references(systems):
-        kind = ours.split(" ")[0]
+        kind = kind_of(ours)
         for family, part in families(systems, ours).items():
             for _, claim in against(systems, ours, part, protocol):
                 if claim.found is None:
@@ -90,20 +102,20 @@ def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
 
 def references(systems: Systems) -> list[str]:
     """The systems that the others are compared with: every ELASTIC that is no variant."""
-    return [label for label in systems if label.split(" ")[0] in OURS and not is_variant(label)]
+    return [label for label in systems if kind_of(label) in OURS and not is_variant(label)]
 
 
 def families(systems: Systems, ours: str) -> dict[str, list[str]]:
     """What one of ours is compared with, by question; every pair once."""
-    kind, recipe = ours.split(" ")[0], recipe_of(ours)
+    kind, recipe = kind_of(ours), recipe_of(ours)
     later = OURS[OURS.index(kind) :]
     alike = [label for label in systems if not is_variant(label) and rival(label, recipe)]
-    told = [label for label in (told_met(ours),) if MET in label and label in systems]
+    told = told_met(ours)
     return {
-        "peers": [label for label in alike if label.split(" ")[0] not in later],
+        "peers": [label for label in alike if kind_of(label) not in later],
         "its own variants": [
-            *(label for label in systems if is_variant(label) and label.startswith(f"{kind} (") and recipe_of(label) == recipe),
-            *told,
+            *(label for label in systems if is_variant(label) and kind_of(label) == kind and recipe_of(label) == recipe),
+            *([told] if MET in told and told in systems else []),
         ],
     }
 
@@ -144,9 +156,9 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
             files.append(_save(out / f"{protocol}.csv", joined(list(tables.values())).to_csv(index=False)))
         for data, table in tables.items():
             title, against = f"{table['data'][0]}, {protocol}", difference_table(found[data], protocol)
-            page += ["", f"## {title}", "", *_markdown(table.drop(columns=["data", "protocol", "runs"]))]
+            page += ["", f"## {title}", "", _markdown(table.drop(columns=["data", "protocol", "runs"]))]
             if not against.empty:
-                page += ["", *_markdown(against.drop(columns="protocol"))]
+                page += ["", _markdown(against.drop(columns="protocol"))]
                 files.append(_save(out / f"{data}-{protocol}-differences.csv", against.to_csv(index=False)))
                 drawn[out / f"{data}-{protocol}.html"] = _drawn(against, title)
     for path, figure in drawn.items():
@@ -159,7 +171,7 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
 def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
     if run.config.data.source != "ml-1m" or protocol != "pop100":
         return {}
-    kind, ours_alone = label.split(" ")[0], is_variant(label) or MET in label or OWN_TABLE in label
+    kind, ours_alone = kind_of(label), is_variant(label) or MET in label or OWN_TABLE in label
     return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not ours_alone else None}
 
 
@@ -171,7 +183,7 @@ def _preface() -> str:
     )
 
 
-def _markdown(table: pd.DataFrame) -> list[str]:
+def _markdown(table: pd.DataFrame) -> str:
     def cell(value: object) -> str:
         if isinstance(value, float):
             return "" if value != value else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"

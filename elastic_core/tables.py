@@ -61,13 +61,8 @@ def _data_section(data: str, systems: Systems, protocol: str) -> str:
     else:
         measured, heads, what = [(protocol, metric) for metric in METRICS], list(METRICS), f"protocol {protocol}"
     heads = ["system", "seeds", *(f"{head} ± 95%" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
-    return "\n".join(
-        [
-            f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people",
-            "",
-            *markdown(heads, [_cells(label, runs, measured) for label, runs in systems.items()]),
-        ]
-    )
+    title = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people"
+    return f"{title}\n\n{markdown(heads, [_cells(label, runs, measured) for label, runs in systems.items()])}"
 
 
 def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list[str]:
@@ -103,9 +98,9 @@ def reports_of(runs: list[Run]) -> list[Report] | None:
     return [run.report() for run in runs] if all(run.has_report for run in runs) else None
 
 
-def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table."""
-    return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines)]
+def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines))
 
 
 class Claim(NamedTuple):
