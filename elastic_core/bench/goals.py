@@ -77,14 +77,17 @@ def operation(rows: Sequence[Row], length: int) -> float | None:
     return ratio(rows, peer, ours, **{**USUAL, "direction": BOTH})
 
 
+def _over(
+    name: str, what: str, goals: dict[str, float], value: Callable[..., float | None], most: bool = False, file: str = "latency",
+    **where: Any,
+) -> list[Goal]:  # fmt: skip
+    """A goal a peer of `yardsticks`; `value` is told the peer, and where."""
+    return [Goal(name, what, goal, partial(value, peer=peer, **where), PEERS[peer], most, file) for peer, goal in goals.items()]
+
+
 def _slower(name: str, form: str, length: int, goals: dict[str, float], direction: str = FORWARD, k: int = 16) -> list[Goal]:
-    return [
-        Goal(
-            name, f"{form}, {direction}, N = {length:,}, k = {k}", goal,
-            partial(slower, form=form, peer=peer, length=length, direction=direction, k=k), PEERS[peer],
-        )
-        for peer, goal in goals.items()
-    ]  # fmt: skip
+    what = f"{form}, {direction}, N = {length:,}, k = {k}"
+    return _over(name, what, goals, slower, form=form, length=length, direction=direction, k=k)
 
 
 def _figure(
@@ -100,7 +103,7 @@ _steps = partial(_figure, of=training.rates, file="training")
 PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
 NO_LOSS = {"S1": 1.0}
 LONG: dict[str, Any] = {"length": 1_024}
-GPU: dict[str, Any] = {**LONG, "dtype": "bfloat16"}  # 2^18 events a batch, or one person
+GPU: dict[str, Any] = {**LONG, "form": "two-way", "dtype": "bfloat16"}  # 2^18 events a batch, or one person
 DROPOUT: dict[str, Any] = {"heads": 2, "dropout": 0.1}
 GOALS: list[Goal] = [
     *_slower("C1", "two-way", 1_024, {"E": 18, "S": 4, "S1": 2.5}),
@@ -122,11 +125,11 @@ GOALS: list[Goal] = [
         for n, goal in ((1_024, 2.5), (4_096, 7))
     ),
     *(
-        Goal(
-            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", 0.75, partial(saved, form=form, which=which, peer="S", **LONG),
-            PEERS["S"], most=True,
-        )
+        goal
         for form, which in (("two-way", "last"), ("two-way", "all"), ("causal", "all"))
+        for goal in _over(
+            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", {"S": 0.75}, saved, True, form=form, which=which, **LONG
+        )
     ),
     Goal(
         "C7", "two-way, last rows, bytes kept, N = 1,024", 0.1, partial(saved, form="two-way", peer="E", **LONG, **DROPOUT),
@@ -152,23 +155,13 @@ GOALS: list[Goal] = [
     _steps("C13", "SASRec, targets a second of training, one core", "sasrec all", 55_000, ""),
     _steps("C13", "ELASTIC, the same, windows of 200 targets", "elastic window 200", 40_000, ""),
     _steps("C13", "ELASTIC, the same, windows of 100 (the recipe's)", "elastic window 100", 40_000, ""),
-    *(
-        Goal(
-            "G1", "GPU, bfloat16, compiled, two-way, N = 1,024", goal,
-            partial(longer, form="two-way", peer=peer, compiled="reduce-overhead", batch=256, **GPU), PEERS[peer], file="gpu",
-        )
-        for peer, goal in (("E", 4), ("S", 1.4))
+    *_over(
+        "G1", "GPU, bfloat16, compiled, two-way, N = 1,024", {"E": 4, "S": 1.4}, longer, file="gpu", compiled="reduce-overhead",
+        batch=256, **GPU,
     ),
-    Goal(
-        "G8", "GPU, bfloat16, as it is, one person, N = 1,024", 0.33, partial(longer, form="two-way", peer="S1", batch=1, **GPU),
-        PEERS["S1"], file="gpu",
-    ),
-    *(
-        Goal(
-            "G10", "GPU, bfloat16, memory of a training step, N = 1,024", goal,
-            partial(peak, form="two-way", peer=peer, batch=256, **GPU), PEERS[peer], most=True, file="gpu",
-        )
-        for peer, goal in (("S", 0.75), ("E", 0.1))
+    *_over("G8", "GPU, bfloat16, as it is, one person, N = 1,024", {"S1": 0.33}, longer, file="gpu", batch=1, **GPU),
+    *_over(
+        "G10", "GPU, bfloat16, memory of a training step, N = 1,024", {"S": 0.75, "E": 0.1}, peak, True, "gpu", batch=256, **GPU
     ),
 ]  # fmt: skip
 
