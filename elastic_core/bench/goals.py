@@ -8,10 +8,9 @@ something else appends to `GOALS`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from elastic_core.bench import bank, training
 from elastic_core.bench.catalogue import SAMPLED, c12, c14
@@ -22,8 +21,7 @@ from elastic_core.bench.store import Row, ratio, read_rows
 OURS = ("two-way", "causal")
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(NamedTuple):
     """One figure and what it should be. `value` is given the rows of `file`.csv; None where they lack it."""
 
     name: str

@@ -13,8 +13,8 @@ import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import cycle, islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,8 +64,7 @@ class Part(NamedTuple):
         return bool(self.wanted) and all(any(row.is_of(**one) for row in mine) for one in self.wanted)
 
 
-@dataclass(frozen=True)
-class Contestant:
+class Contestant(NamedTuple):
     """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` is what is known
     besides its time, or measures it when all are timed; `against` is the place of the contestant that it is held against."""
 
@@ -73,7 +72,7 @@ class Contestant:
     setting: Mapping[str, Any]
     job: Job
     each: int = 1
-    also: Also | Callable[[Timing], Also] = field(default_factory=dict)
+    also: Also | Callable[[Timing], Also] = MappingProxyType({})
     against: int | None = None
 
 

@@ -9,7 +9,7 @@ Each figure stands beside what it would be without the claim; where the run has 
 """
 
 import argparse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--seed", 0, "of the autoencoder")
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What is asked of latents and experts alike."""
 
     traffic: Routing

@@ -7,8 +7,7 @@ hash.
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -48,8 +47,7 @@ NEARLY, FEWEST = 0.95, 20  # such a share of all pairs shows an order, if there 
 MANY = 0.01  # share of events from which ties are worth a note
 
 
-@dataclass(frozen=True)
-class Ties:
+class Ties(NamedTuple):
     """How many events share their time with the one before, of the same person, and what decided their order."""
 
     rule: Rule

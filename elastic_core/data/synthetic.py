@@ -15,7 +15,7 @@ exactly rounded operations decide (no exp or log of floats), and popularity is r
 drawn piece by piece, in the same order: little is held beside the events themselves, 25 bytes for each.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ SHORTEST, HELD_OUT = 8, 2
 SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
 
 
-@dataclass(frozen=True)
-class _World:
+class _World(NamedTuple):
     """The items (0-based): to which interest they belong, how popular they are, what follows them."""
 
     interest: np.ndarray  # int64 [items]

@@ -14,8 +14,8 @@ too: it may well be half or twice as large.
 import bisect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ MOST_SEEDS, MOST_PEOPLE = 200, 10**9
 DRAWS = 10_000
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(NamedTuple):
     """Where the noise of a comparison comes from; variances."""
 
     people: float

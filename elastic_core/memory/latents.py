@@ -11,7 +11,7 @@ and gauges, labels, removal and knobs (memory/gauges.py, services/) ask both riv
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,8 +31,7 @@ SILENT = 100  # steps without a word, after which a latent counts as dead
 REVIVE, RATE, BATCH = 1 / 32, 2e-3, 1_024
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """How well the latents tell the states: parts of the variance, on people they were fitted to and on held-out ones."""
 
     explained: float

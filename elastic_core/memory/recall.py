@@ -13,8 +13,8 @@ A model that forgets falls to popularity in the one, to one half in the other.
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,8 +35,7 @@ CHANCE = 0.5  # of `found`
 Scores = Callable[[np.ndarray], np.ndarray]  # of these people, float64 [B, n_items + 1]
 
 
-@dataclass(frozen=True, eq=False)
-class Recall:
+class Recall(NamedTuple):
     """Per person, NaN where the target is noise, its interest is new to them, or there is nothing to compare with."""
 
     place: np.ndarray

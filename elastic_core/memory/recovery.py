@@ -14,7 +14,7 @@ counts the last ones, because mixtures drift and the heaviest interest cannot be
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -30,8 +30,7 @@ from elastic_core.memory.gaps import truth_of
 from elastic_core.models import Recommender, tracing
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """One question's answer. `*_chance` are means over shuffles, `ami_chance_high` their 97.5% quantile."""
 
     purity: float
@@ -42,8 +41,7 @@ class Score:
     labelled: int  # people, or events
 
 
-@dataclass(frozen=True)
-class Recovery:
+class Recovery(NamedTuple):
     strongest: Score  # a person's first-ranked expert against their heaviest interest
     retrieved: Score  # all k of a person's experts against it
     events: Score  # the expert that reads an event most against the event's own interest

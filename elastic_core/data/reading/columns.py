@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,13 +38,12 @@ NOTHING, ORDER, CLOCK, YEAR, DAY, MOMENT = range(6)
 IN_ORDER = ("time", "")  # of a choice: there are no times, the rows are in order
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """`roles`: user, item, time (and clock, title, genres) → column; `why` of each; what is `missing`."""
 
     roles: dict[str, str]
-    why: dict[str, str] = field(default_factory=dict)
-    ordered: bool = False
+    why: dict[str, str]
+    ordered: bool
 
     @property
     def missing(self) -> list[str]:

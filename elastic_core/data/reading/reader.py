@@ -6,7 +6,7 @@ become numbers at once, so that a row costs 16 bytes and not its text. What was 
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
         if "clock" in roles:
             hours.append(clocks.numbers(table[roles["clock"]]))
         said.add(item, {ours: table[roles[ours]] for ours in said.names})
-        parts.append((count, replace(part, table=None)))
+        parts.append((count, part._replace(table=None)))
         bad += part.bad
         count += len(table)
         refuse_large(count, 0, sheet)
