@@ -156,7 +156,7 @@ def data_called(run: Run) -> str:
     if data.source == PLANTED:
         long = ", long histories" if data.planted.mean_length > LONG else ""
         return f"Made-up world ({data.planted.interests} interests{long})"
-    return str((run.last("start") or {}).get("data") or data.source)
+    return str(run.last("start").get("data") or data.source)
 
 
 def run_called(run: Run) -> str:

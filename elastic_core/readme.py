@@ -177,7 +177,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
 def _titled(systems: Systems) -> tuple[str, str]:
     """What a data set is called, and how many people and items it has."""
     some = next(iter(systems.values()))[0]  # a baseline has its table of items, runs that are kept for their ranks have none
-    start, test = some.last("start") or {}, some.last("test") or {}
+    start, test = some.last("start"), some.last("test")
     world = f" ({some.config.data.planted.interests} interests)" if some.config.data.source == PLANTED else ""
     size = f"{test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
     return f"{start.get('data')}{world}", size
@@ -277,7 +277,7 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         ends = [curve[-1] for curve in curves]
         valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
         loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
-        here = (claim.name, (claim.runs[0].last("start") or {}).get("data_hash"))
+        here = (claim.name, claim.runs[0].last("start").get("data_hash"))
         points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
         who = f"**{model_label(best)} is better**" if claim.who == "A" else claim.words
         lines.append([
@@ -347,4 +347,4 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
 
 
 def _seeds(runs: list[Run]) -> str:
-    return str(len(runs)) if (runs[0].last("start") or {}).get("parameters") else "–"
+    return str(len(runs)) if runs[0].last("start").get("parameters") else "–"

@@ -66,16 +66,16 @@ def measured_systems(systems: Systems, protocol: str) -> pd.DataFrame:
         reports = reports_of(runs)
         if reports is None:
             continue
-        start = runs[0].last("start") or {}
+        start = runs[0].last("start")
         found = {metric: average(reports, protocol, metric) for metric in METRICS}
         single = [report.metrics[protocol]["NDCG@10"] for report in reports]
-        seconds = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
+        seconds = [float(run.last("end").get("seconds", 0)) for run in runs]
         lines.append({
             "data": start.get("data", ""), "protocol": protocol, "system": named(label, runs), "seeds": len(runs),
             **{metric: interval.mean for metric, interval in found.items()}, "± 95%": 1.96 * found["NDCG@10"].error,
             "spread": statistics.stdev(single) if len(single) > 1 else None, "people": len(reports[0].users),
             "parameters": start.get("parameters", 0), "seconds": statistics.fmean(seconds),
-            "device": ", ".join(sorted({str((run.last("start") or {}).get("device", "?")) for run in runs})),
+            "device": ", ".join(sorted({str(run.last("start").get("device", "?")) for run in runs})),
             "runs": ", ".join(run.name for run in runs), **_papers(label, runs[0], protocol),
         })  # fmt: skip
     return pd.DataFrame(lines)

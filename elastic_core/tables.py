@@ -53,7 +53,7 @@ def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
 
 def _data_section(data: str, systems: Systems, protocol: str) -> str:
     some = next(iter(systems.values()))[0]
-    start, test = some.last("start") or {}, some.last("test") or {}
+    start, test = some.last("start"), some.last("test")
     if protocol == "all":
         measured = [(name, METRICS[0]) for name in PROTOCOLS]
         heads = [f"{name} {metric}" for name, metric in measured]
@@ -66,7 +66,7 @@ def _data_section(data: str, systems: Systems, protocol: str) -> str:
 
 
 def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list[str]:
-    tests, starts = [run.last("test") or {} for run in runs], [run.last("start") or {} for run in runs]
+    tests, starts = [run.last("test") for run in runs], [run.last("start") for run in runs]
     used = [test["used"] for test in tests if "used" in test]
     devices = sorted({str(start.get("device", "?")) for start in starts})
     return [
@@ -162,4 +162,4 @@ def recalled(root: Path) -> pd.DataFrame:
         {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
     )
     found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
-    return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
+    return found["gap people system seeds place place_ci found found_ci".split()].reset_index(drop=True)

@@ -74,7 +74,7 @@ def outcome(row: PlannedRun, root: Path, model: str, point: str) -> TuningOutcom
     if status(row, root) != "finished":
         raise InputError(f"{row.name} is {status(row, root)}, so it has no outcome yet")
     run = Run(row.folder(root))
-    start, epochs = run.last("start") or {}, run.events("epoch")
+    start, epochs = run.last("start"), run.events("epoch")
     best = max(epochs, key=lambda epoch: float(epoch["valid"]["NDCG@10"]))
     return TuningOutcome(
         data=str(start["data"]), data_hash=str(start["data_hash"]), model=model, point=point, seed=run.config.train.seed,

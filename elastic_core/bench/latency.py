@@ -75,8 +75,8 @@ class Setting:
     @property
     def told(self) -> dict[str, Any]:
         """What a row says of it."""
-        names = ("direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout", "compiled", "dtype")
-        return {name: getattr(self, name) for name in names}
+        names = "direction length batch width k side heads layers dropout compiled dtype"
+        return {name: getattr(self, name) for name in names.split()}
 
     @property
     def batch(self) -> int:
@@ -90,9 +90,10 @@ class Setting:
 
 def build_system(system: str, setting: Setting) -> models.Recommender:
     """The system at this size, without dropout."""
-    shared = ("length", "width", "layers", "heads", "dropout", "k", "side")
     name, special = systems()[system]
-    settings: dict[str, Any] = {each: getattr(setting, each) for each in shared} | special
+    settings: dict[str, Any] = {
+        each: getattr(setting, each) for each in "length width layers heads dropout k side".split()
+    } | special
     return models.build(model_settings(name, **settings), ITEMS)
 
 

@@ -36,7 +36,7 @@ WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),
     "ml-1m": DataConfig(source="ml-1m"),
 }
-PARTS = ("sampling", "calibration", "forward", "loss", "backward", "clipping", "optimiser", "averaging")
+PARTS = "sampling calibration forward loss backward clipping optimiser averaging".split()
 
 
 class Contestant(NamedTuple):

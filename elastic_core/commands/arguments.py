@@ -1,6 +1,8 @@
 """The arguments that commands share, and what is typed into them."""
 
 import argparse
+import math
+import time
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -27,6 +29,11 @@ def run_argument(parser: Arguments, more: str = "") -> None:
 
 def device_option(parser: Arguments, default: str = "cpu") -> None:
     option(parser, "--device", default, "cpu, cuda or auto")
+
+
+def deadline(arguments: argparse.Namespace) -> float:
+    """When `--minutes` are over, by the monotonic clock."""
+    return time.monotonic() + (60 * arguments.minutes or math.inf)
 
 
 def root_option(parser: Arguments, what: str = "where the runs lie") -> None:

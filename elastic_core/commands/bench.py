@@ -51,7 +51,7 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.arguments import device_option, flag, option, split_commas
+from elastic_core.commands.arguments import deadline, device_option, flag, option, split_commas
 from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
@@ -62,7 +62,7 @@ ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
 Parts = Callable[[argparse.Namespace], Iterable[Part]]
-LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
+LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -145,14 +145,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
     """Measure part after part what is not there yet, keep the rows, print the table of all."""
     file = {"stages": "profile"}.get(bench, bench) if arguments.name == LOCAL else arguments.name
-    path, began = CHECKPOINTS / "benchmarks" / f"{file}.csv", time.monotonic()
+    path, at = CHECKPOINTS / "benchmarks" / f"{file}.csv", deadline(arguments)
     rows = read_rows(path)
     alone = bench in ("bank", "lisa", "training", "stages")  # on one thread, unless another number is asked for
     with threads(max(arguments.threads, 0) or int(alone)):
         for part in () if arguments.show else parts(arguments):
             if not arguments.again and part.is_there(rows, find_device(arguments.device)):
                 continue
-            if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+            if time.monotonic() > at:
                 say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
                 break
             if part.words:

@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError("--store keeps the ranks of the test split, no other")
         store(found, arguments.device, arguments.reason)
     if arguments.split == "test" and found.has_report:
-        stored, start = found.report(), found.last("start") or {}
+        stored, start = found.report(), found.last("start")
         ranks = {name: stored.ranks[name] for name in arguments.protocols if name in stored.ranks}
         report, where = dataclasses.replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
-        times = (found.last("test") or {}).get("scored", 1)
+        times = found.last("test").get("scored", 1)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
         say(f"From the ranks that the run keeps of its test.{again}")
     else:
@@ -113,7 +113,7 @@ def known_a_little(arguments: argparse.Namespace) -> int:
 def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Loaded | None) -> Report | None:
     """The report of the same weights, people and protocols where a hash orders events of one time, if that is much of what is
     asked; it is said what it means, or why it is not to be had."""
-    data, start = run.config.data, run.last("start") or {}
+    data, start = run.config.data, run.last("start")
     split: Split = "valid" if report.split == "valid" else "test"
     if not loaded and (data.source == PLANTED or start.get("tied", 1) <= MANY):
         return None
@@ -147,10 +147,10 @@ def store(run: Run, device: str, reason: str) -> None:
     The row comes before the ranks: a command that was killed between them can be given again. Raises InputError if ranks are
     there, the run has had no test, or the data is no longer that of its test.
     """
-    old, start = run.last("test"), run.last("start") or {}
+    old, start = run.last("test"), run.last("start")
     if run.has_report:
         raise InputError(f"the run {run.name} keeps the ranks of its test already; a test is scored once")
-    if old is None:
+    if not old:
         raise InputError(f"the run {run.name} was not tested yet; its training ends with the test")
     _, dataset, model = load_run(str(run.path), device)
     if start.get("data_hash", dataset.hash) != dataset.hash:

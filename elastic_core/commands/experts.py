@@ -33,13 +33,14 @@ from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
 
 SHORT = {
-    "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}", "low": "{:+.4f}",
-    "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}",
-    "d_rank_median": "{:+g}", "d_own": "{:+.2%}", "own_low": "{:+.2%}", "own_high": "{:+.2%}", "d_other": "{:+.2%}",
-    "other_low": "{:+.2%}", "other_high": "{:+.2%}",
-    "d_gap": "{:+.2%}", "gap_low": "{:+.2%}", "gap_high": "{:+.2%}", "d_instead": "{:+.2%}", "instead_low": "{:+.2%}",
-    "instead_high": "{:+.2%}", "d_beyond": "{:+.2%}", "beyond_low": "{:+.2%}", "beyond_high": "{:+.2%}",
-    "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
+    name: shape
+    for shape, names in {
+        "{:.2%}": "traffic", "{:.2f}": "spread", "{:.0%}": "purity purity_chance", "{:.4f}": "ndcg_before ndcg_after",
+        "{:+g}": "d_rank_median", "{:+.4f}": "d_ndcg low high d_ndcg_low d_ndcg_high ndcg_low ndcg_high",
+        "{:+.2%}": "d_own own_low own_high d_other other_low other_high d_gap gap_low gap_high d_instead instead_low instead_high"
+        " d_beyond beyond_low beyond_high",
+    }.items()
+    for name in names.split()
 }  # fmt: skip
 
 

@@ -43,9 +43,9 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     dataset = load(run.config.data, say)
     weights = run.model(dataset)
     torch.set_num_threads(SPARE.now())
-    start = run.last("start")
-    if start and start.get("data_hash", dataset.hash) != dataset.hash:
-        say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")
+    learned = run.last("start").get("data_hash", dataset.hash)
+    if learned != dataset.hash:
+        say(f"Note: {run.name} was trained on data {learned}, this is {dataset.hash}; scores may not be comparable.")
     return Loaded(run, dataset, weights.to(find_device(device)))
 
 

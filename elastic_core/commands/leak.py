@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from elastic_core.bench import leak
 from elastic_core.bench.store import Row, select_rows, write_rows
-from elastic_core.commands.arguments import flag, option
+from elastic_core.commands.arguments import deadline, flag, option
 from elastic_core.commands.finding import CHECKPOINTS, say
 from elastic_core.data import load
 
@@ -29,11 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    began, rows = time.monotonic(), leak.read_leaks(FILE)
+    at, rows = deadline(arguments), leak.read_leaks(FILE)
     for world, system, times, seed in () if arguments.list else leak.leak_trainings(tuple(range(arguments.seeds))):
         if select_rows(rows, world=world, system=system, times=times, seed=seed):
             continue
-        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+        if time.monotonic() > at:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
         rows.append(leak.measure_leak(world, system, times, seed, load(leak.leak_config(world, system).data), say))

@@ -13,10 +13,9 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
 """
 
 import argparse
-import math
 import time
 
-from elastic_core.commands.arguments import device_option, flag, option, root_option
+from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option
 from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
 from elastic_core.core.candidates import PROTOCOLS
@@ -59,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _train(chosen: list[PlannedRun], arguments: argparse.Namespace) -> None:
-    at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
-    device, loaded = str(find_device(arguments.device)), dict[str, Dataset]()
+    at, device, loaded = deadline(arguments), str(find_device(arguments.device)), dict[str, Dataset]()
     if device == "cpu":
         one_thread_each()
     for row in chosen:

@@ -38,7 +38,7 @@ from elastic_core.data.reading.times import read_times
 from elastic_core.errors import InputError
 from elastic_core.following.people import Followed, Refresh
 
-COLUMNS = ("event", "user", "rank", "item", "title", "score")
+COLUMNS = "event user rank item title score".split()
 MARKS = ",\t;|"  # between the cells of a line
 MOST_BYTES, TOGETHER = 2**30, 256  # of a file of events; people in one step
 EVERY, SHARE = 30.0, 20  # seconds between two savings, or so many times what one took

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             config = ranks.together(lambda: resolve(arguments, begin))
             out = arguments.out or default_folder(arguments, config)
             dataset = loaded(config, ranks)
-            if begin is not None and not ranks.rank and (begin.last("start") or {}).get("data_hash") != dataset.hash:
+            if begin is not None and not ranks.rank and begin.last("start").get("data_hash") != dataset.hash:
                 say(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             if ranks is ALONE and config.train.device == "cpu":
                 settle_threads(arguments.threads, config, dataset, Run(out))
@@ -101,7 +101,7 @@ def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) ->
     """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now."""
     if asked != "auto":
         torch.set_num_threads(number_of_threads(asked))
-    elif had := (run.last("start") or {}).get("threads"):
+    elif had := run.last("start").get("threads"):
         torch.set_num_threads(had)
     elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), torch.device("cpu"))).model.trained:
         learner = loop.fresh_learner()

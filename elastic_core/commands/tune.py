@@ -9,10 +9,8 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
 """
 
 import argparse
-import math
-import time
 
-from elastic_core.commands.arguments import device_option, flag, option, root_option, split_commas
+from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, split_commas
 from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
@@ -48,8 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
-    device = str(find_device(arguments.device))
+    at, device = deadline(arguments), str(find_device(arguments.device))
     points = split_commas(arguments.points)
     dataset = load(grid_point(arguments.models[0], points[0]).data, say)
     for name in arguments.models:

@@ -16,11 +16,13 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 
+NOBODY = torch.empty(0)
+
 
 class CutReader:
     """A scorer that reads the last `events` of a history; none: it scores by `popular`, `[n_items + 1]`."""
 
-    def __init__(self, model: Recommender, events: int, popular: Tensor) -> None:
+    def __init__(self, model: Recommender, events: int, popular: Tensor = NOBODY) -> None:
         self.model, self.events, self.popular, self.length = model, events, popular, max(min(events, model.length), 1)
 
     def prepare(self) -> Callable[[Batch], Tensor]:

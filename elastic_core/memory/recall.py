@@ -108,7 +108,7 @@ def by_gap(named: dict[str, Recall], gap: np.ndarray) -> pd.DataFrame:
             place, found = _mean(of.place[here]), _mean(of.found[here])
             if here.any():
                 rows.append((name, int(here.sum()), system, *place, *found))
-    return pd.DataFrame(rows, columns=["gap", "people", "system", "place", "place_ci", "found", "found_ci"])
+    return pd.DataFrame(rows, columns="gap people system place place_ci found found_ci".split())
 
 
 def range_of(name: str) -> tuple[int, int]:

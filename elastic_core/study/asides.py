@@ -139,7 +139,7 @@ def upcoming(study: Study, side: Side, found: dict[str, Found]) -> Section:
 def method_section(study: Study) -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for side in study.sides.values() for label in side.trained for run in side.runs(label)]
-    taken = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
+    taken = [float(run.last("end").get("seconds", 0)) for run in runs]
     machine, share_ = here(torch.device("cpu")), study.plan.share
     took = f"; they took {min(taken):.0f} to {max(taken):.0f}" if taken else ""
     sentences = [

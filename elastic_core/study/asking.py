@@ -11,25 +11,13 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.evaluate import evaluate, judging, scored
 from elastic_core.data import Dataset
+from elastic_core.evaluation.newcomers import CutReader
 from elastic_core.models import Recommender
 
 METRIC, RECALL = "NDCG@10", "HR@10"
 TOP = 10
 MOST_ASKED, MOST_LISTED = 2_000, 500  # people, drawn by chance, who are asked with less history, and whose lists are made
 CHUNK = 128
-
-
-class Shortened:
-    """A model that is shown the last few events alone."""
-
-    def __init__(self, model: Recommender, length: int) -> None:
-        self.model, self.length = model, length
-
-    def score(self, batch: Any) -> torch.Tensor:
-        return self.model.score(batch)
-
-    def prepare(self) -> Any:
-        return self.model.prepare()
 
 
 def some_people(dataset: Dataset, most: int = MOST_ASKED) -> np.ndarray:
@@ -42,7 +30,7 @@ def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[i
     """NDCG@10 of the test by how many of the last events are read: [cuts, people]. What a person has met is left out of the
     candidates as ever, where the protocol says so."""
     people = some_people(dataset)
-    found = [evaluate(Shortened(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
+    found = [evaluate(CutReader(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
     return np.stack([one.values(protocol, METRIC) for one in found])
 
 

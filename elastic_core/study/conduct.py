@@ -201,7 +201,7 @@ class Study:
             minutes = run.config.train.minutes
         except InputError:
             return False
-        reason = str((run.last("end") or {}).get("reason"))
+        reason = str(run.last("end").get("reason"))
         return run.finished and (minutes * 60 >= self.plan.share - 1 or "budget of" not in reason)
 
     def _train(self, side: Side, label: str, most: float) -> None:

@@ -85,7 +85,7 @@ class Side:
     def still_rising(self, label: str) -> bool:
         """Whether a training that the clock ended was best in its last pass or the one before."""
         for run in self.runs(label):
-            end, epochs = run.last("end") or {}, run.events("epoch")
+            end, epochs = run.last("end"), run.events("epoch")
             if "budget of" in str(end.get("reason")) and int(end.get("best_epoch") or 0) >= len(epochs) - 1:
                 return True
         return False
@@ -141,5 +141,5 @@ def cuts_of(run: Run) -> list[int]:
 
 def stamp(run: Run) -> str:
     """Of its weights: what was asked of others does not count."""
-    end, start = run.last("end") or {}, run.last("start") or {}
+    end, start = run.last("end"), run.last("start")
     return f"{start.get('time')} {end.get('seconds')} {end.get('best_epoch')}"
