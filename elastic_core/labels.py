@@ -163,8 +163,9 @@ def run_called(run: Run) -> str:
     """Return what people call a run: `ELASTIC · MovieLens-100K · seed 0`. No two shipped runs are called alike; the name of
     one's own ends with that of its folder, which is all that is left of a run that cannot be read."""
     try:
-        label = _shipped_label(run)
-        system = _briefly(label) if label else model_label(run.config.model.name)
+        kind = run.config.model.name  # who has the name of a run that came along, and other settings, is somebody's own
+        label = next((row.label for row in rows() if row.name == run.name and row.config.model.name == kind), "")
+        system = _briefly(label) if label else model_label(kind)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
         own = "" if label else run.name.removeprefix("local-")
         return " · ".join(filter(None, (system, data_called(run), seed, own)))
@@ -181,12 +182,6 @@ def apart(a: Run, b: Run) -> tuple[str, str]:
         return one[0], two[0]
     mine, theirs = ([part for part in parts if part not in others] for parts, others in ((one, two), (two, one)))
     return " · ".join((one[0], *(mine or [a.name]))), " · ".join((two[0], *(theirs or [b.name])))
-
-
-def _shipped_label(run: Run) -> str:
-    """The label of a run that came along; one with such a name and other settings is somebody's own."""
-    row = next((row for row in rows() if row.name == run.name), None)
-    return row.label if row is not None and row.config.model.name == run.config.model.name else ""
 
 
 def _briefly(label: str) -> str:

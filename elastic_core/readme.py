@@ -156,7 +156,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
     """Two tables: is the place in a silent interest known, and the interest itself?"""
     if table.empty:
         return
-    silences, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
+    people = dict(zip(table["gap"], table["people"], strict=True))
     yield (
         "### Which model remembers?\n\nA planted world of long histories; columns: how many events ago the interest of what came "
         "next last showed. Means over seeds ± 95% over people."
@@ -170,8 +170,8 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
             known = mine[mine[column].notna()]
             cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
             seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
-            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in silences)])
-        yield markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in silences)], lines)
+            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in people)])
+        yield markdown([head, "seeds", *(f"{gap} ({many:,} people)" for gap, many in people.items())], lines)
 
 
 def _titled(systems: Systems) -> tuple[str, str]:

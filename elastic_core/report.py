@@ -50,6 +50,11 @@ PAPER = {
     "hstu": (0.4090, 0.6586, 0.3312),
     "elastic": (0.4256, 0.6619, 0.3517),
 }
+PREFACE = (
+    "Test split, leave one out, chosen on validation. `± 95%` is over people, `spread` over training seeds; intervals and p "
+    "of differences are over both, adjusted by Holm among the rows that could be claimed. One run claims nothing. "
+    f"Runs that keep no ranks are left out ({NO_RANKS}). Protocols cannot be compared with each other."
+)
 PAPER_COLUMN = "the paper's NDCG@10 (its protocol, its MovieLens-1M)"
 
 
@@ -146,7 +151,7 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
     found = data_sets(root)
     if not found:
         raise InputError(f"none of the named runs is finished below {root}/")
-    page, files, drawn = ["# Results", "", _preface()], list[Path](), dict[Path, Any]()
+    page, files, drawn = ["# Results", "", PREFACE], list[Path](), dict[Path, Any]()
     with disk.said(out):
         out.mkdir(parents=True, exist_ok=True)
     for protocol in PROTOCOLS:
@@ -173,14 +178,6 @@ def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
         return {}
     kind, ours_alone = kind_of(label), is_variant(label) or MET in label or OWN_TABLE in label
     return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not ours_alone else None}
-
-
-def _preface() -> str:
-    return (
-        "Test split, leave one out, chosen on validation. `± 95%` is over people, `spread` over training seeds; intervals and p "
-        "of differences are over both, adjusted by Holm among the rows that could be claimed. One run claims nothing. "
-        f"Runs that keep no ranks are left out ({NO_RANKS}). Protocols cannot be compared with each other."
-    )
 
 
 def _markdown(table: pd.DataFrame) -> str:

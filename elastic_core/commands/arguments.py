@@ -71,11 +71,9 @@ def split_commas(text: str) -> list[str]:
 
 def mapped(pairs: list[str]) -> dict[str, str]:
     """[user=reader, item=book] → {user: reader, item: book}. Raises InputError for anything else."""
-    return dict(_pair(text) for text in pairs)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    ours, separator, theirs = text.partition("=")
-    if not separator or not (theirs or ours == "time"):
-        raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
-    return ours, theirs
+    found = dict[str, str]()
+    for text in pairs:
+        ours, separator, found[ours] = text.partition("=")
+        if not separator or not (found[ours] or ours == "time"):
+            raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
+    return found

@@ -126,8 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     for asked, name, parts, table in (
         (arguments.bank, "bank", _of_bank, bank.bank_table),
-        (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
-        (arguments.reading, "reading", _of_reading, reading.reading_table),
+        (arguments.lisa, "lisa", lambda asked: lisa.parts(_device(asked), min(asked.rounds, 5)), lisa.as_markdown),
+        (
+            arguments.reading,
+            "reading",
+            lambda asked: [Part("", partial(reading.measure_reading, asked.reading))],
+            reading.reading_table,
+        ),
         (arguments.serving, "serving", _of_serving, serving.serving_table),
         (arguments.threads_of, "threads", _of_threads, thread_bench.threads_table),
         (arguments.training, "training", _of_training, training.training_table),
@@ -174,14 +179,6 @@ def _of_bank(arguments: argparse.Namespace) -> Iterator[Part]:
     device = _device(arguments)
     for part in bank.PARTS:
         yield Part(f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds))
-
-
-def _of_lisa(arguments: argparse.Namespace) -> Iterable[Part]:
-    return lisa.parts(_device(arguments), min(arguments.rounds, 5))
-
-
-def _of_reading(arguments: argparse.Namespace) -> Iterator[Part]:
-    yield Part("", partial(reading.measure_reading, arguments.reading))
 
 
 def _of_serving(arguments: argparse.Namespace) -> Iterator[Part]:

@@ -69,7 +69,7 @@ class Sheet:
             self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
         head = start[: text.HEAD]
         pieces = chain([start], pieces)
-        if records.is_records(head):
+        if records.RECORDS.match(head):
             self.headed = True
             self.how.append("JSON")
             for part in records.records(pieces, member):
