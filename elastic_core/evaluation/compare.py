@@ -112,14 +112,10 @@ def compare_many(
         metric=metric,
         mean_a=float(left.mean()),
         mean_b=float(right.mean()),
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        p=found.p,
         users=left.shape[1],
         means_a=tuple(left.mean(1).tolist()),
         means_b=tuple(right.mean(1).tolist()),
-        seeds_counted=found.seeds_counted,
+        **found._asdict(),
     )
 
 
@@ -177,7 +173,7 @@ def over_people(differences: np.ndarray) -> tuple[float, float]:
     return found.low, found.high
 
 
-def sign_flips(differences: np.ndarray, seed: int = 0) -> float:
+def sign_flips(differences: np.ndarray) -> float:
     """Two-sided p of the mean difference [n] under random signs (Fisher 1935); people without a difference do not matter.
 
     For the handful of people who share an expert (services/experts/ablation.py): exact where an interval of so few is a guess.
@@ -185,7 +181,7 @@ def sign_flips(differences: np.ndarray, seed: int = 0) -> float:
     moved = differences[differences != 0]
     if not len(moved):
         return 1.0
-    rng, n = np.random.default_rng(seed), len(moved)
+    rng, n = np.random.default_rng(0), len(moved)
     size = max(1, 2 * 10**6 // n)
     sizes = [min(size, FLIPS - done) for done in range(0, FLIPS, size)]
     positive = [rng.integers(0, 2, (rows, n), dtype=np.int8).astype(np.float64) @ moved for rows in sizes]

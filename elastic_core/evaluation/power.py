@@ -53,9 +53,9 @@ class Noise(NamedTuple):
         half = half_width(seen, np.array([own for _, own in parts])[:, None])
         return float(np.quantile(half - self.deviation(n, runs) * rng.standard_normal(DRAWS), FOUND))
 
-    def seeds_for(self, difference: float, people: int | None = None) -> int | None:
+    def seeds_for(self, difference: float) -> int | None:
         """How many seeds a side find this difference; None where not even MOST_SEEDS do, because people alone are too few."""
-        return _first(range(2, MOST_SEEDS + 1), lambda runs: self.detectable(people, runs) <= difference)
+        return _first(range(2, MOST_SEEDS + 1), lambda runs: self.detectable(seeds=runs) <= difference)
 
     def people_for(self, difference: float, seeds: int | None = None) -> int | None:
         """How many people find this difference; None where not even MOST_PEOPLE do, because seeds alone are too few."""

@@ -77,9 +77,9 @@ def remembered_shares(values: Mapping[str, np.ndarray], dataset: Dataset) -> pd.
     return pd.concat(tables)[columns].reset_index(drop=True) if tables else pd.DataFrame(columns=columns)
 
 
-def oracle_values(dataset: Dataset, protocol: str = PROTOCOL, split: Split = "test") -> np.ndarray:
+def oracle_values(dataset: Dataset) -> np.ndarray:
     """The oracle's NDCG@10 per person."""
-    return expected(oracle_ranks(dataset, protocol, split))[METRIC]
+    return expected(oracle_ranks(dataset, PROTOCOL))[METRIC]
 
 
 def name_of(low: int, high: int) -> str:

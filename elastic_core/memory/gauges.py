@@ -26,7 +26,8 @@ from elastic_core.models import Recommender
 
 FOLDS = 5
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-FEWEST = 20  # people
+FEWEST, MOST = 20, 4_000  # people
+KINDS = 64  # of items
 SHORTEST = 8  # events from which halves and quarters are taken
 STEPS = 7  # that are told of: the retrievals, then each of six regressions
 
@@ -50,10 +51,9 @@ class Gauges:
 
 @torch.inference_mode()
 def gauges(
-    model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0,
-    tell: Callable[[float], None] = lambda share: None,
+    model: Recommender, dataset: Dataset, split: Split = "test", tell: Callable[[float], None] = lambda share: None
 ) -> Gauges:  # fmt: skip
-    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each; tells the share done.
+    """The gauges over up to 4,000 people at random with at least 8 events. Takes five retrievals of each; tells the share done.
 
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     steps = iter(range(1, STEPS + 1))
@@ -63,14 +63,14 @@ def gauges(
         tell(next(steps) / STEPS)
         return found
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     ends = dataset.ends(split)
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
     users = np.flatnonzero(lengths >= SHORTEST)
     if len(users) < FEWEST:
         raise InputError(f"the gauges need {FEWEST} people with {SHORTEST} events or more; there are {len(users)}")
-    if len(users) > people:
-        users = np.sort(rng.choice(users, people, replace=False))
+    if len(users) > MOST:
+        users = np.sort(rng.choice(users, MOST, replace=False))
     lengths = lengths[users]
     items = reading_batch(dataset, users, ends[users], model.length).items.numpy()
     place = np.cumsum(items > 0, 1)  # 1 … n on real events
@@ -86,7 +86,7 @@ def gauges(
     shares = genre_shares(dataset, items)
     chosen = _indicator(everything)
     tell(next(steps) / STEPS)
-    anything = np.where(items > 0, np.random.default_rng([seed, 1]).choice(items[items > 0], items.shape), 0)
+    anything = np.where(items > 0, np.random.default_rng([0, 1]).choice(items[items > 0], items.shape), 0)
     return Gauges(
         halves=overlap(odd, even),
         stranger=overlap(odd[like], even[np.roll(like, -1)]),
@@ -94,8 +94,8 @@ def gauges(
         quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
         length=told(chosen, log_length[:, None], rng),
         length_popularity=told(taste, log_length[:, None], rng),
-        length_kinds=told(_kinds(items), log_length[:, None], np.random.default_rng([seed, 3])),
-        count=told(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([seed, 2])),
+        length_kinds=told(_kinds(items), log_length[:, None], np.random.default_rng([0, 3])),
+        count=told(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([0, 2])),
         genres=told(chosen, shares, rng) if shares is not None else float("nan"),
         genres_shuffled=told(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
         people=len(users),
@@ -134,8 +134,8 @@ def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:
     return np.stack([np.concatenate([[x.mean(), x.std()], np.quantile(x, (0.25, 0.5, 0.75))]) for x in rows])
 
 
-def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
-    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, kinds]`. Items that the same people
+def _kinds(items: np.ndarray) -> np.ndarray:
+    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, KINDS]`. Items that the same people
     chose are of one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
     from scipy.sparse import csr_matrix
     from sklearn.cluster import KMeans
@@ -147,7 +147,7 @@ def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
     table = csr_matrix((np.ones(len(place)), (place, person)), (len(met), len(items)))
     width = max(1, min(32, min(table.shape) - 1))
     vectors = normalize(TruncatedSVD(width, random_state=0).fit_transform(normalize(table)))
-    kind = KMeans(min(kinds, len(met)), n_init=3, random_state=0).fit_predict(vectors)
+    kind = KMeans(min(KINDS, len(met)), n_init=3, random_state=0).fit_predict(vectors)
     shares = np.zeros((len(items), kind.max() + 1))
     np.add.at(shares, (person, kind[place]), 1)
     return shares / shares.sum(1, keepdims=True)
@@ -159,8 +159,8 @@ def _chosen_events(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.take_along_axis(items * kept, kept.argsort(1, kind="stable"), 1)
 
 
-def _experts(model: Recommender, items: np.ndarray, batch: int = 512) -> np.ndarray:
-    parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(batch))
+def _experts(model: Recommender, items: np.ndarray) -> np.ndarray:
+    parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(512))
     return torch.cat([found.experts for found in retrieved(model, parts)]).cpu().numpy()
 
 

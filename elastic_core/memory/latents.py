@@ -111,13 +111,13 @@ class Latents(Retrieves):
 
 
 def fit_latents(
-    model: Recommender, dataset: Dataset, side: int = 16, k: int = 8, epochs: int = 30, seed: int = 0, held_out: float = 0.1
+    model: Recommender, dataset: Dataset, side: int = 16, k: int = 8, epochs: int = 30, seed: int = 0
 ) -> tuple[Latents, Fit]:
     """Latents of the model's states after random prefixes of training histories; a tenth of the people is held out to judge."""
     torch.manual_seed(seed)
     rng, made = np.random.default_rng(seed), Latents(model, dataset, side, k)
     people = rng.permutation(dataset.histories.n_users)
-    cut = max(1, int(held_out * len(people)))
+    cut = max(1, len(people) // 10)
     told, unseen = _states(model, dataset, people[cut:], rng), _states(model, dataset, people[:cut], rng)
     dictionary = made.dictionary
     with torch.no_grad():
