@@ -49,25 +49,12 @@ class Truth:
         return scores
 
 
-def contingency(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """int64 [labels found, labels true]: how often each pair of labels meets. Any integer labels will do."""
-    _, rows = np.unique(found, return_inverse=True)
-    _, columns = np.unique(truth, return_inverse=True)
-    width = int(columns.max()) + 1 if len(columns) else 0
-    height = int(rows.max()) + 1 if len(rows) else 0
-    return np.bincount(rows * width + columns, minlength=height * width).reshape(height, width)
-
-
-def purity(table: np.ndarray) -> float:
-    """Share of events whose found label's commonest true label is theirs; `table` is a contingency table."""
-    return float(table.max(axis=1).sum() / table.sum()) if table.sum() else 0.0
-
-
 def recovery(found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Purity and adjusted mutual information (Vinh et al. 2010) of found labels (experts) against true ones, without noise."""
     from sklearn.metrics import adjusted_mutual_info_score  # a second to import, for worlds whose truth is known alone
+    from sklearn.metrics.cluster import contingency_matrix
 
     kept = np.asarray(truth) != NOISE
     labels, true = np.asarray(found)[kept], np.asarray(truth)[kept]
-    ami = float(adjusted_mutual_info_score(true, labels))
-    return {"purity": purity(contingency(labels, true)), "ami": ami, "events": float(kept.sum())}
+    common = contingency_matrix(true, labels).max(0).sum() if len(true) else 0  # events of a label's commonest true one
+    return {"purity": float(common / max(len(true), 1)), "ami": float(adjusted_mutual_info_score(true, labels))}
