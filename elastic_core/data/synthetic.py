@@ -18,6 +18,7 @@ drawn piece by piece, in the same order: little is held beside the events themse
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from elastic_core.core.config import PlantedConfig
 from elastic_core.core.histories import Catalog, Dataset, Histories, pieces, tally
@@ -286,10 +287,7 @@ def _interest_names(count: int) -> list[str]:
 
 def _titles(names: list[str], interest: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
     """`Jazz 12`: the interest's name, and the item's number within it. The genre is the interest's name."""
-    grouped = np.argsort(interest, kind="stable")
-    sizes = np.bincount(interest)
-    number = np.empty(len(interest), dtype=np.int64)
-    number[grouped] = np.arange(len(interest)) - (np.cumsum(sizes) - sizes)[interest[grouped]] + 1
+    number = pd.Series(interest).groupby(interest).cumcount().to_numpy() + 1
     titles = np.array(["", *(f"{names[interest[item]]} {number[item]}" for item in left)], dtype=object)
     tags = [(name,) for name in names]
     return titles, ((), *(tags[one] for one in interest[left]))

@@ -22,6 +22,7 @@ import torch
 
 from elastic_core import disk
 from elastic_core.core.batches import reading_batch
+from elastic_core.core.evaluate import Interval
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.data.truth import NOISE
 from elastic_core.memory.gaps import gaps, name_of, truth_of
@@ -140,6 +141,5 @@ def _parts(logits: np.ndarray, belongs: np.ndarray) -> np.ndarray:
 
 def _mean(values: np.ndarray) -> tuple[float, float]:
     known = values[np.isfinite(values)]
-    if len(known) < 2:
-        return (float(known.mean()) if len(known) else np.nan), np.nan
-    return float(known.mean()), float(1.96 * known.std(ddof=1) / np.sqrt(len(known)))
+    found = Interval.of(known if len(known) else np.array([np.nan]))
+    return found.mean, 1.96 * found.error

@@ -1,7 +1,7 @@
 """What a study asks of a run besides the ranks of its test: its score with less history, its lists, its time and its memory."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
@@ -83,13 +83,7 @@ def costs(models: Mapping[str, Recommender], dataset: Dataset, seconds: float = 
         model.eval()
         batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
         with torch.inference_mode():
-            judge = model.prepare()
-
-        def job(judge: Any = judge, batch: Any = batch) -> None:
-            with torch.inference_mode():
-                judge(batch)
-
-        jobs[name] = job
+            jobs[name] = torch.inference_mode()(partial(model.prepare(), batch))
     timings = interleaved(jobs, torch.device("cpu"), rounds=25, seconds=seconds)
     return {
         name: {
