@@ -111,12 +111,12 @@ def explain_label(label: str) -> str:
     """What a control or a variant is called, with its recipe; nothing for other systems."""
     plain = plainly(label)
     about = CONTROLS.get(plain) or (f"{model_label(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
-    return about + recipe_in_words(_recipe(label)) if about else ""
+    return f"{about}{recipe_in_words(_recipe(label))}" if about else ""
 
 
 def in_words(label: str) -> str:
     """The same, and other systems by their model and recipe."""
-    return explain_label(label) or model_label(kind_of(label)) + recipe_in_words(recipe_of(label))
+    return explain_label(label) or f"{model_label(kind_of(label))}{recipe_in_words(recipe_of(label))}"
 
 
 def label_order(label: str) -> tuple[int, str, int, int]:

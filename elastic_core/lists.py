@@ -13,6 +13,7 @@ counted. Somebody of whom nothing is known gets what is popular, where the run k
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,19 +97,14 @@ class Lister:
             raise InputError("nothing is known of this person, and this run does not know what is popular")
         return torch.from_numpy(self.dataset.counts()).float()
 
-    def recommend(
-        self, who: Who = None, k: int = 10, *, exclude: Iterable[str] = (), only: Iterable[str] | None = None, seen: bool = False,
-        before_test: bool = False,
-    ) -> Lists:  # fmt: skip
+    def recommend(self, who: Who = None, k: int = 10, **which: Any) -> Lists:
         """The `k` best next items of everybody in `who`: an id or ids of people of the data (None: all of them), or histories
         (lists of item ids, oldest first), which may have names.
 
-        `exclude` are ids of items that nobody gets, `only` of those that may be had at all; ids that the run does not know
-        change nothing there. `seen`: also items of the history. `before_test`: people before the event that tests ask for, as
-        the command `recommend --user` reads them.
+        `which`: as in `stretches`.
         Raises InputError for a person who is not in the data, and where no item is left.
         """
-        parts = list(self.stretches(who, k, exclude=exclude, only=only, seen=seen, before_test=before_test))
+        parts = list(self.stretches(who, k, **which))
         if not parts:
             nobody = np.zeros(0, dtype=np.int64)
             return Lists(self.catalog, [], np.zeros((0, k), np.int64), np.zeros((0, k), np.float32), nobody, nobody, [])
@@ -122,7 +118,11 @@ class Lister:
         self, who: Who = None, k: int = 10, *, exclude: Iterable[str] = (), only: Iterable[str] | None = None, seen: bool = False,
         before_test: bool = False,
     ) -> Iterator[Lists]:  # fmt: skip
-        """As `recommend`, some hundred people at a time, so that what is kept does not grow with their number."""
+        """As `recommend`, some hundred people at a time, so that what is kept does not grow with their number.
+
+        `exclude` are ids of items that nobody gets, `only` of those that may be had at all; ids that the run does not know
+        change nothing there. `seen`: also items of the history. `before_test`: people before the event that tests ask for, as
+        the command `recommend --user` reads them."""
         if not 1 <= k <= MOST:
             raise InputError(f"a list has 1 to {MOST:,} items, not {k}")
         running, together = self.running(exclude, only), max(1, min(TOGETHER, MOST_SCORES // (self.catalog.n_items + 1)))

@@ -218,7 +218,7 @@ def _carried(systems: Systems) -> Iterable[str]:
         if MET in told and told in systems:
             parts.append((ABOUT_MET, systems[told]))
         if parts:
-            of = model_label(model) + recipe_in_words(recipe)
+            of = f"{model_label(model)}{recipe_in_words(recipe)}"
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
 
 

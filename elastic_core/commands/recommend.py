@@ -106,26 +106,19 @@ def write_everybody(arguments: argparse.Namespace) -> int:
     parts = lister.stretches(
         k=arguments.top, exclude=exclude or (), only=only, seen=arguments.seen, before_test=arguments.before_test
     )
-    people = write_lists(arguments.out, Counted(parts, data.histories.n_users))
+    people = write_lists(arguments.out, counted(parts, data.histories.n_users))
     say(f"{people:,} people's lists are in {arguments.out}")
     return 0
 
 
-class Counted:
+def counted(parts: Iterator[Lists], people: int) -> Iterator[Lists]:
     """Stretches of lists as they are worked out, with a line on a terminal that says how far they are."""
-
-    def __init__(self, parts: Iterator[Lists], people: int) -> None:
-        self.parts, self.people = parts, people
-
-    def __iter__(self) -> Iterator[Lists]:
-        done = 0
-        for part in self.parts:
-            yield part
-            done += len(part.people)
-            if sys.stderr.isatty():
-                print(
-                    f"\r{done:,} of {self.people:,} people", end="\n" if done >= self.people else "", file=sys.stderr, flush=True
-                )
+    done = 0
+    for part in parts:
+        yield part
+        done += len(part.people)
+        if sys.stderr.isatty():
+            print(f"\r{done:,} of {people:,} people", end="\n" if done >= people else "", file=sys.stderr, flush=True)
 
 
 def ids_of(given: str) -> list[str]:
