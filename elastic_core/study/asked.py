@@ -36,8 +36,8 @@ class StudyAsked:
     def read(cls, plain: dict[str, Any]) -> "StudyAsked":
         """Raises InputError for anything that `plain` would not have written."""
         given: dict[str, Any] = {"labels": list(STUDIED), "clock": "wall", "minutes": None, "ways": None} | plain
-        minutes, ways, labels, clock = given["minutes"], given["ways"], given["labels"], str(given["clock"])
-        if clock not in NOW:
+        minutes, ways, labels, clock = given["minutes"], given["ways"], given["labels"], given["clock"]
+        if not _all_known([clock], NOW):
             raise InputError(f"a study counts its minutes by {' or '.join(NOW)}")
         if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= 100_000:
             raise InputError("a study needs a number of minutes between 0 and 100,000")
