@@ -64,12 +64,8 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     free = sample.select([name for name in names if name not in said.values()])
     ordered = IN_ORDER in given.items()
     roles, why = (_by_name if headed else _by_place)(free, {*said, *(["time"] if ordered else [])})
-    if said and not headed:
-        roles = {}
-    why = {**why, **dict.fromkeys(said, "as you said")}
-    roles = {**roles, **said}
-    if "time" in roles and "time" not in said:
-        why.setdefault("time", "by its values")
+    why |= dict.fromkeys(said, "as you said")
+    roles = (roles if headed or not said else {}) | said
     _add_clock(sample, roles, why)
     two = not headed and len(names) == 2 and not said
     listed = "item" in roles and hold_lists(sample[roles["item"]])
@@ -87,20 +83,19 @@ def _mapped_column(name: str, names: list[str], ours: str, shown: str) -> str:
 
 
 def _by_name(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str]]:
-    names, roles, why = list(sample.column_names), dict[str, str](), dict[str, str]()
-    keys = {name: usual_key(name) for name in names}
+    keys, roles, why = {name: usual_key(name) for name in sample.column_names}, dict[str, str](), dict[str, str]()
     for ours in ("user", "item", "title", "genres"):
         if ours in done:
             continue
-        likely = sorted((USUAL[ours].index(key), at) for at, (name, key) in enumerate(keys.items()) if key in USUAL[ours])
-        full = [names[at] for _, at in likely if _filled(sample[names[at]]) > 0.5] or [names[at] for _, at in likely]
+        likely = sorted((name for name in keys if keys[name] in USUAL[ours]), key=lambda name: USUAL[ours].index(keys[name]))
+        full = [name for name in likely if _filled(sample[name]) > 0.5] or likely
         full = [name for name in full if name not in roles.values()]
         if full:
             roles[ours], why[ours] = full[0], "by its name"
             if len(full) > 1 and ours in ("user", "item"):
                 why[ours] += f", before {full[1]!r}"
     if "time" not in done:
-        free = [name for name in names if name not in roles.values()]
+        free = [name for name in keys if name not in roles.values()]
         timely = [name for name in free if keys[name] in USUAL["time"] or TIMELY.search(name)]
         if not timely and len(told := [name for name in free if _is_date_and_clock(sample[name])]) == 1:
             timely = told

@@ -283,7 +283,7 @@ def _said(shown: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (RuntimeError, NotImplementedError) as error:  # a password, another way of packing
+    except RuntimeError as error:  # a password, another way of packing (NotImplementedError)
         raise InputError(f"{shown} cannot be unpacked: {error}") from None
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
