@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy import ndarray
 from torch import Tensor
 
 from elastic_core.core.batches import Batch, needed_columns
@@ -39,10 +40,10 @@ class Lists:
 
     catalog: Catalog
     people: list[str]  # ids or names; of histories without names their numbers, from 0
-    items: np.ndarray  # int64 [B, k] dense ids
-    scores: np.ndarray  # float32 [B, k]; of those who got what is popular, training events
-    known: np.ndarray  # int64 [B] events that were read
-    unknown: np.ndarray  # int64 [B] events that were left out, as the run does not know their items
+    items: ndarray  # int64 [B, k] dense ids
+    scores: ndarray  # float32 [B, k]; of those who got what is popular, training events
+    known: ndarray  # int64 [B] events that were read
+    unknown: ndarray  # int64 [B] events that were left out, as the run does not know their items
     bases: list[str]  # what a list rests on: the person's history, or popularity
 
     @cached_property
@@ -66,7 +67,7 @@ class Lister:
     """A model that is asked for lists again and again; `data` gives the data when somebody first asks for what is in them."""
 
     def __init__(
-        self, model: Recommender, catalog: Catalog, data: Callable[[], Dataset] | None = None, counts: np.ndarray | None = None
+        self, model: Recommender, catalog: Catalog, data: Callable[[], Dataset] | None = None, counts: ndarray | None = None
     ) -> None:
         self.model, self.catalog, self._data, self._counts = model.eval(), catalog, data, counts
         with torch.inference_mode():
@@ -150,7 +151,7 @@ class Lister:
         found[0] = False
         return found
 
-    def known_items(self, ids: Iterable[str]) -> tuple[np.ndarray, int]:
+    def known_items(self, ids: Iterable[str]) -> tuple[ndarray, int]:
         """Dense numbers int64 of those items that the run knows, and how many it does not."""
         given = [str(raw) for raw in ids]
         found = [number for raw in given if (number := self.catalog.find(raw))]
@@ -168,12 +169,12 @@ class Lister:
             return people, None
         return self._asked({str(i): history for i, history in enumerate(listed)})
 
-    def _known(self, history: Sequence[str]) -> tuple[np.ndarray, int]:
+    def _known(self, history: Sequence[str]) -> tuple[ndarray, int]:
         if isinstance(history, str) or not isinstance(history, Iterable):
             raise InputError("a history is a list of item ids, as in [['50', '181']]; a list of texts is one of people")
         return self.known_items(history)
 
-    def _of_data(self, people: list[str], before_test: bool) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    def _of_data(self, people: list[str], before_test: bool) -> tuple[list[ndarray], list[ndarray] | None]:
         data, users = self.dataset, [self.numbers[one] for one in people]
         starts, ends = data.histories.offsets[:-1], data.ends("test") if before_test else data.histories.offsets[1:]
         cuts = [slice(starts[user], ends[user]) for user in users]
@@ -182,8 +183,8 @@ class Lister:
 
     @torch.inference_mode()
     def rank(
-        self, histories: Sequence[np.ndarray], times: Sequence[np.ndarray] | None, k: int, running: Tensor, seen: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, histories: Sequence[ndarray], times: Sequence[ndarray] | None, k: int, running: Tensor, seen: bool = False
+    ) -> tuple[ndarray, ndarray]:
         """Dense items int64 and scores float32 `[B, k]` after histories of dense items, of those that are in the `running`,
         `[n_items + 1]` or `[B, n_items + 1]`."""
         batch = batch_of(histories, self.model.length, times)
@@ -256,11 +257,11 @@ def merged(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], k: int) 
     return values[:, :k], torch.cat([first[1], second[1]], 1).gather(1, order)[:, :k]
 
 
-def batch_of(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
+def batch_of(histories: Sequence[ndarray], length: int, times: Sequence[ndarray] | None = None) -> Batch:
     """Histories of dense ids, oldest first, as a model of this length reads them; one may be empty."""
     columns = needed_columns(np.array([len(one) for one in histories]), length)
 
-    def padded(values: Sequence[np.ndarray]) -> Tensor:
+    def padded(values: Sequence[ndarray]) -> Tensor:
         found = np.zeros((len(values), columns), dtype=np.int64)
         for row, one in zip(found, values, strict=True):
             recent = one[-columns:]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
 from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
@@ -64,7 +65,7 @@ def data_sets(root: Path) -> dict[str, Systems]:
     return {data: {label: found[data][label] for label in sorted(found[data], key=label_order)} for data in found}
 
 
-def measured_systems(systems: Systems, protocol: str) -> pd.DataFrame:
+def measured_systems(systems: Systems, protocol: str) -> DataFrame:
     """One row a system that keeps ranks. `± 95%` is over people, `spread` the standard deviation of NDCG@10 over seeds."""
     lines = []
     for label, runs in systems.items():
@@ -83,10 +84,10 @@ def measured_systems(systems: Systems, protocol: str) -> pd.DataFrame:
             "device": ", ".join(sorted({str(run.last("start").get("device", "?")) for run in runs})),
             "runs": ", ".join(run.name for run in runs), **_papers(label, runs[0], protocol),
         })  # fmt: skip
-    return pd.DataFrame(lines)
+    return DataFrame(lines)
 
 
-def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
+def difference_table(systems: Systems, protocol: str) -> DataFrame:
     """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
     lines = []
     for ours in references(systems):
@@ -102,7 +103,7 @@ def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
                     "A − B": claim.found.difference, "low": claim.found.low, "high": claim.found.high,
                     "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
                 })  # fmt: skip
-    return pd.DataFrame(lines)
+    return DataFrame(lines)
 
 
 def references(systems: Systems) -> list[str]:
@@ -133,7 +134,7 @@ def against(
     return list(zip(others, claims(systems[ours], peers, protocol, compare), strict=True))
 
 
-def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def joined(tables: Sequence[DataFrame]) -> DataFrame:
     """Tables of one protocol below each other. Raises InputError for two: their numbers answer two questions."""
     found = pd.concat(tables, ignore_index=True)
     protocols = sorted(set(found["protocol"]))
@@ -180,7 +181,7 @@ def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
     return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not ours_alone else None}
 
 
-def _markdown(table: pd.DataFrame) -> str:
+def _markdown(table: DataFrame) -> str:
     def cell(value: object) -> str:
         if isinstance(value, float):
             return "" if value != value else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"
@@ -203,7 +204,7 @@ def _pictures(drawn: Mapping[Path, Any]) -> list[Path]:
     return files
 
 
-def _drawn(table: pd.DataFrame, title: str) -> Any:
+def _drawn(table: DataFrame, title: str) -> Any:
     """Every difference with its interval, filled where something may be claimed. Needs no network."""
     import plotly.graph_objects as go
 

@@ -28,8 +28,8 @@ ours.
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
 
-import argparse
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -61,11 +61,11 @@ LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
-Parts = Callable[[argparse.Namespace], Iterable[Part]]
+Parts = Callable[[Namespace], Iterable[Part]]
 LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
     parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
     parser.add_argument(
@@ -115,7 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.rounds is None:
         arguments.rounds = EVENTS if arguments.people else ROUNDS
     if arguments.goals:
@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
+def _measure(arguments: Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
     """Measure part after part what is not there yet, keep the rows, print the table of all."""
     file = {"stages": "profile"}.get(bench, bench) if arguments.name == LOCAL else arguments.name
     path, at = CHECKPOINTS / "benchmarks" / f"{file}.csv", deadline(arguments)
@@ -169,34 +169,34 @@ def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Cal
     return 0
 
 
-def _device(arguments: argparse.Namespace) -> torch.device:
+def _device(arguments: Namespace) -> torch.device:
     if min(arguments.rounds, arguments.threads + 1) < 1:
         raise InputError("--rounds must be at least 1 and --threads at least 0")
     return find_device(arguments.device)
 
 
-def _of_bank(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_bank(arguments: Namespace) -> Iterator[Part]:
     device = _device(arguments)
     for part in bank.PARTS:
         yield Part(f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds))
 
 
-def _of_serving(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_serving(arguments: Namespace) -> Iterator[Part]:
     served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
     yield Part("", partial(serving.measure_crowds, served.path, served.config.data, seconds, say))
 
 
-def _of_threads(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_threads(arguments: Namespace) -> Iterator[Part]:
     yield Part("", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
 
 
-def _of_training(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_training(arguments: Namespace) -> Iterator[Part]:
     _device(arguments)
     steps = partial(training.measure_training, arguments.training, rounds=arguments.rounds)
     yield Part(f"steps of training, {arguments.training}", steps)
 
 
-def _of_stages(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_stages(arguments: Namespace) -> Iterator[Part]:
     arguments.lengths = arguments.lengths or ["1024"]
     if arguments.compile or arguments.precision != "float32":
         raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
@@ -206,7 +206,7 @@ def _of_stages(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part(f"stages, {_words(setting)}", work)
 
 
-def _of_gpu(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_gpu(arguments: Namespace) -> Iterator[Part]:
     """One person; 2^18 events a batch, in training, and compiled; the operations alone."""
     arguments.device, arguments.precision, arguments.lengths = "cuda", "bfloat16", ["1024"]
     find_device(arguments.device)  # raises InputError where there is none
@@ -218,7 +218,7 @@ def _of_gpu(arguments: argparse.Namespace) -> Iterator[Part]:
     yield from _of_passes(arguments)
 
 
-def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
     _settings(arguments)  # refuses sizes that no model has
     items = arguments.catalogue
     if items < 10_000 or arguments.rounds < 1:
@@ -233,7 +233,7 @@ def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part(words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted])
 
 
-def _of_people(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_people(arguments: Namespace) -> Iterator[Part]:
     """All lengths of a number of people interleaved; what is there already is measured again with them."""
     given = arguments.lengths
     arguments.lengths = given or list(LENGTHS)
@@ -247,7 +247,7 @@ def _of_people(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part(f"one more event, {people} people", work)
 
 
-def _of_passes(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_passes(arguments: Namespace) -> Iterator[Part]:
     """All contestants of a setting, as they are compared with each other, unless every one of them is there already."""
     arguments.lengths = arguments.lengths or list(LENGTHS)
     settings, device, harness = _settings(arguments), find_device(arguments.device), _harness(arguments)
@@ -268,11 +268,11 @@ def _words(setting: Setting) -> str:
     return f"{setting.direction}, N = {setting.length}, {setting.batch} histories"
 
 
-def _harness(arguments: argparse.Namespace) -> dict[str, Any]:
+def _harness(arguments: Namespace) -> dict[str, Any]:
     return {"rounds": arguments.rounds, "seconds": arguments.seconds}
 
 
-def _systems(arguments: argparse.Namespace, largest: Setting) -> tuple[str, ...]:
+def _systems(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
     """Those asked for, without attention that is written out where that would fill the memory."""
     chosen = tuple(arguments.systems)
     written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
@@ -283,7 +283,7 @@ def _systems(arguments: argparse.Namespace, largest: Setting) -> tuple[str, ...]
     return chosen
 
 
-def _settings(arguments: argparse.Namespace) -> list[Setting]:
+def _settings(arguments: Namespace) -> list[Setting]:
     for what, given, known in (("system", arguments.systems, contestants()), ("pass", arguments.passes, PASSES)):
         for name in given:
             if name not in known:

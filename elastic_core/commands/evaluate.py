@@ -18,9 +18,9 @@ was tested before ranks were kept: it is scored again, its ranks are kept, and i
   python -m elastic_core evaluate checkpoints/local-old --store
 """
 
-import argparse
 import dataclasses
 import json
+from argparse import ArgumentParser, Namespace
 
 import torch
 
@@ -39,7 +39,7 @@ MANY = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     run_argument(parser)
     option(parser, "--split", "test", "test or valid")
     parser.add_argument(
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     for name, known in [(n, NAMES) for n in arguments.metrics] + [(n, PROTOCOLS) for n in arguments.protocols]:
         if name not in known:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def known_a_little(arguments: argparse.Namespace) -> int:
+def known_a_little(arguments: Namespace) -> int:
     """Prints the score of every length that was asked for, and what it is over popularity."""
     if wrong := [text for text in arguments.last if not text.isdecimal() or len(text) > 6]:
         raise InputError(f"--last takes numbers of events such as 0,1,2, not {wrong[0]!r}")

@@ -21,6 +21,7 @@ import argparse
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import Loaded, load_run, say
@@ -95,11 +96,11 @@ def _knobs(name: str) -> list[knobs.Turned]:
     return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
-def frame_text(frame: pd.DataFrame, csv: bool) -> str:
+def frame_text(frame: DataFrame, csv: bool) -> str:
     return str(frame.to_csv(index=False)) if csv else shown(frame) + "\n"
 
 
-def shown(frame: pd.DataFrame) -> str:
+def shown(frame: DataFrame) -> str:
     formats = {name: (SHORT.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
@@ -156,5 +157,5 @@ def _print_items(loaded: Loaded, traffic: Routing, expert: int) -> None:
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 
-def _numbers_text(frame: pd.DataFrame, value: str) -> str:
+def _numbers_text(frame: DataFrame, value: str) -> str:
     return ", ".join(f"{row['expert']} ({row[value]:.2f})" for row in frame.to_dict("records")) or "none"

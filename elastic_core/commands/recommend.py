@@ -16,9 +16,9 @@ items after everything that the data hold of a person (with --before-test: as --
 people at a time and put in place when it is whole. From Python the same is `elastic_core.open_run(FOLDER).recommend()`.
 """
 
-import argparse
 import csv
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,7 +41,7 @@ SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     run_argument(parser)
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--user", metavar="ID", help="a person's raw id")
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="IDS", help=f"with --all: {what}; ids with commas, or a file of one a line")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
     if arguments.all:
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def write_everybody(arguments: argparse.Namespace) -> int:
+def write_everybody(arguments: Namespace) -> int:
     """Writes everybody's list into a file."""
     if arguments.out is None:
         raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
@@ -139,7 +139,7 @@ def silenced(model: Recommender, experts: list[str]) -> Edit | None:
     return silence([int(text) for text in experts]) if experts else None
 
 
-def history(catalog: Catalog, arguments: argparse.Namespace) -> list[int]:
+def history(catalog: Catalog, arguments: Namespace) -> list[int]:
     """Dense ids of what was typed."""
     if arguments.history is not None:
         cells = next(csv.reader([arguments.history], skipinitialspace=True), [])  # an id with a comma stands in quotes

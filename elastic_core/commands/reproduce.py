@@ -12,8 +12,8 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
   python -m elastic_core reproduce --readme
 """
 
-import argparse
 import time
+from argparse import ArgumentParser, Namespace
 
 from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option
 from elastic_core.commands.finding import say
@@ -27,7 +27,7 @@ from elastic_core.reproduce import PlannedRun, reproduce, select, status
 from elastic_core.tables import results_table
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     option(parser, "--only", "*", "runs whose name fits or contains this", "all", metavar="PATTERN")
     option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
     device_option(parser, "auto")
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     flag(only, "--readme", "train nothing, write the tables of README.md and RESULTS.md anew")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.protocol not in ("all", *PROTOCOLS):
         raise InputError(f"unknown protocol {arguments.protocol!r}; known are all, {', '.join(PROTOCOLS)}")
     if not arguments.minutes >= 0:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _train(chosen: list[PlannedRun], arguments: argparse.Namespace) -> None:
+def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
     at, device, loaded = deadline(arguments), str(find_device(arguments.device)), dict[str, Dataset]()
     if device == "cpu":
         one_thread_each()

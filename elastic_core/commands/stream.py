@@ -12,7 +12,6 @@ for: so a step costs the same after ten events and after ten thousand. --state g
 writes it every half minute and at every end, by Ctrl-C, SIGTERM or an error too; it holds no titles and no weights.
 """
 
-import argparse
 import codecs
 import csv
 import io
@@ -21,6 +20,7 @@ import os
 import select
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ EVERY, SHARE = 30.0, 20  # seconds between two savings, or so many times what on
 Event = tuple[str, int]  # person and dense item
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--events", metavar="FILE", required=True, help="lines of user and item in order; - reads standard input")
     parser.add_argument("--state", metavar="FILE", help="states to go on from, and to write")
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
     policy = Refresh(arguments.every, arguments.moved)
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def suggest(writer: Any, followed: Followed, catalog: Catalog, person: str, count: int, said: argparse.Namespace) -> None:
+def suggest(writer: Any, followed: Followed, catalog: Catalog, person: str, count: int, said: Namespace) -> None:
     scores, items = followed.scores([person], said.seen)[0].topk(min(said.top, catalog.n_items))
     for rank, (score, item) in enumerate(zip(scores.tolist(), items.tolist(), strict=True), start=1):
         if score > -float("inf"):

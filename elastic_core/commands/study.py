@@ -10,10 +10,10 @@ and, by the clock, all after a date; then writes one page of HTML that stands al
   python -m elastic_core study planted --set planted.items=1280 --set planted.interests=64 --minutes 10
 """
 
-import argparse
 import dataclasses
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from elastic_core.commands.arguments import data_settings, file_options, fold_options, option, split_commas
@@ -28,7 +28,7 @@ from elastic_core.study.plan import NOW, WAYS
 EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="a file or folder of your own, or a named source")
     option(parser, "--minutes", 30.0, "for all of it")
     clock = "of the minutes: on a busy machine, processor time is fairer and takes longer"
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="the study's folder (default: one below checkpoints/studies)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     ways = list(WAYS) if arguments.split == "both" else [arguments.split]
     plain = {"data": dataclasses.asdict(data(arguments)), "minutes": arguments.minutes, "ways": ways}
     asked = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def data(arguments: argparse.Namespace) -> DataConfig:
+def data(arguments: Namespace) -> DataConfig:
     """What the arguments ask to be read. A file is called by its full path, so that the study is found again from elsewhere."""
     path = Path(arguments.source).expanduser()
     source = str(path.resolve()) if path.exists() else arguments.source

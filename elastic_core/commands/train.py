@@ -19,10 +19,10 @@ has that run's settings.
   python -m elastic_core train --from local-toy-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
 """
 
-import argparse
 import dataclasses
 import os
 import shutil
+from argparse import ArgumentParser, Namespace
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -46,7 +46,7 @@ from elastic_core.runs.training import train
 from elastic_core.scale import budget
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--recipe", metavar="NAME", help=f"one of {', '.join(RECIPES)}")
     source.add_argument("--config", metavar="FILE", type=Path, help="a config.json, for example that of another run")
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     option(parser, "--threads", "auto", threads)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     try:
         with _joined() as ranks, stop_on_signals() as asked:
             begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
@@ -128,7 +128,7 @@ def loaded(config: RunConfig, ranks: Alone) -> Dataset:
     return ranks.together(same)
 
 
-def resolve(arguments: argparse.Namespace, begin: Run | None = None) -> RunConfig:
+def resolve(arguments: Namespace, begin: Run | None = None) -> RunConfig:
     """The configuration that the arguments ask for."""
     if arguments.model and not arguments.recipe:
         raise InputError("--model goes with --recipe; a configuration already names its model")
@@ -168,7 +168,7 @@ def read_config(path: Path) -> RunConfig:
         raise InputError(f"{path}: {error}") from None
 
 
-def default_folder(arguments: argparse.Namespace, config: RunConfig) -> Path:
+def default_folder(arguments: Namespace, config: RunConfig) -> Path:
     if arguments.begin and not (arguments.recipe or arguments.config):
         return CHECKPOINTS / f"local-{Path(arguments.begin).name.removeprefix('local-')}-on"
     start = arguments.recipe or (

@@ -8,7 +8,7 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
   python -m elastic_core tune --list
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 
 from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, split_commas
 from elastic_core.commands.finding import say
@@ -20,7 +20,7 @@ from elastic_core.recipes import ALSO_TUNED, GRID, grid_point
 from elastic_core.tuning import TABLE, outcomes, tune
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", help=f"their names, or {', '.join(ALSO_TUNED)}")
     parser.add_argument("--points", default=",".join(GRID), help="of the grid, separated by commas (default: all)")
     option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     flag(parser, "--list", "train nothing, show what is kept")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.minutes < 0:
         raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
     for name in arguments.models:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _train(arguments: argparse.Namespace) -> None:
+def _train(arguments: Namespace) -> None:
     at, device = deadline(arguments), str(find_device(arguments.device))
     points = split_commas(arguments.points)
     dataset = load(grid_point(arguments.models[0], points[0]).data, say)

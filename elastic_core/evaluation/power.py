@@ -18,6 +18,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import half_width
@@ -80,7 +81,7 @@ def of_interval(low: float, high: float) -> float:
     return (high - low) / 2 * (sure + normal.inv_cdf(FOUND)) / sure
 
 
-def noise(a: np.ndarray, b: np.ndarray) -> Noise:
+def noise(a: ndarray, b: ndarray) -> Noise:
     """From a metric by seed and person, [S, n] on both sides. Raises InputError for fewer than two seeds or people."""
     if min(a.shape[0], b.shape[0], a.shape[1]) < 2 or a.shape[1] != b.shape[1]:
         raise InputError("power needs two seeds of either side at least, and the same people: one run does not show its noise")
@@ -90,7 +91,7 @@ def noise(a: np.ndarray, b: np.ndarray) -> Noise:
     return Noise(people, seed_a + seed_b, left_a + left_b, a.shape[1], min(len(a), len(b)))
 
 
-def _moved(values: np.ndarray) -> tuple[float, float]:
+def _moved(values: ndarray) -> tuple[float, float]:
     """How far a training moves everybody's mean, and a person besides: variances."""
     runs, n = values.shape
     centred = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy import ndarray
+from numpy.random import Generator
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.histories import Dataset, Split
@@ -58,7 +60,7 @@ def gauges(
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     steps = iter(range(1, STEPS + 1))
 
-    def told(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+    def told(x: ndarray, y: ndarray, rng: Generator) -> float:
         found = held_out_r2(x, y, rng)
         tell(next(steps) / STEPS)
         return found
@@ -102,12 +104,12 @@ def gauges(
     )
 
 
-def overlap(a: np.ndarray, b: np.ndarray) -> float:
+def overlap(a: ndarray, b: ndarray) -> float:
     """Mean part of row r of `a [U, k]` that row r of `b [U, k]` holds too."""
     return float((a[:, :, None] == b[:, None, :]).any(2).mean()) if a.size else 0.0
 
 
-def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+def held_out_r2(x: ndarray, y: ndarray, rng: Generator) -> float:
     """R² of `y [U, t]` from `x [U, f]` by ridge regression on people it was not fitted to, targets weighed by their variance."""
     from sklearn.linear_model import RidgeCV  # a second to import, for the gauges alone
     from sklearn.model_selection import KFold, cross_val_predict
@@ -117,24 +119,24 @@ def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float
     return float(1 - np.square(y - told).sum() / max(np.square(y - y.mean(0)).sum(), 1e-12))
 
 
-def genre_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray | None:
+def genre_shares(dataset: Dataset, items: ndarray) -> ndarray | None:
     """What part of a history `items [U, N]` (0 pads) has each genre, `[U, genres]`; an item with several counts for each."""
     names, table = dataset.catalog.genre_table
     return mean_shares(items, table) if names else None
 
 
-def mean_shares(items: np.ndarray, table: np.ndarray) -> np.ndarray:
+def mean_shares(items: ndarray, table: ndarray) -> ndarray:
     """What part of histories `items [U, N]` (0 pads) has each of the things in `table [n_items + 1, G]`: `[U, G]`."""
     return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1)
 
 
-def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:
+def _popularity(items: ndarray, popularity: ndarray) -> ndarray:
     """Mean, spread and quartiles of the log popularity of what was watched: `[U, 5]`."""
     rows = [popularity[row[row > 0]] for row in items]
     return np.stack([np.concatenate([[x.mean(), x.std()], np.quantile(x, (0.25, 0.5, 0.75))]) for x in rows])
 
 
-def _kinds(items: np.ndarray) -> np.ndarray:
+def _kinds(items: ndarray) -> ndarray:
     """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, KINDS]`. Items that the same people
     chose are of one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
     from scipy.sparse import csr_matrix
@@ -153,18 +155,18 @@ def _kinds(items: np.ndarray) -> np.ndarray:
     return shares / shares.sum(1, keepdims=True)
 
 
-def _chosen_events(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _chosen_events(items: ndarray, chosen: ndarray) -> ndarray:
     """The chosen events of left-padded histories, in their order, left-padded."""
     kept = chosen & (items > 0)
     return np.take_along_axis(items * kept, kept.argsort(1, kind="stable"), 1)
 
 
-def _experts(model: Recommender, items: np.ndarray) -> np.ndarray:
+def _experts(model: Recommender, items: ndarray) -> ndarray:
     parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(512))
     return torch.cat([found.experts for found in retrieved(model, parts)]).cpu().numpy()
 
 
-def _indicator(experts: np.ndarray) -> np.ndarray:
+def _indicator(experts: ndarray) -> ndarray:
     """1 where a person has an expert; a column for every expert that anybody has."""
     met, place = np.unique(experts, return_inverse=True)
     table = np.zeros((len(experts), len(met)))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -131,7 +132,7 @@ def fit_latents(
 
 
 @torch.inference_mode()
-def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: np.random.Generator) -> Tensor:
+def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: Generator) -> Tensor:
     """States after prefixes `[M, d]`, from the first event up to the end of training."""
     starts, lengths = dataset.histories.offsets[users], dataset.ends("train")[users] - dataset.histories.offsets[users]
     states = []
@@ -143,7 +144,7 @@ def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: np.ran
     return torch.cat(states).float().clone()
 
 
-def _learn(dictionary: Dictionary, states: Tensor, epochs: int, rng: np.random.Generator) -> None:
+def _learn(dictionary: Dictionary, states: Tensor, epochs: int, rng: Generator) -> None:
     optimizer = eager.KINDS["adam"]([p for p in dictionary.parameters() if p.requires_grad], lr=RATE)
     silent = torch.zeros(len(dictionary.directions), dtype=torch.long)
     for _ in range(epochs):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor
 
 from elastic_core import models
@@ -125,7 +126,7 @@ def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles
     )
 
 
-def _score(found: np.ndarray, truth: np.ndarray, rng: np.random.Generator, shuffles: int) -> Score:
+def _score(found: ndarray, truth: ndarray, rng: np.random.Generator, shuffles: int) -> Score:
     """Rows (people or events) are shuffled whole, so what one person's k experts share is kept."""
     seen = recovery(found.ravel(), truth.ravel())
     chance = [recovery(found.ravel(), truth[rng.permutation(len(truth))].ravel()) for _ in range(shuffles)]
@@ -134,7 +135,7 @@ def _score(found: np.ndarray, truth: np.ndarray, rng: np.random.Generator, shuff
     return Score(seen["purity"], purity, seen["ami"], float(ami.mean()), float(np.quantile(ami, 0.975)), len(truth))
 
 
-def event_truth(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
+def event_truth(dataset: Dataset, users: ndarray, ends: ndarray, length: int) -> ndarray:
     """True interest of the events a model read, flat, in the order of `batch.items[batch.real]`."""
     assert dataset.truth is not None
     where = ends[:, None] + np.arange(-length, 0)

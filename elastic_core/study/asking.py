@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from elastic_core.bench.timing import interleaved, peak_bytes
 from elastic_core.core.batches import reading_batch
@@ -20,13 +21,13 @@ MOST_ASKED, MOST_LISTED = 2_000, 500  # people, drawn by chance, who are asked w
 CHUNK = 128
 
 
-def some_people(dataset: Dataset, most: int = MOST_ASKED) -> np.ndarray:
+def some_people(dataset: Dataset, most: int = MOST_ASKED) -> ndarray:
     """Everybody who has a test, or so many of them, always the same ones."""
     asked = dataset.asked("test")
     return asked if len(asked) <= most else np.sort(np.random.default_rng(0).permutation(asked)[:most])
 
 
-def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[int]) -> np.ndarray:
+def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[int]) -> ndarray:
     """NDCG@10 of the test by how many of the last events are read: [cuts, people]. What a person has met is left out of the
     candidates as ever, where the protocol says so."""
     people = some_people(dataset)
@@ -34,7 +35,7 @@ def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[i
     return np.stack([one.values(protocol, METRIC) for one in found])
 
 
-def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> np.ndarray:
+def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> ndarray:
     """People's ten best items under the protocol, int32 [people, 10]; 0 where fewer are left."""
     people, candidates, found = some_people(dataset, MOST_LISTED), Candidates(dataset, "test", 0), []
     with judging(model) as judge:
@@ -45,7 +46,7 @@ def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> np.ndarra
     return np.concatenate(found)
 
 
-def novelty(shown: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def novelty(shown: ndarray, counts: ndarray) -> ndarray:
     """Per person the mean of -log2 of the share of all people's training events that a listed item has (Zhou et al. 2010): bits,
     float64 [people]. An item that nobody met counts as met once."""
     bits = -np.log2(np.maximum(counts, 1) / max(counts.sum(), 1))
@@ -53,12 +54,12 @@ def novelty(shown: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.where(there, bits[shown], 0.0).sum(1) / np.maximum(there.sum(1), 1)
 
 
-def among(shown: np.ndarray, some: np.ndarray) -> np.ndarray:
+def among(shown: ndarray, some: ndarray) -> ndarray:
     """Per person the share of listed items that are some of these, float64 [people]."""
     return np.asarray(np.isin(shown, some).sum(1) / np.maximum((shown > 0).sum(1), 1))
 
 
-def since_alike(dataset: Dataset) -> np.ndarray:
+def since_alike(dataset: Dataset) -> ndarray:
     """Events since the last one of the kind of what came next (a genre in common), int [users]; 0 where there is none, or the
     kinds are not known."""
     names, holds = dataset.catalog.genre_table

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core import disk, models
 from elastic_core.core.evaluate import Interval
@@ -66,7 +67,7 @@ class Side:
         """The best system by validation, of those that learn or of those that only count."""
         return max((label for label in self.systems if (label in STUDIED) == trained), key=self.valid, default=None)
 
-    def values(self, label: str, metric: str = METRIC) -> np.ndarray:
+    def values(self, label: str, metric: str = METRIC) -> ndarray:
         """A metric of the test by training and person, [S, n]."""
         return np.stack([run.report().values(self.protocol, metric) for run in self.runs(label)])
 
@@ -100,7 +101,7 @@ class Side:
 
     # --- what was asked of runs besides their ranks: a file beside each ---------------------------------------------------
 
-    def measured(self, run: Run) -> dict[str, np.ndarray]:
+    def measured(self, run: Run) -> dict[str, ndarray]:
         """What was asked of a run; nothing where it was not asked, or has gone on since."""
         try:
             file = disk.regular(self._beside(run), MOST_MEASURES, self.folder)
@@ -110,7 +111,7 @@ class Side:
             return {}
         return found if str(found.pop("of", "")) == stamp(run) else {}
 
-    def keep_measured(self, run: Run, found: dict[str, np.ndarray]) -> None:
+    def keep_measured(self, run: Run, found: dict[str, ndarray]) -> None:
         def fill(path: Path) -> None:
             with path.open("wb") as file:
                 np.savez(file, of=np.array(stamp(run)), **found)  # type: ignore[arg-type]

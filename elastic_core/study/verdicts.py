@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.evaluation import power, verdict
 from elastic_core.evaluation.compare import Contrast, Luck, contrast, holm
@@ -24,14 +25,14 @@ class Question(NamedTuple):
     """Is A better than B? A metric by training and person, [S, n] and [S', n]; `trained`: does a seed move A, does one move B?
     `luck`: what the trainings of all systems show of it. `cut`: the clock ended A while it still got better."""
 
-    a: np.ndarray
-    b: np.ndarray
+    a: ndarray
+    b: ndarray
     trained: tuple[bool, bool] = (True, True)
     luck: Luck | None = None
     cut: bool = False
 
     @classmethod
-    def of_same(cls, more: np.ndarray, less: np.ndarray, luck: Luck | None = None) -> "Question":
+    def of_same(cls, more: ndarray, less: ndarray, luck: Luck | None = None) -> "Question":
         """Of the same trainings, asked in two ways [S, n]: their luck is in both, and `luck` that of such differences."""
         return cls(more - less, np.zeros((1, more.shape[1])), (True, False), luck)
 
