@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pyarrow.types import is_date, is_decimal, is_duration, is_floating, is_integer, is_large_string, is_string, is_timestamp
 
 from elastic_core.data.reading.cells import Spellings, clean_cell
 from elastic_core.data.reading.units import DAY, LATEST, moment, scaled
@@ -84,7 +85,7 @@ class Times:
         self.spellings = Spellings()
 
     def add(self, column: Any) -> None:
-        written = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        written = is_string(column.type) or is_large_string(column.type)
         for to in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")) if written else (column.type,):
             with contextlib.suppress(pa.ArrowInvalid):
                 self.parts.append(_typed_times(pc.cast(column, to)))
@@ -152,17 +153,17 @@ def _weighed(values: ndarray, form: str, unread: Callable[[int], str]) -> Read:
 
 def _typed_times(column: Any) -> tuple[str, ndarray]:
     kind, per = column.type, 1.0
-    if pa.types.is_date(kind):
+    if is_date(kind):
         column = pc.cast(column, pa.timestamp("s"))
-    timely = pa.types.is_timestamp(column.type)
-    if timely or pa.types.is_duration(kind):
+    timely = is_timestamp(column.type)
+    if timely or is_duration(kind):
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
         column = pc.cast(column, pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not (is_integer(kind) or is_floating(kind) or is_decimal(kind)):
         return "number", np.full(len(column), np.nan)
     values = (
         column.to_numpy(False)
-        if pa.types.is_integer(column.type) and not column.null_count
+        if is_integer(column.type) and not column.null_count
         else _floats(pc.cast(column, pa.float64(), safe=False))
     )
     values = values if per == 1.0 else values / per
