@@ -68,11 +68,11 @@ def questions(study: Study) -> dict[str, Question]:
             if {own, shared} <= set(side.systems):
                 sides = side.values(own), side.values(shared)
                 found[f"{way} memory {own}"] = Question(*sides, luck=luck, cut=side.still_rising(own))
-        best, floor = side.best(trained=True), side.best(trained=False)
+        best, floor = side.best, side.floor
         if best and floor:
             sides = side.values(best), side.values(floor)
             found[f"{way} counting"] = Question(*sides, (True, False), luck, side.still_rising(best))
-    if best := study.side.best(trained=True):
+    if best := study.side.best:
         kept = {label: cut_values(study.side, label) for label in study.side.trained}
         luck = Luck.of([every[:, -1] - every[:, 0] for every in kept.values()])
         for at, cut in enumerate(cuts_of(study.side.runs(best)[0])):
@@ -86,7 +86,7 @@ def cut_values(side: Side, label: str) -> np.ndarray:
 
 
 def _history(side: Side, asked: dict[str, Question], found: dict[str, Found]) -> Section:
-    question, best = "How far back does history help?", side.best(trained=True)
+    question, best = "How far back does history help?", side.best
     if best is None or "history" not in found:
         return section("history", question, UNKNOWN, ["No system was trained, so nothing can be said."])
     best_name, cuts = name(best), cuts_of(side.runs(best)[0])
@@ -120,7 +120,7 @@ def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     if not data.catalog.genre_table[0]:
         return ["Of what kind items are is not known (no genres came along), so neither is recall by silence."], []
     gap = asking.since_alike(data)[data.asked("test")]
-    wanted = (side.best(trained=True), *(own for own, _ in MEMORIES), side.best(trained=False))
+    wanted = (side.best, *(own for own, _ in MEMORIES), side.floor)
     some = list(dict.fromkeys(label for label in wanted if label and label in side.systems))
     bins = [(name_of(*each), (gap >= each[0]) & (gap <= each[1])) for each in BINS]
     bins = [(width, where) for width, where in bins if where.sum() >= FEW_AT_GAP]
@@ -160,7 +160,7 @@ def _memory(study: Study, found: dict[str, Found]) -> Section:
 
 def _systems(study: Study, found: dict[str, Found]) -> Section:
     side, costs = study.side, study.costs()
-    best, floor = side.best(trained=True), side.best(trained=False)
+    best, floor = side.best, side.floor
     sentences, one = [], found.get(f"{side.way} counting")
     if one is not None and best and floor:
         what = {"yes": "is better than", "no": "is worse than"}.get(
@@ -221,7 +221,7 @@ def _by_time(study: Study, found: dict[str, Found]) -> Section:
         if one := found.get(f"time memory {own}"):
             answers.append(one.answer)
             sentences.append(f"Experts of one’s own, {name(own)}: {word(one, 'they pay', 'they cost')}: {numbers_text(one)}.")
-    best, floor = side.best(trained=True), side.best(trained=False)
+    best, floor = side.best, side.floor
     if (one := found.get("time counting")) and best and floor:
         answers.append(one.answer)
         sentences.append(

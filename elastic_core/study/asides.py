@@ -73,7 +73,7 @@ def lists_section(side: Side) -> Section:
         "person). Novelty: -log2 of a listed item’s share of all training events, in bits. High is not better: lists drawn by "
         "chance have both."
     ]
-    if best := side.best(trained=True):
+    if best := side.best:
         sentences.append(
             f"{percent(popular[name(best)])} of what {name(best)} lists is of the most popular tenth of items; of what "
             f"people chose next it is {percent(popular[CHOSEN])}."
@@ -83,7 +83,7 @@ def lists_section(side: Side) -> Section:
 
 
 def power(side: Side, found: dict[str, Found]) -> Section:
-    floor, sentences = side.best(trained=False), []
+    floor, sentences = side.floor, []
     of = float(side.values(floor).mean()) if floor else 0.0
     rows = [
         (question_name(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
@@ -116,7 +116,7 @@ def upcoming(study: Study, side: Side, found: dict[str, Found]) -> Section:
         )
     if left := [label for label in study.asked.labels if not side.runs(label)]:
         sentences.append(f"More time, too: not trained at all were {system_names(left)}.")
-    counting, floor = found.get(f"{side.way} counting"), side.best(trained=False)
+    counting, floor = found.get(f"{side.way} counting"), side.floor
     if floor and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
         sentences.append(f"Until then run {name(floor)}: nothing was found to be better{numbers}, and it needs no training.")

@@ -232,7 +232,7 @@ class Study:
 
     def _measure(self) -> None:
         """What is asked of the trained systems besides their ranks, on the first way of holding out."""
-        side, best = self.side, self.side.best(trained=True)
+        side, best = self.side, self.side.best
         for label in side.systems:
             for run in side.runs(label):
                 kept = side.measured(run)

@@ -63,9 +63,15 @@ class Side:
             best.append(max(rows) if rows else read_kept(self.folder)["valid"][f"{self.way} {label}"])
         return float(np.mean(best))
 
-    def best(self, trained: bool) -> str | None:
-        """The best system by validation, of those that learn or of those that only count."""
-        return max((label for label in self.systems if (label in STUDIED) == trained), key=self.valid, default=None)
+    @property
+    def best(self) -> str | None:
+        """The best system by validation, of those that learn."""
+        return max(self.trained, key=self.valid, default=None)
+
+    @property
+    def floor(self) -> str | None:
+        """The best of those that only count."""
+        return max((label for label in self.systems if label not in STUDIED), key=self.valid, default=None)
 
     def values(self, label: str, metric: str = METRIC) -> ndarray:
         """A metric of the test by training and person, [S, n]."""
