@@ -12,9 +12,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from json import dumps, loads
@@ -113,11 +113,8 @@ def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float]
                 raise InputError(f"the service gave no list: {found}")
             took.append(time.perf_counter() - start)
 
-    threads = [threading.Thread(target=one, args=(seed,)) for seed in range(people)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(people) as pool:
+        list(pool.map(one, range(people)))  # raises what one of them raised
     return took, time.perf_counter() - began
 
 
