@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, smallest, systems, timed, yardsticks
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, drawn_items, smallest, systems, timed, yardsticks
 from elastic_core.bench.store import Row, known, ratio, together
 from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.batches import Batch
@@ -46,8 +46,7 @@ def followers() -> tuple[str, ...]:
 
 def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any) -> list[Row]:
     """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
-    torch.manual_seed(0)
-    items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+    items = drawn_items(setting, device)
     batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
     roomy = dataclasses.replace(setting, length=setting.length + ROOM, histories=setting.batch)
     found = []

@@ -103,6 +103,12 @@ def smallest(system: str) -> models.Recommender:
     return build_system(system, Setting(length=2, width=2, k=1, side=2, layers=1))
 
 
+def drawn_items(setting: Setting, device: torch.device) -> Tensor:
+    """Full histories, always the same at one size: `[batch, length]`. What is drawn next follows from the same seed."""
+    torch.manual_seed(0)
+    return torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+
+
 def measure_latency(
     settings: Setting | Iterable[Setting], device: torch.device, systems: tuple[str, ...] = SYSTEMS,
     rows: tuple[str, ...] = ROWS, **harness: Any,
@@ -110,8 +116,7 @@ def measure_latency(
     """All contestants of a setting, or of several to compare lengths as a machine changes its pace, interleaved."""
     found = []
     for setting in [settings] if isinstance(settings, Setting) else settings:
-        torch.manual_seed(0)
-        items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+        items = drawn_items(setting, device)
         times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
         batch = Batch(items, items, times=times, padded=False)
         for name in systems:

@@ -178,14 +178,19 @@ def kind_of(column: Any) -> int:
 
 def _is_date_and_clock(column: Any) -> bool:
     """Whether its cells are a day and a clock in words, which nothing but a time is written like, whatever it is called."""
-    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+    texts = _said_cells(column)
     return (
         bool(texts) and all(":" in text and any(mark in text for mark in "-/. ") for text in texts) and kind_of(column) == MOMENT
     )
 
 
+def _said_cells(column: Any) -> list[str]:
+    """Return the first cells that say something, as they are spelt."""
+    return [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+
+
 def _is_clock(column: Any, hours: bool = False) -> bool:
-    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+    texts = _said_cells(column)
     told = hours or all(":" in text for text in texts) or max(map(len, texts)) > 2
     return bool(texts) and told and bool(np.isfinite(clock(texts)).mean() > 0.95)
 
