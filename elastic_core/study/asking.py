@@ -14,9 +14,9 @@ from elastic_core.core.evaluate import evaluate, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.evaluation.newcomers import CutReader
 from elastic_core.models import Recommender
+from elastic_core.services.evidence.versus import best_ten
 
 METRIC, RECALL = "NDCG@10", "HR@10"
-TOP = 10
 MOST_ASKED, MOST_LISTED = 2_000, 500  # people, drawn by chance, who are asked with less history, and whose lists are made
 CHUNK = 128
 
@@ -40,9 +40,7 @@ def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> ndarray:
     people, candidates, found = some_people(dataset, MOST_LISTED), Candidates(dataset, "test", 0), []
     with judging(model) as judge:
         for users, scores, _ in scored(judge, model.length, dataset, candidates, people, CHUNK):
-            values, items = scores.masked_fill(~candidates.mask(protocol, users), -torch.inf).topk(min(TOP, scores.shape[1] - 1))
-            best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
-            found.append(np.pad(best, ((0, 0), (0, TOP - best.shape[1]))))
+            found.append(best_ten(scores, candidates.mask(protocol, users)))
     return np.concatenate(found)
 
 
