@@ -31,6 +31,7 @@ from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.data import Catalog, Dataset
+from elastic_core.machine import CPU
 from elastic_core.models import Scorer
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
 
@@ -85,7 +86,7 @@ def measure_losses(size: Size, **harness: Any) -> list[Row]:
     told = {"rows": "all", "direction": DIRECTION, "length": size.items}
     told |= {"batch": size.targets, "width": size.width, "k": size.negatives}
     found = [Contestant(loss, told, job, also={"peak": peaks[loss]}) for loss, job in jobs(size).items()]
-    return measure_rows("catalogue", found, torch.device("cpu"), warmup=1, **harness)
+    return measure_rows("catalogue", found, CPU, warmup=1, **harness)
 
 
 # --- the step --------------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def step(system: str, size: Size, world: Dataset) -> Job:
     torch.manual_seed(0)
     settings = model_settings(DEFAULT, **SHAPE, length=READ, width=size.width, dropout=0.0, item_bank=STEPS[system])
     taught = objective_settings(DEFAULT, span=SPAN, loss="sampled", negatives=size.negatives)
-    return learning(models.build(settings, world.catalog), objectives.build(taught, world, READ), TRAIN, torch.device("cpu"))
+    return learning(models.build(settings, world.catalog), objectives.build(taught, world, READ), TRAIN, CPU)
 
 
 def measure_steps(size: Size, **harness: Any) -> list[Row]:
@@ -123,7 +124,7 @@ def measure_steps(size: Size, **harness: Any) -> list[Row]:
         Contestant(system, told | {"length": each.items}, step(system, each, worlds[each.items]), also={"peak": peak})
         for (system, each), peak in zip(named, peaks, strict=True)
     ]
-    return measure_rows("catalogue", found, torch.device("cpu"), warmup=1, **harness)
+    return measure_rows("catalogue", found, CPU, warmup=1, **harness)
 
 
 # --- what was aimed at, and memory -----------------------------------------------------------------------------------

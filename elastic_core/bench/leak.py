@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from elastic_core import models
 from elastic_core.bench.store import Figure, Row, readable_rows
 from elastic_core.core.config import RunConfig
@@ -23,7 +21,7 @@ from elastic_core.core.evaluate import Interval, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.errors import InputError
-from elastic_core.machine import here
+from elastic_core.machine import CPU, here
 from elastic_core.recipes import recipe
 
 METRIC, BENCH, NEEDED = "NDCG@10", "leak", ("world", "times", "seed", "test")
@@ -80,7 +78,7 @@ class _Told(Keeper):
 def measure_leak(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None]) -> Row:
     """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
     keeper = _Told(f"{world}, {system}, {times}", tell)
-    loop = Loop(leak_config(world, system, seed), dataset, keeper, torch.device("cpu"))
+    loop = Loop(leak_config(world, system, seed), dataset, keeper, CPU)
     if times == PEEKING:
         loop.dataset = peeking(dataset)  # which it would refuse
     loop.learn(loop.fresh_learner(), None)
@@ -88,7 +86,7 @@ def measure_leak(world: str, system: str, times: str, seed: int, dataset: Datase
     found = Interval.of(evaluate(loop.model.eval(), loop.dataset, split="test", protocols=("full",)).values("full", METRIC))
     test = Figure(round(found.mean, 6), round(found.low, 6), round(found.high, 6))
     setting, figures = {"world": world, "times": times, "seed": seed}, {"test": test, "valid": Figure(round(loop.best, 6))}
-    where = {"rounds": 1, **here(torch.device("cpu"))}
+    where = {"rounds": 1, **here(CPU)}
     return Row(bench=BENCH, system=system, setting=setting, figures=figures | {"epochs": Figure(loop.epoch)}, where=where)
 
 

@@ -21,7 +21,6 @@ from json import dumps, loads
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.random import Generator
 
 from elastic_core.bench.store import Row, as_lines
@@ -29,9 +28,9 @@ from elastic_core.bench.timing import Timing, row_of
 from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.machine import CPU
 
 CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
-CPU = torch.device("cpu")
 PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take
 Ask = Callable[[Generator], tuple[str, dict[str, object]]]
 

@@ -39,7 +39,7 @@ from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
-from elastic_core.machine import choose_threads, find_device, number_of_threads
+from elastic_core.machine import CPU, choose_threads, find_device, number_of_threads
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
@@ -103,7 +103,7 @@ def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) ->
         torch.set_num_threads(number_of_threads(asked))
     elif had := run.last("start").get("threads"):
         torch.set_num_threads(had)
-    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), torch.device("cpu"))).model.trained:
+    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), CPU)).model.trained:
         learner = loop.fresh_learner()
         budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
         batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))

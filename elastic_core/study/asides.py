@@ -1,11 +1,10 @@
 """The sections of an answer that claim nothing: the data, the lists, what could have been found, what to try, how it was done."""
 
 import numpy as np
-import torch
 
 from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.power import noise
-from elastic_core.machine import here
+from elastic_core.machine import CPU, here
 from elastic_core.recipes import MEMORIES
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
@@ -140,7 +139,7 @@ def method_section(study: Study) -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for side in study.sides.values() for label in side.trained for run in side.runs(label)]
     taken = [float(run.last("end").get("seconds", 0)) for run in runs]
-    machine, share_ = here(torch.device("cpu")), study.plan.share
+    machine, share_ = here(CPU), study.plan.share
     took = f"; they took {min(taken):.0f} to {max(taken):.0f}" if taken else ""
     sentences = [
         f"{study.asked.minutes:g} minutes were asked for, {study.clock.seconds / 60:.1f} taken. A training has {share_:.0f} "

@@ -13,6 +13,7 @@ from elastic_core.core.candidates import Candidates
 from elastic_core.core.evaluate import evaluate, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.evaluation.newcomers import CutReader
+from elastic_core.machine import CPU
 from elastic_core.models import Recommender
 from elastic_core.services.evidence.versus import best_ten
 
@@ -83,13 +84,13 @@ def costs(models: Mapping[str, Recommender], dataset: Dataset, seconds: float = 
         batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
         with torch.inference_mode():
             jobs[name] = torch.inference_mode()(partial(model.prepare(), batch))
-    timings = interleaved(jobs, torch.device("cpu"), rounds=25, seconds=seconds)
+    timings = interleaved(jobs, CPU, rounds=25, seconds=seconds)
     return {
         name: {
             "median": timings[name].median, "low": timings[name].low, "high": timings[name].high,
             "weights": float(sum(x.numel() * x.element_size() for x in [*model.parameters(), *model.buffers()])),
             "parameters": float(sum(x.numel() for x in model.parameters())),
-            "peak": float(peak_bytes(jobs[name], torch.device("cpu"))), "events": float(lengths[user] - 1),
+            "peak": float(peak_bytes(jobs[name], CPU)), "events": float(lengths[user] - 1),
         }
         for name, model in models.items()
     }  # fmt: skip
