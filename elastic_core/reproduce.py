@@ -3,14 +3,13 @@
 Numbers from the papers are never mixed in here: the tables show only what these runs measured.
 """
 
-import dataclasses
 import fnmatch
 import functools
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
 from elastic_core.runs import Run
+from elastic_core.runs.recorder import OnEvent
 from elastic_core.runs.training import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
@@ -186,7 +186,7 @@ class _OutOfTime(Exception):
 class Deadline:
     """Watches a run's events and stops it at an epoch border if the next epoch would not fit. `at` is monotonic time."""
 
-    def __init__(self, at: float, on_event: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, at: float, on_event: OnEvent) -> None:
         self.at, self.on_event = at, on_event
         self.border, self.longest = time.monotonic(), 0.0
 
@@ -216,7 +216,7 @@ def reproduce(
     root: Path,
     device: str,
     at: float = math.inf,
-    on_event: Callable[[dict[str, Any]], None] | None = None,
+    on_event: OnEvent = lambda event: None,
 ) -> bool:
     """Trains one row, or goes on with it, until `at` (monotonic time). True if it is finished now."""
     stand = status(row, root)
@@ -227,7 +227,7 @@ def reproduce(
         device = row.config.train.device
     config = (row.config if stand == "missing" else Run(folder).config).override(f"train.device={device}")
     try:
-        train(config, dataset, folder, Deadline(at, on_event or (lambda event: None)))
+        train(config, dataset, folder, Deadline(at, on_event))
     except _OutOfTime:
         return False
     return True
@@ -235,4 +235,4 @@ def reproduce(
 
 def _essence(config: RunConfig, timed: bool) -> RunConfig:
     budget = config.train.minutes if timed else 0.0
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", minutes=budget, snapshots=False))
+    return replace(config, train=replace(config.train, device="cpu", minutes=budget, snapshots=False))
