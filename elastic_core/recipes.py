@@ -1,7 +1,7 @@
 """Complete configurations, as functions: what `train --recipe NAME` uses and `--set section.key=value` changes."""
 
-import dataclasses
 from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from elastic_core.core import objective as objectives
@@ -52,8 +52,8 @@ def planted_64(model: str) -> RunConfig:
     """A planted world with many more interests than anybody has experts: 64, of which a person has 4; 1,280 items."""
     few, world = planted(model), PlantedConfig(items=1_280, interests=64, interests_per_user=4)
     settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=16, k=4)
-    judge = dataclasses.replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
-    return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
+    judge = replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
+    return replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
 
 
 def planted_long(model: str) -> RunConfig:
@@ -113,8 +113,8 @@ def ml_1m_cpu(model: str = "elastic") -> RunConfig:
 def ml_1m_converged(model: str) -> RunConfig:
     """MovieLens-1M until validation stands still: softmax over all films; otherwise as `ml_1m_cpu`, hours of a core for all."""
     timed = ml_1m_cpu(model)
-    train = dataclasses.replace(timed.train, epochs=200, minutes=0.0, patience=10)
-    return dataclasses.replace(timed, objective=objective_settings(model, span=100, **OF_OUR_OWN.get(model, {})), train=train)
+    train = replace(timed.train, epochs=200, minutes=0.0, patience=10)
+    return replace(timed, objective=objective_settings(model, span=100, **OF_OUR_OWN.get(model, {})), train=train)
 
 
 def video_games(model: str) -> RunConfig:
@@ -207,5 +207,5 @@ def objective_settings(model: str, name: str = "", **settings: Any) -> Objective
 
 
 def _able(kind: type[Settings], settings: dict[str, Any]) -> Settings:
-    known = {f.name for f in dataclasses.fields(kind)}
+    known = {f.name for f in fields(kind)}
     return kind(**{key: value for key, value in settings.items() if key in known})

@@ -9,8 +9,8 @@ keys and values, the honest peer. Both steps are written with the same care (mod
 scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
 """
 
-import dataclasses
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,7 +48,7 @@ def measure_events(setting: Setting, device: torch.device, systems: tuple[str, .
     """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
     items = drawn_items(setting, device)
     batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
-    roomy = dataclasses.replace(setting, length=setting.length + ROOM, histories=setting.batch)
+    roomy = replace(setting, length=setting.length + ROOM, histories=setting.batch)
     found = []
     for name in readers() if systems is None else systems:
         reads = timed(build_system(name, setting).to(device).eval(), "last")
@@ -69,8 +69,8 @@ def measure_steps(
     repeats, found = max(REPEATS, 100 // people), []
     for system in followers():
         for length in lengths:
-            setting = dataclasses.replace(shape or Setting(length=length), length=length, histories=people)
-            model = build_system(system, dataclasses.replace(setting, length=length + ROOM)).to(device)
+            setting = replace(shape or Setting(length=length), length=length, histories=people)
+            model = build_system(system, replace(setting, length=length + ROOM)).to(device)
             stream, one = open_stream(model, ROOM), open_stream(model, ROOM)
             if stream.grows and length >= LONG:
                 continue

@@ -9,8 +9,8 @@ What is learned from such times never becomes a run: the dataset says that it `p
 numbers alone.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,8 +45,8 @@ def peeking(dataset: Dataset) -> Dataset:
     times, last = dataset.histories.times.copy(), dataset.histories.offsets[1:] - 1
     times[:-1] = dataset.histories.times[1:]
     times[last] = dataset.histories.times[last]
-    histories = dataclasses.replace(dataset.histories, times=times)
-    return dataclasses.replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
+    histories = replace(dataset.histories, times=times)
+    return replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
 
 
 def leak_config(world: str, system: str, seed: int = 0) -> RunConfig:

@@ -18,9 +18,9 @@ was tested before ranks were kept: it is scored again, its ranks are kept, and i
   python -m elastic_core evaluate checkpoints/local-old --store
 """
 
-import dataclasses
 import json
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 
 import torch
 
@@ -72,7 +72,7 @@ def run(arguments: Namespace) -> int:
     if arguments.split == "test" and found.has_report:
         stored, start = found.report(), found.last("start")
         ranks = {name: stored.ranks[name] for name in arguments.protocols if name in stored.ranks}
-        report, where = dataclasses.replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
+        report, where = replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
         times = found.last("test").get("scored", 1)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
         say(f"From the ranks that the run keeps of its test.{again}")
@@ -132,7 +132,7 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
     except InputError as error:
         say(f"{told}; what another order gives cannot be said: {error}.")
         return None
-    other = load(dataclasses.replace(data, ties="random"))
+    other = load(replace(data, ties="random"))
     moved = (dataset.targets(split) != other.targets(split))[report.users].mean()
     say(
         f"{told}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
@@ -155,7 +155,7 @@ def store(run: Run, device: str, reason: str) -> None:
     _, dataset, model = load_run(str(run.path), device)
     if start.get("data_hash", dataset.hash) != dataset.hash:
         raise InputError(f"the run {run.name} was tested on data {start['data_hash']}, and {dataset.label} is now {dataset.hash}")
-    report = dataclasses.replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=commit())
+    report = replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=commit())
     new = {"users": len(report.users), "protocols": report.metrics, "errors": report.errors, "seconds": round(report.seconds, 2)}
     run.append({**old, **new, "commit": report.commit, "rescored": reason})
     run.save_report(report)
