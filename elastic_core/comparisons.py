@@ -29,7 +29,7 @@ def footing(run: Run) -> tuple[object, ...]:
     """What all numbers of one table must share: the events and, of a run that keeps ranks, the draw of candidates and how many
     people there are. Raises InputError for ranks that cannot be read."""
     if not run.has_report:
-        return ((run.last("start") or {}).get("data_hash"),)
+        return (run.last("start").get("data_hash"),)
     report = run.report()
     return report.data_hash, report.seed, len(report.users)
 

@@ -13,7 +13,7 @@ import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -103,13 +103,13 @@ def save_onnx(found: Exported, model: Recommender, catalog: Catalog, path: Path)
     program.model.metadata_props[IDS] = "\n".join(map(str, catalog.ids[1:]))
     content = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(content)
-    differs = _compared(Scores(model).eval(), lambda items: _run(session, items), found.people)
+
+    def run(items: Tensor) -> Tensor:
+        return torch.from_numpy(session.run(None, {IDS: items.numpy()})[0])
+
+    differs = _compared(Scores(model).eval(), run, found.people)
     disk.write_whole(path, lambda beside: beside.write_bytes(content))
     return differs
-
-
-def _run(session: Any, items: Tensor) -> Tensor:
-    return torch.from_numpy(session.run(None, {IDS: items.numpy()})[0])
 
 
 def _histories(model: Recommender, people: int, seed: int = 0) -> Tensor:

@@ -67,6 +67,11 @@ def model_label(kind: str) -> str:
     return (known.label or kind) if known else kind
 
 
+def kind_of(label: str) -> str:
+    """The model of a label, by its name: `elastic (memory-none)` → elastic."""
+    return label.split(" ")[0]
+
+
 def plainly(label: str) -> str:
     """A label without its recipe: `elastic (memory-none) (20 minutes)` → `elastic (memory-none)`."""
     return RECIPE.sub("", label)
@@ -106,24 +111,24 @@ def explain_label(label: str) -> str:
     """What a control or a variant is called, with its recipe; nothing for other systems."""
     plain = plainly(label)
     about = CONTROLS.get(plain) or (f"{model_label(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
-    return about + recipe_in_words(_recipe(label)) if about else ""
+    return f"{about}{recipe_in_words(_recipe(label))}" if about else ""
 
 
 def in_words(label: str) -> str:
     """The same, and other systems by their model and recipe."""
-    return explain_label(label) or model_label(label.split(" ")[0]) + recipe_in_words(recipe_of(label))
+    return explain_label(label) or f"{model_label(kind_of(label))}{recipe_in_words(recipe_of(label))}"
 
 
 def label_order(label: str) -> tuple[int, str, int, int]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes, and a recipe behind that."""
-    kind = label.split(" ")[0]
+    kind = kind_of(label)
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
     return group, model_label(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label or OWN_TABLE in label)
 
 
 def rival(label: str, recipe: str) -> bool:
     """Whether a system is compared with one of the same recipe (`(20 minutes)`, or nothing)."""
-    return label.split(" ")[0] in FLOORS or recipe_of(label) == recipe
+    return kind_of(label) in FLOORS or recipe_of(label) == recipe
 
 
 def named(label: str, runs: list[Run]) -> str:
@@ -151,15 +156,16 @@ def data_called(run: Run) -> str:
     if data.source == PLANTED:
         long = ", long histories" if data.planted.mean_length > LONG else ""
         return f"Made-up world ({data.planted.interests} interests{long})"
-    return str((run.last("start") or {}).get("data") or data.source)
+    return str(run.last("start").get("data") or data.source)
 
 
 def run_called(run: Run) -> str:
     """Return what people call a run: `ELASTIC · MovieLens-100K · seed 0`. No two shipped runs are called alike; the name of
     one's own ends with that of its folder, which is all that is left of a run that cannot be read."""
     try:
-        label = _shipped_label(run)
-        system = _briefly(label) if label else model_label(run.config.model.name)
+        kind = run.config.model.name  # who has the name of a run that came along, and other settings, is somebody's own
+        label = next((row.label for row in rows() if row.name == run.name and row.config.model.name == kind), "")
+        system = _briefly(label) if label else model_label(kind)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
         own = "" if label else run.name.removeprefix("local-")
         return " · ".join(filter(None, (system, data_called(run), seed, own)))
@@ -176,12 +182,6 @@ def apart(a: Run, b: Run) -> tuple[str, str]:
         return one[0], two[0]
     mine, theirs = ([part for part in parts if part not in others] for parts, others in ((one, two), (two, one)))
     return " · ".join((one[0], *(mine or [a.name]))), " · ".join((two[0], *(theirs or [b.name])))
-
-
-def _shipped_label(run: Run) -> str:
-    """The label of a run that came along; one with such a name and other settings is somebody's own."""
-    row = next((row for row in rows() if row.name == run.name), None)
-    return row.label if row is not None and row.config.model.name == run.config.model.name else ""
 
 
 def _briefly(label: str) -> str:

@@ -13,10 +13,12 @@ counted. Somebody of whom nothing is known gets what is popular, where the run k
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy import ndarray
 from torch import Tensor
 
 from elastic_core.core.batches import Batch, needed_columns
@@ -38,10 +40,10 @@ class Lists:
 
     catalog: Catalog
     people: list[str]  # ids or names; of histories without names their numbers, from 0
-    items: np.ndarray  # int64 [B, k] dense ids
-    scores: np.ndarray  # float32 [B, k]; of those who got what is popular, training events
-    known: np.ndarray  # int64 [B] events that were read
-    unknown: np.ndarray  # int64 [B] events that were left out, as the run does not know their items
+    items: ndarray  # int64 [B, k] dense ids
+    scores: ndarray  # float32 [B, k]; of those who got what is popular, training events
+    known: ndarray  # int64 [B] events that were read
+    unknown: ndarray  # int64 [B] events that were left out, as the run does not know their items
     bases: list[str]  # what a list rests on: the person's history, or popularity
 
     @cached_property
@@ -65,7 +67,7 @@ class Lister:
     """A model that is asked for lists again and again; `data` gives the data when somebody first asks for what is in them."""
 
     def __init__(
-        self, model: Recommender, catalog: Catalog, data: Callable[[], Dataset] | None = None, counts: np.ndarray | None = None
+        self, model: Recommender, catalog: Catalog, data: Callable[[], Dataset] | None = None, counts: ndarray | None = None
     ) -> None:
         self.model, self.catalog, self._data, self._counts = model.eval(), catalog, data, counts
         with torch.inference_mode():
@@ -96,19 +98,14 @@ class Lister:
             raise InputError("nothing is known of this person, and this run does not know what is popular")
         return torch.from_numpy(self.dataset.counts()).float()
 
-    def recommend(
-        self, who: Who = None, k: int = 10, *, exclude: Iterable[str] = (), only: Iterable[str] | None = None, seen: bool = False,
-        before_test: bool = False,
-    ) -> Lists:  # fmt: skip
+    def recommend(self, who: Who = None, k: int = 10, **which: Any) -> Lists:
         """The `k` best next items of everybody in `who`: an id or ids of people of the data (None: all of them), or histories
         (lists of item ids, oldest first), which may have names.
 
-        `exclude` are ids of items that nobody gets, `only` of those that may be had at all; ids that the run does not know
-        change nothing there. `seen`: also items of the history. `before_test`: people before the event that tests ask for, as
-        the command `recommend --user` reads them.
+        `which`: as in `stretches`.
         Raises InputError for a person who is not in the data, and where no item is left.
         """
-        parts = list(self.stretches(who, k, exclude=exclude, only=only, seen=seen, before_test=before_test))
+        parts = list(self.stretches(who, k, **which))
         if not parts:
             nobody = np.zeros(0, dtype=np.int64)
             return Lists(self.catalog, [], np.zeros((0, k), np.int64), np.zeros((0, k), np.float32), nobody, nobody, [])
@@ -122,7 +119,11 @@ class Lister:
         self, who: Who = None, k: int = 10, *, exclude: Iterable[str] = (), only: Iterable[str] | None = None, seen: bool = False,
         before_test: bool = False,
     ) -> Iterator[Lists]:  # fmt: skip
-        """As `recommend`, some hundred people at a time, so that what is kept does not grow with their number."""
+        """As `recommend`, some hundred people at a time, so that what is kept does not grow with their number.
+
+        `exclude` are ids of items that nobody gets, `only` of those that may be had at all; ids that the run does not know
+        change nothing there. `seen`: also items of the history. `before_test`: people before the event that tests ask for, as
+        the command `recommend --user` reads them."""
         if not 1 <= k <= MOST:
             raise InputError(f"a list has 1 to {MOST:,} items, not {k}")
         running, together = self.running(exclude, only), max(1, min(TOGETHER, MOST_SCORES // (self.catalog.n_items + 1)))
@@ -150,7 +151,7 @@ class Lister:
         found[0] = False
         return found
 
-    def known_items(self, ids: Iterable[str]) -> tuple[np.ndarray, int]:
+    def known_items(self, ids: Iterable[str]) -> tuple[ndarray, int]:
         """Dense numbers int64 of those items that the run knows, and how many it does not."""
         given = [str(raw) for raw in ids]
         found = [number for raw in given if (number := self.catalog.find(raw))]
@@ -168,12 +169,12 @@ class Lister:
             return people, None
         return self._asked({str(i): history for i, history in enumerate(listed)})
 
-    def _known(self, history: Sequence[str]) -> tuple[np.ndarray, int]:
+    def _known(self, history: Sequence[str]) -> tuple[ndarray, int]:
         if isinstance(history, str) or not isinstance(history, Iterable):
             raise InputError("a history is a list of item ids, as in [['50', '181']]; a list of texts is one of people")
         return self.known_items(history)
 
-    def _of_data(self, people: list[str], before_test: bool) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    def _of_data(self, people: list[str], before_test: bool) -> tuple[list[ndarray], list[ndarray] | None]:
         data, users = self.dataset, [self.numbers[one] for one in people]
         starts, ends = data.histories.offsets[:-1], data.ends("test") if before_test else data.histories.offsets[1:]
         cuts = [slice(starts[user], ends[user]) for user in users]
@@ -182,8 +183,8 @@ class Lister:
 
     @torch.inference_mode()
     def rank(
-        self, histories: Sequence[np.ndarray], times: Sequence[np.ndarray] | None, k: int, running: Tensor, seen: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, histories: Sequence[ndarray], times: Sequence[ndarray] | None, k: int, running: Tensor, seen: bool = False
+    ) -> tuple[ndarray, ndarray]:
         """Dense items int64 and scores float32 `[B, k]` after histories of dense items, of those that are in the `running`,
         `[n_items + 1]` or `[B, n_items + 1]`."""
         batch = batch_of(histories, self.model.length, times)
@@ -256,11 +257,11 @@ def merged(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], k: int) 
     return values[:, :k], torch.cat([first[1], second[1]], 1).gather(1, order)[:, :k]
 
 
-def batch_of(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
+def batch_of(histories: Sequence[ndarray], length: int, times: Sequence[ndarray] | None = None) -> Batch:
     """Histories of dense ids, oldest first, as a model of this length reads them; one may be empty."""
     columns = needed_columns(np.array([len(one) for one in histories]), length)
 
-    def padded(values: Sequence[np.ndarray]) -> Tensor:
+    def padded(values: Sequence[ndarray]) -> Tensor:
         found = np.zeros((len(values), columns), dtype=np.int64)
         for row, one in zip(found, values, strict=True):
             recent = one[-columns:]

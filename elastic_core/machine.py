@@ -18,6 +18,8 @@ import torch
 
 from elastic_core.errors import InputError, out_of_memory
 
+CPU = torch.device("cpu")
+
 
 def find_device(name: str) -> torch.device:
     """`auto` is CUDA where there is one. Raises InputError for a device that this machine has not."""

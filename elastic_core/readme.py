@@ -31,15 +31,15 @@ from elastic_core.labels import (
     VARIANTS,
     in_words,
     is_variant,
-    label_order,
+    kind_of,
     model_label,
     named,
     recipe_in_words,
     recipe_of,
-    rival,
     told_met,
 )
 from elastic_core.memory import recall
+from elastic_core.report import against, data_sets, families, references
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import (
@@ -48,7 +48,6 @@ from elastic_core.tables import (
     Claim,
     Systems,
     claims,
-    finished,
     markdown,
     means,
     recalled,
@@ -104,28 +103,30 @@ def results(root: Path) -> str:
 
 
 def _in_order(root: Path) -> list[Systems]:
-    found = finished(rows(), root)
+    found = data_sets(root)
     return [found[data] for name in IN_ORDER for data in found if data.split(" (")[0] == name]
+
+
+def _score(runs: list[Run], protocol: str = "full") -> str:
+    """NDCG@10 with its interval."""
+    return means(runs, [(protocol, METRICS[0])])[0]
 
 
 def _summary(every: Sequence[Systems]) -> Iterable[str]:
     """One table: NDCG@10 of a data set and recipe, and ELASTIC minus SASRec, bold where it may be claimed."""
     lines = []
     for systems in every:
-        plain = _without_variants(systems)
-        judged = {floor: reports for floor in FLOORS if floor in plain and (reports := reports_of(plain[floor]))}
+        judged = {floor: reports for floor in FLOORS if floor in systems and (reports := reports_of(systems[floor]))}
         best = max(judged, key=lambda floor: average(judged[floor], "full", METRICS[0]).mean, default="")
-        for label in (label for label in sorted(plain, key=label_order) if label.split(" ")[0] == OURS[0] and MET not in label):
+        for label in (label for label in references(systems) if kind_of(label) == OURS[0] and MET not in label):
             recipe = recipe_of(label)
             sasrec, local, slots = (f"{of} {recipe}".strip() for of in ("sasrec", "sasrec (local)", OURS[1]))
-            shown = [plain.get(one, []) for one in (best, sasrec, local, label, slots)]
-            cells = [means(runs, [("full", METRICS[0])])[0] if runs else "" for runs in shown]
-            rivals = [(peer, of) for peer, of in _rivals(plain, OURS[:1])[label] if of]
-            found = {one.name: one for one in claims(plain[label], rivals, "full")}  # adjusted for all, as in RESULTS
-            lines.append([_titled(plain)[0] + recipe_in_words(recipe), *cells, _told_briefly(found[sasrec]) if shown[1] else ""])
+            cells = [_score(systems[one]) if one in systems else "" for one in (best, sasrec, local, label, slots)]
+            claim = dict(against(systems, label, families(systems, label)["peers"], "full")).get(sasrec)  # as in RESULTS
+            lines.append([_titled(systems)[0] + recipe_in_words(recipe), *cells, _told_briefly(claim) if claim else ""])
     if lines:
         heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", model_label("sasrec"), "with our convolution"]
-        yield "\n".join(markdown([*heads, model_label(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines))
+        yield markdown([*heads, model_label(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines)
 
 
 def _told_briefly(claim: Claim) -> str:
@@ -155,7 +156,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
     """Two tables: is the place in a silent interest known, and the interest itself?"""
     if table.empty:
         return
-    silences, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
+    people = dict(zip(table["gap"], table["people"], strict=True))
     yield (
         "### Which model remembers?\n\nA planted world of long histories; columns: how many events ago the interest of what came "
         "next last showed. Means over seeds ± 95% over people."
@@ -169,16 +170,14 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
             known = mine[mine[column].notna()]
             cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
             seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
-            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in silences)])
-        yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in silences)], lines))
+            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in people)])
+        yield markdown([head, "seeds", *(f"{gap} ({many:,} people)" for gap, many in people.items())], lines)
 
 
-def _titled(plain: Systems) -> tuple[str, str]:
+def _titled(systems: Systems) -> tuple[str, str]:
     """What a data set is called, and how many people and items it has."""
-    some, *_ = plain[
-        min(plain, key=label_order)
-    ]  # a baseline has its table of items, runs that are kept for their ranks have none
-    start, test = some.last("start") or {}, some.last("test") or {}
+    some = next(iter(systems.values()))[0]  # a baseline has its table of items, runs that are kept for their ranks have none
+    start, test = some.last("start"), some.last("test")
     world = f" ({some.config.data.planted.interests} interests)" if some.config.data.source == PLANTED else ""
     size = f"{test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
     return f"{start.get('data')}{world}", size
@@ -186,56 +185,40 @@ def _titled(plain: Systems) -> tuple[str, str]:
 
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
-    plain = _without_variants(systems)
+    plain = {label: runs for label, runs in systems.items() if not is_variant(label)}
     if not plain:
         return
     name, size = _titled(plain)
     yield f"### {name}\n\n{size}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    in_order = [(label, plain[label]) for label in sorted(plain, key=label_order)]
-    lines = [(named(label, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for label, of in in_order]
-    yield "\n".join(markdown(heads, lines))
-
-
-def _without_variants(systems: Systems) -> Systems:
-    return {label: runs for label, runs in systems.items() if not is_variant(label)}
-
-
-def _rivals(plain: Systems, ours: Sequence[str]) -> dict[str, list[tuple[str, list[Run]]]]:
-    """Each of these models of ours, and whom it is held against: the baselines and the systems of the same recipe."""
-    order, found = sorted(plain, key=label_order), {}
-    for label in order:
-        kind = label.split(" ")[0]
-        if kind in ours:
-            later = OURS[OURS.index(kind) :]
-            found[label] = [(p, plain[p]) for p in order if rival(p, recipe_of(label)) and p.split(" ")[0] not in later]
-    return found
+    lines = [(named(label, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for label, of in plain.items()]
+    yield markdown(heads, lines)
 
 
 def _compared(systems: Systems, *ours: str) -> Iterable[str]:
     """Each of these models of ours against its rivals, under every protocol."""
-    plain = _without_variants(systems)
-    for label, peers in _rivals(plain, ours).items():
-        pairs = [(named(peer, of), of) for peer, of in peers]
-        yield _against(f"{named(label, plain[label])} minus", plain[label], pairs, PROTOCOLS)
+    for label in references(systems):
+        if kind_of(label) in ours:
+            pairs = [(named(peer, systems[peer]), systems[peer]) for peer in families(systems, label)["peers"]]
+            yield _against(f"{named(label, systems[label])} minus", systems[label], pairs, PROTOCOLS)
 
 
 def _carried(systems: Systems) -> Iterable[str]:
-    """Our models against forms of their own that lack one thing."""
-    plain = _without_variants(systems)
-    for whole in (label for model in OURS for label in plain if label.split(" ")[0] == model):
-        model, recipe = whole.split(" ")[0], recipe_of(whole)
+    """Our models against forms of their own that lack one thing, in the order of their training."""
+    trained = [row.name for row in rows()]
+    for whole in sorted(references(systems), key=lambda label: (kind_of(label), trained.index(systems[label][0].name))):
+        model, recipe = kind_of(whole), recipe_of(whole)
         parts = [
             (about, systems[label])
             for variant, about in VARIANTS.items()
-            if variant.startswith(f"{model} (") and (label := f"{variant} {recipe}".strip()) in systems
+            if kind_of(variant) == model and (label := f"{variant} {recipe}".strip()) in systems
         ]
         told = told_met(whole)
         if MET in told and told in systems:
             parts.append((ABOUT_MET, systems[told]))
         if parts:
-            of = model_label(model) + recipe_in_words(recipe)
+            of = f"{model_label(model)}{recipe_in_words(recipe)}"
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
 
 
@@ -244,11 +227,7 @@ def _remembered_shares(systems: Systems) -> Iterable[str]:
     some = next(run for runs in systems.values() for run in runs)
     if some.config.data.source != PLANTED:
         return
-    shown = {
-        in_words(label): systems[label]
-        for label in sorted(systems, key=label_order)
-        if label.split(" ")[0] == OURS[1] or not is_variant(label)
-    }
+    shown = {in_words(label): runs for label, runs in systems.items() if kind_of(label) == OURS[1] or not is_variant(label)}
     table = remembered_by_systems(shown, load(some.config.data))
     if table.empty:
         return
@@ -258,35 +237,37 @@ def _remembered_shares(systems: Systems) -> Iterable[str]:
         for name, mine in table.groupby("system", sort=False)
     ]
     heads = [f"{gap} ({many:,})" for gap, many in people.items()]
-    yield "\n".join(markdown(["Share of the oracle, full-seen, by gap (people)", "seeds", *heads], lines))
+    yield markdown(["Share of the oracle, full-seen, by gap (people)", "seeds", *heads], lines)
 
 
 def _marked_lines(systems: Systems, mark: str, title: str) -> Iterable[str]:
     """Each system with and without what any of them can be: with a repeat bias, where items seldom come again, or scoring
     by a table of its own."""
-    marked = [label for label in sorted(systems, key=label_order) if mark in label and told_met(label, mark) in systems]
-    if not marked:
+    pairs = {
+        in_words(plain): (systems[plain], runs)
+        for label, runs in systems.items()
+        if mark in label and (plain := told_met(label, mark)) in systems
+    }
+    if not pairs:
         return
-    plain = {label: told_met(label, mark) for label in marked}
-    pairs = {in_words(plain[label]): (systems[plain[label]], systems[label]) for label in marked}
     found, lines = {protocol: _gains(pairs, protocol) for protocol in ("full", "full-seen")}, []
     for name, sides in pairs.items():
         cells = []
         for protocol, of in found.items():
-            cells += [means(side, [(protocol, METRICS[0])])[0] for side in sides] + [_difference(of[name].found)]
+            cells += [_score(side, protocol) for side in sides] + [_difference(of[name].found)]
         claim = found["full"][name]
         better = {"A": "**better with it**", "B": "**better without**"}.get(claim.who, claim.words)
         lines.append([name, ", ".join(str(len(side)) for side in sides), *cells, better])
     heads = [title, "seeds without, with"]
     heads += [f"{protocol}{what}" for protocol in ("full", "full-seen") for what in (" without", " with", ": 95%, p")]
-    yield "\n".join(markdown([*heads, "claim, full"], lines))
+    yield markdown([*heads, "claim, full"], lines)
 
 
 def _below(systems: Systems, root: Path) -> Iterable[str]:
     """The trained systems whose test mean is below the best baseline's, and how their training went: the means over seeds."""
     mean = {label: average(reports, "full", METRICS[0]).mean for label, runs in systems.items() if (reports := reports_of(runs))}
     best = max((label for label in FLOORS if label in mean), key=lambda label: mean[label], default="")
-    low = [label for label in sorted(mean, key=label_order) if best and label not in FLOORS and mean[label] < mean[best]]
+    low = [label for label in mean if best and label not in FLOORS and mean[label] < mean[best]]
     tried, lines = outcomes(root / TABLE), []
     for claim in claims(systems[best], [(label, systems[label]) for label in low], "full") if low else ():
         c, curves = claim.found, [curve for run in claim.runs if (curve := run.events("epoch"))]
@@ -296,7 +277,7 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         ends = [curve[-1] for curve in curves]
         valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
         loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
-        here = (claim.name, (claim.runs[0].last("start") or {}).get("data_hash"))
+        here = (claim.name, claim.runs[0].last("start").get("data_hash"))
         points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
         who = f"**{model_label(best)} is better**" if claim.who == "A" else claim.words
         lines.append([
@@ -306,7 +287,7 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         ])  # fmt: skip
     if lines:
         heads = [f"Below {model_label(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
-        yield "\n".join(markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines))
+        yield markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines)
 
 
 def _modulated(systems: Systems, root: Path) -> Iterable[str]:
@@ -325,15 +306,15 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
     ]
     lines = []
     for _, _, name, before, after in MODULATED:
-        claim, told = found.get(name), [means(of, [("full", METRICS[0])])[0] if of else "not run" for of in pairs[name]]
+        claim, told = found.get(name), [_score(of) if of else "not run" for of in pairs[name]]
         better = {"A": f"**{name} is better**", "B": "**the host alone is better**"}.get(claim.who, claim.words) if claim else ""
         gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
         lines.append([name, *told, _difference(claim.found if claim else None), better, gain])
-    yield "\n".join(markdown(heads, lines))
+    yield markdown(heads, lines)
     leaks = list(leak.pairs(leak.read_leaks(root / "benchmarks" / "leak.csv")))
     if leaks:
         heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
-        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.leak_cells(p, "not published so")] for p in leaks]))
+        yield markdown(heads, [[p.system, p.world, *leak.leak_cells(p, "not published so")] for p in leaks])
 
 
 def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:
@@ -354,7 +335,7 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
     heads = [title, *(["full"] if own else []), *(f"{protocol}: 95%, p" for protocol in protocols), "claim, full"]
     lines = []
     for claim in claims(runs, peers, protocols[0]):
-        mine = means(claim.runs, [("full", METRICS[0])]) if own else []
+        mine = [_score(claim.runs)] if own else []
         if claim.found is None:
             lines.append([claim.name, *mine, *[""] * len(protocols), NO_RANKS])
             continue
@@ -362,8 +343,8 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
         cells = [_difference(each) for each in found]
         better = {"A": model_label(runs[0].config.model.name), "B": claim.name}.get(claim.who)
         lines.append([claim.name, *mine, *cells, f"**{better} is better**" if better else claim.words])
-    return "\n".join(markdown(heads, lines))
+    return markdown(heads, lines)
 
 
 def _seeds(runs: list[Run]) -> str:
-    return str(len(runs)) if (runs[0].last("start") or {}).get("parameters") else "–"
+    return str(len(runs)) if runs[0].last("start").get("parameters") else "–"

@@ -1,7 +1,7 @@
 """Complete configurations, as functions: what `train --recipe NAME` uses and `--set section.key=value` changes."""
 
-import dataclasses
 from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from elastic_core import models
@@ -10,7 +10,7 @@ from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, P
 from elastic_core.errors import InputError
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
-
+Given = dict[str, Any]  # of a section, by name
 
 # The grid every other model is tuned on (tuning.py): how SASRec learns best, and how ELASTIC does.
 PLAIN = ("train.batch=64", "train.patience=15")
@@ -20,13 +20,12 @@ GRID: dict[str, tuple[str, ...]] = {
     "averaged-0.3": (*AVERAGED, "model.dropout=0.3"),
 }
 # By validation on MovieLens-100K (checkpoints/tuning.csv); every other model learns as the first point says.
-CHOSEN = dict.fromkeys(
-    ("clustered", "din", "fpmc", "gru4rec", "hstu", "linformer", "lrurec", "reformer", "routing", "shan", "sma"), "averaged-0.3"
-)
+CHOSEN = dict.fromkeys("clustered din fpmc gru4rec hstu linformer lrurec reformer routing shan sma".split(), "averaged-0.3")
 # What is tuned beside the registered models: name → the model, what is changed.
 ALSO_TUNED: dict[str, tuple[str, tuple[str, ...]]] = {"elastic-slots-memory-none": ("elastic-slots", ("model.memory=none",))}
 ALSO_CHOSEN = dict.fromkeys(ALSO_TUNED, "averaged-0.3")
-OF_OUR_OWN: dict[str, dict[str, Any]] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
+OF_OUR_OWN: dict[str, Given] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
+SAMPLED: Given = {"loss": "sampled", "negatives": 512}
 RATES = {"elastic-slots": 2e-3}
 
 
@@ -43,55 +42,41 @@ def toy(model: str = "elastic") -> RunConfig:
 
 def planted(model: str = "elastic") -> RunConfig:
     """The planted world at its default size: 2,000 people, 16 interests, truth known."""
-    return RunConfig(
-        data=DataConfig(source="planted"),
-        model=model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=8, k=8),
-        objective=objective_settings(model, span=32, **OF_OUR_OWN.get(model, {})),
-        train=TrainConfig(epochs=60, patience=6, batch=64, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3)),
-    )
+    return _tuned(
+        model, DataConfig(source="planted"), {"length": 64, "dropout": 0.1, "side": 8, "k": 8}, {"span": 32},
+        {"epochs": 60, "patience": 6, "batch": 64, "ema_decay": 0.99},
+    )  # fmt: skip
 
 
-def planted_64(model: str = "elastic") -> RunConfig:
+def planted_64(model: str) -> RunConfig:
     """A planted world with many more interests than anybody has experts: 64, of which a person has 4; 1,280 items."""
-    few = planted(model)
-    world = PlantedConfig(items=1_280, interests=64, interests_per_user=4)
+    few, world = planted(model), PlantedConfig(items=1_280, interests=64, interests_per_user=4)
     settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=16, k=4)
-    judge = dataclasses.replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
-    return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
+    judge = replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
+    return replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
 
 
-def planted_long(model: str = "elastic") -> RunConfig:
+def planted_long(model: str) -> RunConfig:
     """A planted world of long histories, 1,200 events each, whose interests fall silent for hundreds: what is remembered?"""
     world = PlantedConfig(
         users=500, items=320, interests=16, interests_per_user=8, mean_length=1_200, max_length=1_200, drift=0.0, noise=0.05,
         determinism=0.9, dwell=0.94,
     )  # fmt: skip
-    return RunConfig(
-        data=DataConfig(source="planted", planted=world),
-        model=model_settings(model, length=1_024, width=64, layers=2, dropout=0.1, side=8, k=8),
-        objective=objective_settings(model, span=512, **OF_OUR_OWN.get(model, {})),
-        train=TrainConfig(epochs=40, patience=10, batch=16, learning_rate=RATES.get(model, 1e-3), judged_by="full-seen"),
-    )
+    return _tuned(
+        model, DataConfig(source="planted", planted=world), {"length": 1_024, "dropout": 0.1, "side": 8, "k": 8}, {"span": 512},
+        {"epochs": 40, "patience": 10, "batch": 16, "judged_by": "full-seen"},
+    )  # fmt: skip
 
 
-def ml_100k(model: str = "elastic") -> RunConfig:
+def ml_100k(model: str) -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
     if models.model_class(model).objective and model not in ("sasrec", "elastic", "elastic-slots"):
         return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
-    data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
-    objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
+    shape: Given = {"length": 200, "dropout": 0.3, "conv_width": 16}
+    train: Given = {"epochs": 200, "patience": 10, "batch": 32, "ema_decay": 0.99, "optimizer": "adamw", "weight_decay": 0.5}
     if model == "sasrec":
-        train = TrainConfig(epochs=200, patience=15, batch=64)
-        return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)
-    return RunConfig(
-        data=data,
-        model=model_settings(model, **shape, dropout=0.3, conv_width=16),
-        objective=objective,
-        train=TrainConfig(
-            epochs=200, patience=10, batch=32, ema_decay=0.99, optimizer="adamw", weight_decay=0.5,
-            learning_rate=RATES.get(model, 1e-3),
-        ),
-    )  # fmt: skip
+        shape, train = {"length": 200, "dropout": 0.2}, {"epochs": 200, "patience": 15, "batch": 64}
+    return _tuned(model, DataConfig(source="ml-100k"), shape, {"span": 50}, train)
 
 
 def grid_point(model: str, point: str) -> RunConfig:
@@ -103,15 +88,11 @@ def grid_point(model: str, point: str) -> RunConfig:
     model, changes = ALSO_TUNED.get(model, (model, ()))
     if not models.model_class(model).objective:
         raise InputError(f"{model} learns nothing by gradient, so there is nothing to tune")
-    return RunConfig(
-        data=DataConfig(source="ml-100k"),
-        model=model_settings(model, length=200, width=64, layers=2),
-        objective=objective_settings(model, span=50, **OF_OUR_OWN.get(model, {})),
-        train=TrainConfig(epochs=200),
-    ).override(*GRID[point], *changes)
+    plain: Given = {"epochs": 200, "learning_rate": 1e-3}
+    return _tuned(model, DataConfig(source="ml-100k"), {"length": 200}, {"span": 50}, plain).override(*GRID[point], *changes)
 
 
-def ml_1m(model: str = "elastic") -> RunConfig:
+def ml_1m(model: str) -> RunConfig:
     """MovieLens-1M: 6,040 people, 3,416 films, full softmax. Made for a GPU."""
     return RunConfig(
         data=DataConfig(source="ml-1m"),
@@ -123,35 +104,24 @@ def ml_1m(model: str = "elastic") -> RunConfig:
 
 def ml_1m_cpu(model: str = "elastic") -> RunConfig:
     """MovieLens-1M in 20 minutes of one core: sampled softmax; the same settings for every model, tuned for none."""
-    ours = _local(model)
-    return RunConfig(
-        data=DataConfig(source="ml-1m"),
-        model=model_settings(model, length=200, width=64, layers=2, dropout=0.2, **ours),
-        objective=objective_settings(model, span=100, loss="sampled", negatives=512, **OF_OUR_OWN.get(model, {})),
-        train=TrainConfig(
-            epochs=100, minutes=20.0, clock="processor", batch=64, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
-        ),
+    return _tuned(
+        model, DataConfig(source="ml-1m"), {"length": 200, "dropout": 0.2, **_local(model)}, {"span": 100, **SAMPLED},
+        {"epochs": 100, "minutes": 20.0, "clock": "processor", "batch": 64, "ema_decay": 0.99},
     )  # fmt: skip
 
 
-def ml_1m_converged(model: str = "elastic") -> RunConfig:
+def ml_1m_converged(model: str) -> RunConfig:
     """MovieLens-1M until validation stands still: softmax over all films; otherwise as `ml_1m_cpu`, hours of a core for all."""
     timed = ml_1m_cpu(model)
-    train = dataclasses.replace(timed.train, epochs=200, minutes=0.0, patience=10)
-    return dataclasses.replace(timed, objective=objective_settings(model, span=100, **OF_OUR_OWN.get(model, {})), train=train)
+    train = replace(timed.train, epochs=200, minutes=0.0, patience=10)
+    return replace(timed, objective=objective_settings(model, span=100, **OF_OUR_OWN.get(model, {})), train=train)
 
 
-def video_games(model: str = "elastic") -> RunConfig:
+def video_games(model: str) -> RunConfig:
     """Amazon Video Games: 24,303 people, 10,672 games, half of the people with at most 7. The same settings for every model."""
-    ours = _local(model)
-    return RunConfig(
-        data=DataConfig(source="amazon-video-games"),
-        model=model_settings(model, length=50, width=64, layers=2, dropout=0.5, **ours),
-        objective=objective_settings(model, span=25, loss="sampled", negatives=512, **OF_OUR_OWN.get(model, {})),
-        train=TrainConfig(
-            epochs=200, patience=10, batch=128, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
-        ),
-    )  # fmt: skip
+    shape, taught = {"length": 50, "dropout": 0.5, **_local(model)}, {"span": 25, **SAMPLED}
+    train: Given = {"epochs": 200, "patience": 10, "batch": 128, "ema_decay": 0.99}
+    return _tuned(model, DataConfig(source="amazon-video-games"), shape, taught, train)
 
 
 # What a study of anybody's clicks trains (study/), first what a small budget takes up: by label (labels.py) the model, its
@@ -174,20 +144,27 @@ MEMORIES = (("elastic-slots", "elastic-slots (memory-none)"), ("elastic", "elast
 def studied(label: str, data: DataConfig, length: int, items: int, people: int, judged_by: Any) -> RunConfig:
     """One of `STUDIED` on data of which so much is known; `length` events are read. The same settings for all, tuned for none."""
     model, settings, _ = STUDIED[label]
-    loss: dict[str, Any] = {"loss": "full"} if items <= FULL else {"loss": "sampled", "negatives": 512}
-    return RunConfig(
-        data=data,
-        model=model_settings(model, length=length, width=64, layers=2, dropout=0.2, side=16, k=8, **settings),
-        objective=objective_settings(model, span=max(length // 2, 1), **loss, **OF_OUR_OWN.get(model, {})),
-        train=TrainConfig(
-            epochs=200, patience=10, batch=64 if people >= 500 else 16, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
-            judged_by=judged_by, judged_people=JUDGED,
-        ),
+    loss: Given = {"loss": "full"} if items <= FULL else SAMPLED
+    batch = 64 if people >= 500 else 16
+    return _tuned(
+        model, data, {"length": length, "dropout": 0.2, "side": 16, "k": 8, **settings}, {"span": max(length // 2, 1), **loss},
+        {"epochs": 200, "patience": 10, "batch": batch, "ema_decay": 0.99, "judged_by": judged_by, "judged_people": JUDGED},
     )  # fmt: skip
 
 
 FULL = 5_000  # items, up to which the exact softmax is worth its time
 JUDGED = 2_000  # people whose validation chooses the epoch
+
+
+def _tuned(model: str, data: DataConfig, shape: Given, taught: Given, train: Given) -> RunConfig:
+    """A configuration with two layers, 64 wide, and with what a model of ours sets of its own."""
+    rate: Given = {"learning_rate": RATES.get(model, 1e-3)}
+    return RunConfig(
+        data=data,
+        model=model_settings(model, width=64, layers=2, **shape),
+        objective=objective_settings(model, **taught, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(**rate | train),
+    )
 
 
 def _local(model: str) -> dict[str, Any]:
@@ -230,5 +207,5 @@ def objective_settings(model: str, name: str = "", **settings: Any) -> Objective
 
 
 def _able(kind: type[Settings], settings: dict[str, Any]) -> Settings:
-    known = {f.name for f in dataclasses.fields(kind)}
+    known = {f.name for f in fields(kind)}
     return kind(**{key: value for key, value in settings.items() if key in known})

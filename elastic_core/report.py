@@ -16,12 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
 from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.labels import MET, OURS, OWN_TABLE, is_variant, label_order, model_label, named, recipe_of, rival, told_met
+from elastic_core.labels import (
+    MET,
+    OURS,
+    OWN_TABLE,
+    is_variant,
+    kind_of,
+    label_order,
+    model_label,
+    named,
+    recipe_of,
+    rival,
+    told_met,
+)
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
@@ -38,6 +51,11 @@ PAPER = {
     "hstu": (0.4090, 0.6586, 0.3312),
     "elastic": (0.4256, 0.6619, 0.3517),
 }
+PREFACE = (
+    "Test split, leave one out, chosen on validation. `± 95%` is over people, `spread` over training seeds; intervals and p "
+    "of differences are over both, adjusted by Holm among the rows that could be claimed. One run claims nothing. "
+    f"Runs that keep no ranks are left out ({NO_RANKS}). Protocols cannot be compared with each other."
+)
 PAPER_COLUMN = "the paper's NDCG@10 (its protocol, its MovieLens-1M)"
 
 
@@ -47,33 +65,33 @@ def data_sets(root: Path) -> dict[str, Systems]:
     return {data: {label: found[data][label] for label in sorted(found[data], key=label_order)} for data in found}
 
 
-def measured_systems(systems: Systems, protocol: str) -> pd.DataFrame:
+def measured_systems(systems: Systems, protocol: str) -> DataFrame:
     """One row a system that keeps ranks. `± 95%` is over people, `spread` the standard deviation of NDCG@10 over seeds."""
     lines = []
     for label, runs in systems.items():
         reports = reports_of(runs)
         if reports is None:
             continue
-        start = runs[0].last("start") or {}
+        start = runs[0].last("start")
         found = {metric: average(reports, protocol, metric) for metric in METRICS}
         single = [report.metrics[protocol]["NDCG@10"] for report in reports]
-        seconds = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
+        seconds = [float(run.last("end").get("seconds", 0)) for run in runs]
         lines.append({
             "data": start.get("data", ""), "protocol": protocol, "system": named(label, runs), "seeds": len(runs),
             **{metric: interval.mean for metric, interval in found.items()}, "± 95%": 1.96 * found["NDCG@10"].error,
             "spread": statistics.stdev(single) if len(single) > 1 else None, "people": len(reports[0].users),
             "parameters": start.get("parameters", 0), "seconds": statistics.fmean(seconds),
-            "device": ", ".join(sorted({str((run.last("start") or {}).get("device", "?")) for run in runs})),
+            "device": ", ".join(sorted({str(run.last("start").get("device", "?")) for run in runs})),
             "runs": ", ".join(run.name for run in runs), **_papers(label, runs[0], protocol),
         })  # fmt: skip
-    return pd.DataFrame(lines)
+    return DataFrame(lines)
 
 
-def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
+def difference_table(systems: Systems, protocol: str) -> DataFrame:
     """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
     lines = []
     for ours in references(systems):
-        kind = ours.split(" ")[0]
+        kind = kind_of(ours)
         for family, part in families(systems, ours).items():
             for _, claim in against(systems, ours, part, protocol):
                 if claim.found is None:
@@ -85,25 +103,25 @@ def difference_table(systems: Systems, protocol: str) -> pd.DataFrame:
                     "A − B": claim.found.difference, "low": claim.found.low, "high": claim.found.high,
                     "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
                 })  # fmt: skip
-    return pd.DataFrame(lines)
+    return DataFrame(lines)
 
 
 def references(systems: Systems) -> list[str]:
     """The systems that the others are compared with: every ELASTIC that is no variant."""
-    return [label for label in systems if label.split(" ")[0] in OURS and not is_variant(label)]
+    return [label for label in systems if kind_of(label) in OURS and not is_variant(label)]
 
 
 def families(systems: Systems, ours: str) -> dict[str, list[str]]:
     """What one of ours is compared with, by question; every pair once."""
-    kind, recipe = ours.split(" ")[0], recipe_of(ours)
+    kind, recipe = kind_of(ours), recipe_of(ours)
     later = OURS[OURS.index(kind) :]
     alike = [label for label in systems if not is_variant(label) and rival(label, recipe)]
-    told = [label for label in (told_met(ours),) if MET in label and label in systems]
+    told = told_met(ours)
     return {
-        "peers": [label for label in alike if label.split(" ")[0] not in later],
+        "peers": [label for label in alike if kind_of(label) not in later],
         "its own variants": [
-            *(label for label in systems if is_variant(label) and label.startswith(f"{kind} (") and recipe_of(label) == recipe),
-            *told,
+            *(label for label in systems if is_variant(label) and kind_of(label) == kind and recipe_of(label) == recipe),
+            *([told] if MET in told and told in systems else []),
         ],
     }
 
@@ -116,7 +134,7 @@ def against(
     return list(zip(others, claims(systems[ours], peers, protocol, compare), strict=True))
 
 
-def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def joined(tables: Sequence[DataFrame]) -> DataFrame:
     """Tables of one protocol below each other. Raises InputError for two: their numbers answer two questions."""
     found = pd.concat(tables, ignore_index=True)
     protocols = sorted(set(found["protocol"]))
@@ -134,7 +152,7 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
     found = data_sets(root)
     if not found:
         raise InputError(f"none of the named runs is finished below {root}/")
-    page, files, drawn = ["# Results", "", _preface()], list[Path](), dict[Path, Any]()
+    page, files, drawn = ["# Results", "", PREFACE], list[Path](), dict[Path, Any]()
     with disk.said(out):
         out.mkdir(parents=True, exist_ok=True)
     for protocol in PROTOCOLS:
@@ -144,9 +162,9 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
             files.append(_save(out / f"{protocol}.csv", joined(list(tables.values())).to_csv(index=False)))
         for data, table in tables.items():
             title, against = f"{table['data'][0]}, {protocol}", difference_table(found[data], protocol)
-            page += ["", f"## {title}", "", *_markdown(table.drop(columns=["data", "protocol", "runs"]))]
+            page += ["", f"## {title}", "", _markdown(table.drop(columns=["data", "protocol", "runs"]))]
             if not against.empty:
-                page += ["", *_markdown(against.drop(columns="protocol"))]
+                page += ["", _markdown(against.drop(columns="protocol"))]
                 files.append(_save(out / f"{data}-{protocol}-differences.csv", against.to_csv(index=False)))
                 drawn[out / f"{data}-{protocol}.html"] = _drawn(against, title)
     for path, figure in drawn.items():
@@ -159,19 +177,11 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
 def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
     if run.config.data.source != "ml-1m" or protocol != "pop100":
         return {}
-    kind, ours_alone = label.split(" ")[0], is_variant(label) or MET in label or OWN_TABLE in label
+    kind, ours_alone = kind_of(label), is_variant(label) or MET in label or OWN_TABLE in label
     return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not ours_alone else None}
 
 
-def _preface() -> str:
-    return (
-        "Test split, leave one out, chosen on validation. `± 95%` is over people, `spread` over training seeds; intervals and p "
-        "of differences are over both, adjusted by Holm among the rows that could be claimed. One run claims nothing. "
-        f"Runs that keep no ranks are left out ({NO_RANKS}). Protocols cannot be compared with each other."
-    )
-
-
-def _markdown(table: pd.DataFrame) -> list[str]:
+def _markdown(table: DataFrame) -> str:
     def cell(value: object) -> str:
         if isinstance(value, float):
             return "" if value != value else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"
@@ -194,7 +204,7 @@ def _pictures(drawn: Mapping[Path, Any]) -> list[Path]:
     return files
 
 
-def _drawn(table: pd.DataFrame, title: str) -> Any:
+def _drawn(table: DataFrame, title: str) -> Any:
     """Every difference with its interval, filled where something may be claimed. Needs no network."""
     import plotly.graph_objects as go
 

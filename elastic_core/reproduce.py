@@ -3,14 +3,13 @@
 Numbers from the papers are never mixed in here: the tables show only what these runs measured.
 """
 
-import dataclasses
 import fnmatch
 import functools
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +18,14 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
 from elastic_core.runs import Run
+from elastic_core.runs.recorder import OnEvent
 from elastic_core.runs.training import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
-BY_VOTES = ("model.query=votes", "model.interest_weight=0.3", "objective.retrieval=random")
 REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name, and in brackets its label's recipe: any model can be
 MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # with a repeat bias; scoring by another table
+SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -36,28 +36,17 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "gate-none": ("model.gate=none", "model.balance_weight=0"),
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
-    "votes": BY_VOTES,
+    "votes": ("model.query=votes", "model.interest_weight=0.3", "objective.retrieval=random"),
 }
-TABLE_3 = ("query-mean", "memory-none", "dispatch-none", "pkm-act", "gate-none")  # where truth is known, too
-# What interest slots are made of, one step taken back at a time.
-SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
-    "memory-none": ("model.memory=none",),
-    "query-mean": ("model.query=mean",),
-}
-# Controls: is ELASTIC ahead because of its memory or of the convolution beside it?
-SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",)}
-# Nobody watches a film twice: who is ahead where every model has a repeat bias? (model, variant)
-TOLD = (
-    ("sasrec", ""), ("elastic", ""), ("sasrec", "local"), ("hstu", ""), ("gru4rec", ""), ("lrurec", ""),
-    ("elastic", "memory-none"), ("elastic-slots", ""),
-)  # fmt: skip
-# The other systems of the papers, all tuned alike (tuning.py), and what they come in: name → settings.
-PEERS: dict[str, dict[str, tuple[str, ...]]] = {
-    "fpmc": {},
-    "gru4rec": {},
-    "bert4rec": {},
-    "linrec": {},
-    "lrurec": {},
+# What other models come in: of interest slots a step taken back; is ELASTIC ahead because of its memory or of the convolution
+# beside it? And the other systems of the papers, all tuned alike (tuning.py). Model → name → settings.
+FORMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "elastic": VARIANTS
+    | {"grid": ("model.conv_width=8",)}
+    | {f"side-{side}": (f"model.side={side}",) for side in SIDES}
+    | {f"k-{k}": (f"model.k={k}",) for k in EXPERTS},
+    "elastic-slots": {name: VARIANTS[name] for name in ("memory-none", "query-mean")},
+    "sasrec": {"local": ("model.conv_width=16",)},
     "hstu": {"time": ("model.times=previous",)},
     "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
@@ -67,21 +56,22 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
         "sma-ctreg": ("model.intensity=event", "model.ctreg_weight=0.1"),
     },
     "shan": {"sma": ("model.intensity=state",)},
-    "linformer": {},
-    "reformer": {},
-    "sinkhorn": {},
-    "routing": {},
-    "clustered": {},
 }
-FIRST = ("fpmc", "gru4rec", "bert4rec", "linrec", "lrurec", "hstu", "lisa")  # beside ours and SASRec on every kind of data
-LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "lisa", "hstu", "fpmc", "bert4rec")  # recall by gap
-CONVERGED = (
-    ("elastic", ""), ("elastic", "memory-none"), ("sasrec", ""), ("sasrec", "local"), ("elastic-slots", ""),
-    ("hstu", ""), ("lrurec", ""),
-)  # fmt: skip
-SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
+# Systems: models by name, behind a stroke what is changed.
+COUNTING = "popularity cooccurrence"
+TABLE_3 = "elastic/query-mean elastic/memory-none elastic/dispatch-none elastic/pkm-act elastic/gate-none"  # where truth is known
+REST = "elastic/norm-layer elastic/no-local"
+# Nobody watches a film twice: who is ahead where every model has a repeat bias?
+TOLD = "sasrec elastic sasrec/local hstu gru4rec lrurec elastic/memory-none elastic-slots"
+FIRST = "fpmc gru4rec bert4rec linrec lrurec hstu lisa"  # beside ours and SASRec on every kind of data
+PEERS = (
+    "fpmc gru4rec bert4rec linrec lrurec hstu hstu/time lisa lisa/soft lisa/mini sma sma/ctreg din din/recency din/sma"
+    " din/sma-ctreg shan shan/sma linformer reformer sinkhorn routing clustered"
+)
+LONG = "elastic elastic-slots sasrec linrec lrurec gru4rec lisa hstu fpmc bert4rec"  # recall by gap
+CONVERGED = "elastic elastic/memory-none sasrec sasrec/local elastic-slots hstu lrurec"
 SEEDS = (0, 1, 2)
-OPENED = {"elastic": ("",), "elastic-slots": ("",)}  # by the app, of what was trained
+OPENED = ("elastic", "elastic-slots")  # by the app, of what was trained
 
 
 @dataclass(frozen=True)
@@ -100,7 +90,8 @@ class PlannedRun:
 @functools.cache
 def rows() -> tuple[PlannedRun, ...]:
     """All of them, the quick ones first."""
-    return (*_planted(), *_planted_long(), *_movielens_100k(), *_video_games(), *_movielens_1m())
+    long = (*_each("planted-long", "popularity", SEEDS[:1]), *_each("planted-long", LONG))
+    return (*_planted(), *long, *_movielens_100k(), *_video_games(), *_movielens_1m())
 
 
 def select(pattern: str) -> list[PlannedRun]:
@@ -112,132 +103,77 @@ def select(pattern: str) -> list[PlannedRun]:
 
 
 def _planted() -> Iterator[PlannedRun]:
-    for model in ("popularity", "cooccurrence", "sasrec", "elastic", "elastic-slots"):
-        yield _row("planted", model)
-    for seed in SEEDS:
-        yield _row("planted", "elastic-slots", "memory-none", seed)
-    for seed in SEEDS[1:]:
-        for model in ("sasrec", "elastic", "elastic-slots"):
-            yield _row("planted", model, seed=seed)
-    for model in ("popularity", "cooccurrence"):
-        yield _row("planted-64", model)
-    for seed in SEEDS:
-        for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
-            yield _row("planted-64", model, variant, seed)
-    for seed in SEEDS:  # who else finds what slots find?
-        for model in FIRST:
-            yield _row("planted-64", model, seed=seed)
-    yield from _sizes("planted")
-    for variant in TABLE_3:
-        yield _row("planted", "elastic", variant)
-    yield _row("planted-64", "sasrec", mark=REPEATS)
-    for variant in SLOT_VARIANTS:
-        if variant != "memory-none":
-            yield _row("planted-64", "elastic-slots", variant)
-
-
-def _planted_long() -> Iterator[PlannedRun]:
-    yield _row("planted-long", "popularity")
-    for seed in SEEDS:
-        for model in LONG:
-            yield _row("planted-long", model, seed=seed)
+    yield from _each("planted", f"{COUNTING} sasrec elastic elastic-slots", SEEDS[:1])
+    yield from _each("planted", "elastic-slots/memory-none")
+    yield from _each("planted", "sasrec elastic elastic-slots", SEEDS[1:])
+    yield from _each("planted-64", COUNTING, SEEDS[:1])
+    yield from _each("planted-64", "elastic-slots elastic-slots/memory-none sasrec elastic")
+    yield from _each("planted-64", FIRST)  # who else finds what slots find?
+    yield from _each("planted", f"{_sizes('planted')} {TABLE_3}", SEEDS[:1])
+    yield from _each("planted-64", "sasrec", SEEDS[:1], REPEATS)
+    yield from _each("planted-64", "elastic-slots/query-mean", SEEDS[:1])
 
 
 def _movielens_100k() -> Iterator[PlannedRun]:
-    for model in ("popularity", "cooccurrence"):
-        yield _row("ml-100k", model)
+    yield from _each("ml-100k", COUNTING, SEEDS[:1])
+    yield from _each("ml-100k", "sasrec elastic elastic-slots")
+    yield from _each("ml-100k", "elastic-slots/memory-none sasrec/local")
     for seed in SEEDS:
-        for model in ("sasrec", "elastic", "elastic-slots"):
-            yield _row("ml-100k", model, seed=seed)
-    for seed in SEEDS:
-        yield _row("ml-100k", "elastic-slots", "memory-none", seed)
-        yield _row("ml-100k", "sasrec", "local", seed)
-    for seed in SEEDS:
-        for model, variant in TOLD:
-            yield _row("ml-100k", model, variant, seed, mark=REPEATS)
-        yield _row("ml-100k", "elastic", "votes", seed)
-    for variant in VARIANTS:
-        if variant != "votes":
-            yield _row("ml-100k", "elastic", variant)
-    for seed in SEEDS:  # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/test_tuning.py)
-        yield _row("ml-100k", "elastic", "grid", seed, extra=("model.conv_width=8",))
+        yield from _each("ml-100k", TOLD, (seed,), REPEATS)
+        yield from _each("ml-100k", "elastic/votes", (seed,))
+    yield from _each("ml-100k", f"{TABLE_3} {REST}", SEEDS[:1])
+    # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/test_tuning.py)
+    yield from _each("ml-100k", "elastic/grid")
     for (model, point), seed in itertools.product(ALSO_CHOSEN.items(), SEEDS):
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
         yield PlannedRun(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
-    yield from _sizes("ml-100k")
-    for seed in SEEDS:
-        for model, variants in PEERS.items():
-            for variant in ("", *variants):
-                yield _row("ml-100k", model, variant, seed)
+    yield from _each("ml-100k", _sizes("ml-100k"), SEEDS[:1])
+    yield from _each("ml-100k", PEERS)
 
 
 def _video_games() -> Iterator[PlannedRun]:
-    for model in ("popularity", "cooccurrence"):
-        yield _row("video-games", model)
-    for seed in SEEDS:
-        for model, variant in (
-            ("sasrec", ""), ("sasrec", "local"), ("elastic", ""), ("elastic", "memory-none"), ("elastic-slots", ""),
-            ("elastic-slots", "memory-none"),
-        ):  # fmt: skip
-            yield _row("video-games", model, variant, seed)
-        for model in FIRST:
-            yield _row("video-games", model, seed=seed)
-    for model in ("sasrec", "elastic"):
-        yield _row("video-games", model, mark=OWN_OUTPUT)
+    ours = "sasrec sasrec/local elastic elastic/memory-none elastic-slots elastic-slots/memory-none"
+    yield from _each("video-games", COUNTING, SEEDS[:1])
+    yield from _each("video-games", f"{ours} {FIRST}")
+    yield from _each("video-games", "sasrec elastic", SEEDS[:1], OWN_OUTPUT)
 
 
 def _movielens_1m() -> Iterator[PlannedRun]:
-    for model in ("popularity", "cooccurrence"):
-        yield _row("ml-1m", model)
-    for seed in SEEDS:
-        for model, variant in (
-            ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("sasrec", ""),
-            ("sasrec", "local"), ("elastic-slots", ""),
-        ):  # fmt: skip
-            yield _row("ml-1m-cpu", model, variant, seed)
-    for seed in SEEDS:
-        for model in FIRST:
-            yield _row("ml-1m-cpu", model, seed=seed)
-    for model in ("sasrec", "elastic"):
-        yield _row("ml-1m-cpu", model, mark=REPEATS)
-    for seed in SEEDS:
-        for model, variant in (("sasrec", ""), ("sasrec", "local"), ("elastic", "")):
-            yield _row("ml-1m-cpu", model, variant, seed, mark=OWN_OUTPUT)
-    for seed in SEEDS[:2]:  # does the memory pay once nothing is left to learn?
-        for model, variant in CONVERGED:
-            yield _row("ml-1m-converged", model, variant, seed, mark=OWN_OUTPUT)
-    for seed in SEEDS:
-        for model in ("sasrec", "elastic"):
-            yield _row("ml-1m", model, seed=seed)
-    for variant in VARIANTS:
-        yield _row("ml-1m", "elastic", variant)
-    yield _row("ml-1m", "elastic", mark=REPEATS)
-    yield from _sizes("ml-1m")
+    yield from _each("ml-1m", COUNTING, SEEDS[:1])
+    yield from _each("ml-1m-cpu", "elastic elastic/memory-none elastic/votes sasrec sasrec/local elastic-slots")
+    yield from _each("ml-1m-cpu", FIRST)
+    yield from _each("ml-1m-cpu", "sasrec elastic", SEEDS[:1], REPEATS)
+    yield from _each("ml-1m-cpu", "sasrec sasrec/local elastic", mark=OWN_OUTPUT)
+    yield from _each("ml-1m-converged", CONVERGED, SEEDS[:2], OWN_OUTPUT)  # does the memory pay once nothing is left to learn?
+    yield from _each("ml-1m", "sasrec elastic")
+    yield from _each("ml-1m", f"{TABLE_3} {REST} elastic/votes", SEEDS[:1])
+    yield from _each("ml-1m", "elastic", SEEDS[:1], REPEATS)
+    yield from _each("ml-1m", _sizes("ml-1m"), SEEDS[:1])
 
 
-def _sizes(data: str) -> Iterator[PlannedRun]:
+def _sizes(data: str) -> str:
     """Figure 5: other numbers of experts, and of those that are retrieved."""
     base = recipe(data).to_dict()["model"]
-    for name, values in (("side", SIDES), ("k", EXPERTS)):
-        for value in values:
-            if value != base[name]:
-                yield _row(data, "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
+    values = [("side", side) for side in SIDES] + [("k", k) for k in EXPERTS]
+    return " ".join(f"elastic/{name}-{value}" for name, value in values if value != base[name])
 
 
-def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = (), mark: str = "") -> PlannedRun:
-    label = f"{model} ({variant})" if variant else model
-    parts = filter(None, [data, model, variant, mark, f"seed{seed}" if seed else ""])
-    known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS, **PEERS}.get(model, VARIANTS)
-    config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
-    if mark:
-        label, settings = f"{label} ({mark})", (*settings, MARKS[mark])
-    if config.train.minutes:
-        label += f" ({config.train.minutes:g} minutes{' of processor' if config.train.clock == 'processor' else ''})"
-    if model in OPENED and variant in OPENED[model] and not (mark or seed):  # the app shows how its memory grew
-        settings += ("train.snapshots=true",)
-    world = data if config.data.source == "planted" else config.data.source
-    return PlannedRun("-".join(parts), world, label, config.override(*settings))
+def _each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str = "") -> Iterator[PlannedRun]:
+    """A row a seed and system."""
+    for seed, system in itertools.product(seeds, systems.split()):
+        model, _, variant = system.partition("/")
+        label = f"{model} ({variant})" if variant else model
+        parts = filter(None, [data, model, variant, mark, f"seed{seed}" if seed else ""])
+        config, settings = recipe(data, model), (*(FORMS[model][variant] if variant else ()), f"train.seed={seed}")
+        if mark:
+            label, settings = f"{label} ({mark})", (*settings, MARKS[mark])
+        if config.train.minutes:
+            label += f" ({config.train.minutes:g} minutes{' of processor' if config.train.clock == 'processor' else ''})"
+        if model in OPENED and not (variant or mark or seed):  # the app shows how its memory grew
+            settings += ("train.snapshots=true",)
+        world = data if config.data.source == "planted" else config.data.source
+        yield PlannedRun("-".join(parts), world, label, config.override(*settings))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -250,7 +186,7 @@ class _OutOfTime(Exception):
 class Deadline:
     """Watches a run's events and stops it at an epoch border if the next epoch would not fit. `at` is monotonic time."""
 
-    def __init__(self, at: float, on_event: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, at: float, on_event: OnEvent) -> None:
         self.at, self.on_event = at, on_event
         self.border, self.longest = time.monotonic(), 0.0
 
@@ -280,7 +216,7 @@ def reproduce(
     root: Path,
     device: str,
     at: float = math.inf,
-    on_event: Callable[[dict[str, Any]], None] | None = None,
+    on_event: OnEvent = lambda event: None,
 ) -> bool:
     """Trains one row, or goes on with it, until `at` (monotonic time). True if it is finished now."""
     stand = status(row, root)
@@ -291,7 +227,7 @@ def reproduce(
         device = row.config.train.device
     config = (row.config if stand == "missing" else Run(folder).config).override(f"train.device={device}")
     try:
-        train(config, dataset, folder, Deadline(at, on_event or (lambda event: None)))
+        train(config, dataset, folder, Deadline(at, on_event))
     except _OutOfTime:
         return False
     return True
@@ -299,4 +235,4 @@ def reproduce(
 
 def _essence(config: RunConfig, timed: bool) -> RunConfig:
     budget = config.train.minutes if timed else 0.0
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", minutes=budget, snapshots=False))
+    return replace(config, train=replace(config.train, device="cpu", minutes=budget, snapshots=False))

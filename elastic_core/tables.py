@@ -53,7 +53,7 @@ def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
 
 def _data_section(data: str, systems: Systems, protocol: str) -> str:
     some = next(iter(systems.values()))[0]
-    start, test = some.last("start") or {}, some.last("test") or {}
+    start, test = some.last("start"), some.last("test")
     if protocol == "all":
         measured = [(name, METRICS[0]) for name in PROTOCOLS]
         heads = [f"{name} {metric}" for name, metric in measured]
@@ -61,17 +61,12 @@ def _data_section(data: str, systems: Systems, protocol: str) -> str:
     else:
         measured, heads, what = [(protocol, metric) for metric in METRICS], list(METRICS), f"protocol {protocol}"
     heads = ["system", "seeds", *(f"{head} ± 95%" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
-    return "\n".join(
-        [
-            f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people",
-            "",
-            *markdown(heads, [_cells(label, runs, measured) for label, runs in systems.items()]),
-        ]
-    )
+    title = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people"
+    return f"{title}\n\n{markdown(heads, [_cells(label, runs, measured) for label, runs in systems.items()])}"
 
 
 def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list[str]:
-    tests, starts = [run.last("test") or {} for run in runs], [run.last("start") or {} for run in runs]
+    tests, starts = [run.last("test") for run in runs], [run.last("start") for run in runs]
     used = [test["used"] for test in tests if "used" in test]
     devices = sorted({str(start.get("device", "?")) for start in starts})
     return [
@@ -103,9 +98,9 @@ def reports_of(runs: list[Run]) -> list[Report] | None:
     return [run.report() for run in runs] if all(run.has_report for run in runs) else None
 
 
-def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table."""
-    return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines)]
+def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines))
 
 
 class Claim(NamedTuple):
@@ -167,4 +162,4 @@ def recalled(root: Path) -> pd.DataFrame:
         {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
     )
     found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
-    return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
+    return found["gap people system seeds place place_ci found found_ci".split()].reset_index(drop=True)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from elastic_core import disk
 from elastic_core.core.config import RunConfig
@@ -18,6 +18,7 @@ from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
 from elastic_core.reproduce import PlannedRun, reproduce, status
 from elastic_core.runs import Run
+from elastic_core.runs.recorder import OnEvent
 
 TABLE = "tuning.csv"  # below checkpoints/
 MOST_BYTES = 2**22
@@ -55,7 +56,7 @@ def tune(
     root: Path,
     device: str = "cpu",
     at: float = math.inf,
-    on_event: Callable[[dict[str, Any]], None] | None = None,
+    on_event: OnEvent = lambda event: None,
     config: Callable[[str, str], RunConfig] = grid_point,
     points: Iterable[str] = tuple(GRID),
 ) -> bool:
@@ -74,7 +75,7 @@ def outcome(row: PlannedRun, root: Path, model: str, point: str) -> TuningOutcom
     if status(row, root) != "finished":
         raise InputError(f"{row.name} is {status(row, root)}, so it has no outcome yet")
     run = Run(row.folder(root))
-    start, epochs = run.last("start") or {}, run.events("epoch")
+    start, epochs = run.last("start"), run.events("epoch")
     best = max(epochs, key=lambda epoch: float(epoch["valid"]["NDCG@10"]))
     return TuningOutcome(
         data=str(start["data"]), data_hash=str(start["data_hash"]), model=model, point=point, seed=run.config.train.seed,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core import readme
+from elastic_core import readme, report
 from elastic_core.bench import leak
 from elastic_core.bench.store import Figure, write_rows
 from elastic_core.bench.store import Row as Measured
@@ -111,7 +111,8 @@ def test_two_recipes_on_one_data_set_have_a_line_each(tmp_path: Path, monkeypatc
     ours = ("ml-1m-popularity", "ml-1m-cpu-elastic", "ml-1m-elastic", "ml-1m-cpu-sasrec")
     data = named["planted-sasrec"].config.data  # films need not be on this machine
     made_up = [replace(named[name], config=replace(named[name].config, data=data)) for name in ours]
-    monkeypatch.setattr(readme, "rows", lambda: made_up)
+    for module in (readme, report):
+        monkeypatch.setattr(module, "rows", lambda: made_up)
     for number, (row, good) in enumerate(zip(made_up, (0.02, 0.2, 0.1, 0.05), strict=True)):
         kept(tmp_path, row, good, number)
     _, _, *lines = readme_summary(tmp_path).split("\n\n")[1].splitlines()

@@ -204,7 +204,7 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
     assert again.conduct() == json.loads((answered.folder / ANSWER).read_text()), "nothing is done anew"
     with pytest.raises(InputError, match="another study"):
         Study(StudyAsked(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).conduct()
-    runs = [answered.run("last", label, seed) for label in PAIR for seed in range(SEEDS)]
+    runs = [answered.sides["last"].run(label, seed) for label in PAIR for seed in range(SEEDS)]
     before = [len(run.events("epoch")) for run in runs]
     monkeypatch.setattr(conduct, "SLACK", 1e9)
     more = tiny(answered.folder, minutes=0.2).conduct()
@@ -233,7 +233,7 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path) -> None:
         found = study.conduct()
     assert found["seconds"] >= study.clock.before > 0, "the time before the kill counts"
     assert json.loads((study.folder / conduct.STUDY).read_text())["plan"] == kept["plan"], "shares stay the same for all"
-    assert len(study.systems("last")) == 4 and (study.folder / PAGE).exists()
+    assert len(study.sides["last"].systems) == 4 and (study.folder / PAGE).exists()
 
 
 def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> None:

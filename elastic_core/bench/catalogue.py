@@ -31,6 +31,7 @@ from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.data import Catalog, Dataset
+from elastic_core.machine import CPU
 from elastic_core.models import Scorer
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
 
@@ -79,13 +80,13 @@ def jobs(size: Size) -> dict[str, Callable[[], None]]:
     return {loss: partial(once, loss) for loss in LOSSES}
 
 
-def measure_losses(size: Size, losses: Sequence[str] = LOSSES, **harness: Any) -> list[Row]:
+def measure_losses(size: Size, **harness: Any) -> list[Row]:
     """A row a loss: `length` is the catalogue's size, `batch` the targets, `k` the negatives."""
-    peaks = {loss: _peak(loss, size) for loss in losses}
-    contestants, told = jobs(size), {"rows": "all", "direction": DIRECTION, "length": size.items}
-    shape = {"batch": size.targets, "width": size.width, "k": size.negatives}
-    found = [Contestant(loss, told | shape, contestants[loss], also={"peak": peaks[loss]}) for loss in losses]
-    return measure_rows("catalogue", found, torch.device("cpu"), warmup=1, **harness)
+    peaks = {loss: _peak(loss, size) for loss in LOSSES}
+    told = {"rows": "all", "direction": DIRECTION, "length": size.items}
+    told |= {"batch": size.targets, "width": size.width, "k": size.negatives}
+    found = [Contestant(loss, told, job, also={"peak": peaks[loss]}) for loss, job in jobs(size).items()]
+    return measure_rows("catalogue", found, CPU, warmup=1, **harness)
 
 
 # --- the step --------------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def step(system: str, size: Size, world: Dataset) -> Job:
     torch.manual_seed(0)
     settings = model_settings(DEFAULT, **SHAPE, length=READ, width=size.width, dropout=0.0, item_bank=STEPS[system])
     taught = objective_settings(DEFAULT, span=SPAN, loss="sampled", negatives=size.negatives)
-    return learning(models.build(settings, world.catalog), objectives.build(taught, world, READ), TRAIN, torch.device("cpu"))
+    return learning(models.build(settings, world.catalog), objectives.build(taught, world, READ), TRAIN, CPU)
 
 
 def measure_steps(size: Size, **harness: Any) -> list[Row]:
@@ -123,13 +124,13 @@ def measure_steps(size: Size, **harness: Any) -> list[Row]:
         Contestant(system, told | {"length": each.items}, step(system, each, worlds[each.items]), also={"peak": peak})
         for (system, each), peak in zip(named, peaks, strict=True)
     ]
-    return measure_rows("catalogue", found, torch.device("cpu"), warmup=1, **harness)
+    return measure_rows("catalogue", found, CPU, warmup=1, **harness)
 
 
 # --- what was aimed at, and memory -----------------------------------------------------------------------------------
 
 
-def c14(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
+def c14(rows: Sequence[Row]) -> dict[str, float]:
     """Goal C14 from measured rows: a step by rows in the largest catalogue over one that keeps its table dense in the smallest,
     and how many times longer, and how much more memory, a dense one takes in the largest. Empty where one was not measured."""
     rows = select_rows(rows, direction=STEP)
@@ -138,19 +139,19 @@ def c14(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
         return {}
     (dense, ours), usual = ({"system": name, "length": lengths[-1]} for name in STEPS), {"length": lengths[0]}
     found = {
-        "over a small catalogue": ratio(rows, ours, dense | usual, by),
-        "dense": ratio(rows, dense, ours, by),
+        "over a small catalogue": ratio(rows, ours, dense | usual),
+        "dense": ratio(rows, dense, ours),
         "dense, memory": ratio(rows, dense, ours, "peak"),
     }
     return {} if None in found.values() else known(**found)
 
 
-def c12(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
+def c12(rows: Sequence[Row]) -> dict[str, float]:
     """Goal C12 from measured rows of one setting: the exact loss's memory and time as shares of the plain one's, and how many
     times faster the sampled one is. Empty where one of them was not measured."""
     plain, exact, *sampled = ({"system": loss, "direction": DIRECTION} for loss in LOSSES)
-    found = {"memory": ratio(rows, exact, plain, "peak"), "time": ratio(rows, exact, plain, by)}
-    faster = {loss["system"]: ratio(rows, plain, loss, by) for loss in sampled}
+    found = {"memory": ratio(rows, exact, plain, "peak"), "time": ratio(rows, exact, plain)}
+    faster = {loss["system"]: ratio(rows, plain, loss) for loss in sampled}
     return {} if None in (*found.values(), faster[SAMPLED]) else known(**found, **faster)
 
 

@@ -9,18 +9,17 @@ keys and values, the honest peer. Both steps are written with the same care (mod
 scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
 """
 
-import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, smallest, systems, timed, yardsticks
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, drawn_items, smallest, systems, timed, yardsticks
 from elastic_core.bench.store import Row, known, ratio, together
 from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.batches import Batch
-from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
 from elastic_core.models import can_stream
 
@@ -47,18 +46,17 @@ def followers() -> tuple[str, ...]:
 
 def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any) -> list[Row]:
     """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
-    torch.manual_seed(0)
-    items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+    items = drawn_items(setting, device)
     batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
-    roomy = dataclasses.replace(setting, length=setting.length + ROOM, histories=setting.batch)
+    roomy = replace(setting, length=setting.length + ROOM, histories=setting.batch)
     found = []
     for name in readers() if systems is None else systems:
         reads = timed(build_system(name, setting).to(device).eval(), "last")
-        found.append(Contestant(name, told, partial(_read_states, reads, batch)))
+        found.append(Contestant(name, told, torch.inference_mode()(partial(reads, batch))))
     for name in followers():
         stream = open_stream(build_system(name, roomy).to(device), ROOM)
         stream.refresh(items)
-        found.append(Contestant(name + STREAM, told, partial(_events, stream, items), REPEATS))
+        found.append(Contestant(name + STREAM, told, partial(steps, stream, items[:, -1], REPEATS), REPEATS))
         found.append(Contestant(name + REFRESH, told, partial(stream.refresh, items)))
     return measure_rows("events", found, device, **harness)
 
@@ -71,8 +69,8 @@ def measure_steps(
     repeats, found = max(REPEATS, 100 // people), []
     for system in followers():
         for length in lengths:
-            setting = dataclasses.replace(shape or Setting(length=length), length=length, histories=people)
-            model = build_system(system, dataclasses.replace(setting, length=length + ROOM)).to(device)
+            setting = replace(shape or Setting(length=length), length=length, histories=people)
+            model = build_system(system, replace(setting, length=length + ROOM)).to(device)
             stream, one = open_stream(model, ROOM), open_stream(model, ROOM)
             if stream.grows and length >= LONG:
                 continue
@@ -91,8 +89,8 @@ def after_events(
     return Contestant(system, told, partial(steps, stream, items, repeats), repeats, {"saved": kept})
 
 
-def streaming_goals(rows: Iterable[Row], by: str = "processor") -> dict[str, float]:
-    """What C10 and C11 are judged by, from rows measured together; `by` is a time. What was not measured is left out.
+def streaming_goals(rows: Iterable[Row]) -> dict[str, float]:
+    """What C10 and C11 are judged by, from rows measured together, by processor time. What was not measured is left out.
 
     C10, 64 people: how many times longer SASRec's step takes after 1,024 and 4,096 events (≥ 5, ≥ 20), and ELASTIC's step after
     65,536 events over that after 256 (≤ 1.05). C11, one person: microseconds of ELASTIC's step after 1,024 events (≤ 150), and
@@ -102,7 +100,7 @@ def streaming_goals(rows: Iterable[Row], by: str = "processor") -> dict[str, flo
     ours, peer = ({"system": next(name for name in followers() if (name in peers) == one)} for one in (False, True))
 
     def over(above: dict[str, Any], below: dict[str, Any], people: int) -> float | None:
-        return ratio(rows, above, below, by, direction=EVENT, rows=STEP, batch=people)
+        return ratio(rows, above, below, direction=EVENT, rows=STEP, batch=people)
 
     one = together(rows, ours, direction=EVENT, rows=STEP, batch=1, length=1_024)
     after = {n: {"length": n} for n in (256, 1_024, 4_096, 65_536)}
@@ -110,16 +108,9 @@ def streaming_goals(rows: Iterable[Row], by: str = "processor") -> dict[str, flo
         "C10 SASRec / ELASTIC, T = 1024": over(peer | after[1_024], ours | after[1_024], 64),
         "C10 SASRec / ELASTIC, T = 4096": over(peer | after[4_096], ours | after[4_096], 64),
         "C10 ELASTIC, T = 65536 / T = 256": over(ours | after[65_536], ours | after[256], 64),
-        "C11 microseconds": 1e6 * getattr(one[0], by) if one else None,
+        "C11 microseconds": 1e6 * one[0].processor if one else None,
         "C11 SASRec / ELASTIC, T = 1024": over(peer | after[1_024], ours | after[1_024], 1),
     })  # fmt: skip
-
-
-def _events(stream: Stream, items: torch.Tensor) -> None:
-    for i in range(REPEATS):
-        if not stream.left:
-            raise InputError("the stream is full; a refresh must come before")
-        stream.step(items[:, -1 - i % items.shape[1]])
 
 
 def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
@@ -129,8 +120,3 @@ def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
         if not stream.left:
             stream.restore(stream.stored(), torch.zeros_like(stream.used))
         stream.step(items)
-
-
-def _read_states(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
-    with torch.inference_mode():
-        states(batch)

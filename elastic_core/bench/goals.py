@@ -8,13 +8,12 @@ something else appends to `GOALS`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from elastic_core.bench import bank, training
-from elastic_core.bench.catalogue import SAMPLED, c12, c14
+from elastic_core.bench.catalogue import c12, c14
 from elastic_core.bench.events import streaming_goals
 from elastic_core.bench.latency import BOTH, FORWARD, OP, OPS, SYSTEMS, smallest, yardsticks
 from elastic_core.bench.store import Row, ratio, read_rows
@@ -22,8 +21,7 @@ from elastic_core.bench.store import Row, ratio, read_rows
 OURS = ("two-way", "causal")
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(NamedTuple):
     """One figure and what it should be. `value` is given the rows of `file`.csv; None where they lack it."""
 
     name: str
@@ -77,30 +75,37 @@ def operation(rows: Sequence[Row], length: int) -> float | None:
     return ratio(rows, peer, ours, **{**USUAL, "direction": BOTH})
 
 
+def _over(
+    name: str, what: str, goals: dict[str, float], value: Callable[..., float | None], most: bool = False, file: str = "latency",
+    **where: Any,
+) -> list[Goal]:  # fmt: skip
+    """A goal a peer of `yardsticks`; `value` is told the peer, and where."""
+    return [Goal(name, what, goal, partial(value, peer=peer, **where), PEERS[peer], most, file) for peer, goal in goals.items()]
+
+
 def _slower(name: str, form: str, length: int, goals: dict[str, float], direction: str = FORWARD, k: int = 16) -> list[Goal]:
+    what = f"{form}, {direction}, N = {length:,}, k = {k}"
+    return _over(name, what, goals, slower, form=form, length=length, direction=direction, k=k)
+
+
+def _figure(of: Callable[[Any], dict[str, float]], key: str, rows: Sequence[Row]) -> float | None:
+    """One of the figures that a part of the bench makes of its rows."""
+    return of(rows).get(key)
+
+
+def _figures(file: str, of: Callable[[Any], dict[str, float]], table: str) -> list[Goal]:
+    """A goal a line: name | what | figure | at most or at least | peer."""
+    lines = [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
     return [
-        Goal(
-            name, f"{form}, {direction}, N = {length:,}, k = {k}", goal,
-            partial(slower, form=form, peer=peer, length=length, direction=direction, k=k), PEERS[peer],
-        )
-        for peer, goal in goals.items()
-    ]  # fmt: skip
+        Goal(name, what, float(aim[1:]), partial(_figure, of, key), peer, aim[0] == "≤", file)
+        for name, what, key, aim, peer in lines
+    ]
 
 
-def _figure(
-    name: str, what: str, key: str, goal: float, peer: str, of: Callable[[Any], dict[str, float]], file: str, most: bool = False
-) -> Goal:
-    """A goal whose value is one of the figures that a part of the bench makes of its rows."""
-    return Goal(name, what, goal, lambda rows: of(rows).get(key), peer, most, file)
-
-
-_bank, _kept = partial(_figure, of=bank.figures, file="bank"), partial(_figure, of=streaming_goals, file="streaming")
-_losses, _tables = (partial(_figure, of=of, file="catalogue") for of in (c12, c14))
-_steps = partial(_figure, of=training.rates, file="training")
 PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
 NO_LOSS = {"S1": 1.0}
 LONG: dict[str, Any] = {"length": 1_024}
-GPU: dict[str, Any] = {**LONG, "dtype": "bfloat16"}  # 2^18 events a batch, or one person
+GPU: dict[str, Any] = {**LONG, "form": "two-way", "dtype": "bfloat16"}  # 2^18 events a batch, or one person
 DROPOUT: dict[str, Any] = {"heads": 2, "dropout": 0.1}
 GOALS: list[Goal] = [
     *_slower("C1", "two-way", 1_024, {"E": 18, "S": 4, "S1": 2.5}),
@@ -122,53 +127,51 @@ GOALS: list[Goal] = [
         for n, goal in ((1_024, 2.5), (4_096, 7))
     ),
     *(
-        Goal(
-            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", 0.75, partial(saved, form=form, which=which, peer="S", **LONG),
-            PEERS["S"], most=True,
-        )
+        goal
         for form, which in (("two-way", "last"), ("two-way", "all"), ("causal", "all"))
+        for goal in _over(
+            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", {"S": 0.75}, saved, True, form=form, which=which, **LONG
+        )
     ),
     Goal(
         "C7", "two-way, last rows, bytes kept, N = 1,024", 0.1, partial(saved, form="two-way", peer="E", **LONG, **DROPOUT),
         "E, two heads, dropout", most=True,
     ),
-    _bank("C8", "a search of a million experts, microseconds", "search, us", 15, "", most=True),
-    _bank("C8", "a search of 262,144 experts", "flat search", 100, "flat search"),
-    _bank("C8", "share of queries for which it is exact", "exact", 1, "flat search"),
-    _bank("C9", "a step of 4 million experts", "4 million", 1.5, "itself: 262,144 experts", most=True),
-    _bank("C9", "a step of a million experts", "SparseAdam", 2.5, "torch's SparseAdam"),
-    _bank("C9", "a step of a million experts", "fused Adam", 10, "torch's fused dense Adam"),
-    _bank("C9", "whole model, forward, a million experts", "forward", 1.1, "itself: 256 experts", most=True),
-    _bank("C9", "whole model, training step, a million experts", "training", 1.25, "itself: 256 experts", most=True),
-    _kept("C10", "an event of 64 people after 1,024", "C10 SASRec / ELASTIC, T = 1024", 5, "SASRec, keys and values kept"),
-    _kept("C10", "an event of 64 people after 4,096", "C10 SASRec / ELASTIC, T = 4096", 20, "SASRec, keys and values kept"),
-    _kept("C10", "an event of 64 people after 65,536", "C10 ELASTIC, T = 65536 / T = 256", 1.05, "itself: 256 events", most=True),
-    _kept("C11", "an event of one person, microseconds", "C11 microseconds", 150, "", most=True),
-    _kept("C11", "an event of one person after 1,024", "C11 SASRec / ELASTIC, T = 1024", 1, "SASRec, keys and values kept"),
-    _losses("C12", "exact loss, 2.1 million items, memory", "memory", 0.15, "plain cross-entropy", most=True),
-    _losses("C12", "exact loss, 2.1 million items, time", "time", 1.15, "plain cross-entropy", most=True),
-    _losses("C12", "sampled loss, 2.1 million items", SAMPLED, 200, "plain cross-entropy"),
-    _tables("C14", "a step by rows, 2.1 million items", "over a small catalogue", 1.25, "itself: 10,000 items, dense", most=True),
-    _steps("C13", "SASRec, targets a second of training, one core", "sasrec all", 55_000, ""),
-    _steps("C13", "ELASTIC, the same, windows of 200 targets", "elastic window 200", 40_000, ""),
-    _steps("C13", "ELASTIC, the same, windows of 100 (the recipe's)", "elastic window 100", 40_000, ""),
-    *(
-        Goal(
-            "G1", "GPU, bfloat16, compiled, two-way, N = 1,024", goal,
-            partial(longer, form="two-way", peer=peer, compiled="reduce-overhead", batch=256, **GPU), PEERS[peer], file="gpu",
-        )
-        for peer, goal in (("E", 4), ("S", 1.4))
+    *_figures("bank", bank.figures, """
+        C8 | a search of a million experts, microseconds | search, us | ≤ 15 |
+        C8 | a search of 262,144 experts | flat search | ≥ 100 | flat search
+        C8 | share of queries for which it is exact | exact | ≥ 1 | flat search
+        C9 | a step of 4 million experts | 4 million | ≤ 1.5 | itself: 262,144 experts
+        C9 | a step of a million experts | SparseAdam | ≥ 2.5 | torch's SparseAdam
+        C9 | a step of a million experts | fused Adam | ≥ 10 | torch's fused dense Adam
+        C9 | whole model, forward, a million experts | forward | ≤ 1.1 | itself: 256 experts
+        C9 | whole model, training step, a million experts | training | ≤ 1.25 | itself: 256 experts
+    """),
+    *_figures("streaming", streaming_goals, """
+        C10 | an event of 64 people after 1,024 | C10 SASRec / ELASTIC, T = 1024 | ≥ 5 | SASRec, keys and values kept
+        C10 | an event of 64 people after 4,096 | C10 SASRec / ELASTIC, T = 4096 | ≥ 20 | SASRec, keys and values kept
+        C10 | an event of 64 people after 65,536 | C10 ELASTIC, T = 65536 / T = 256 | ≤ 1.05 | itself: 256 events
+        C11 | an event of one person, microseconds | C11 microseconds | ≤ 150 |
+        C11 | an event of one person after 1,024 | C11 SASRec / ELASTIC, T = 1024 | ≥ 1 | SASRec, keys and values kept
+    """),
+    *_figures("catalogue", lambda rows: c12(rows) | c14(rows), """
+        C12 | exact loss, 2.1 million items, memory | memory | ≤ 0.15 | plain cross-entropy
+        C12 | exact loss, 2.1 million items, time | time | ≤ 1.15 | plain cross-entropy
+        C12 | sampled loss, 2.1 million items | sampled | ≥ 200 | plain cross-entropy
+        C14 | a step by rows, 2.1 million items | over a small catalogue | ≤ 1.25 | itself: 10,000 items, dense
+    """),
+    *_figures("training", training.rates, """
+        C13 | SASRec, targets a second of training, one core | sasrec all | ≥ 55_000 |
+        C13 | ELASTIC, the same, windows of 200 targets | elastic window 200 | ≥ 40_000 |
+        C13 | ELASTIC, the same, windows of 100 (the recipe's) | elastic window 100 | ≥ 40_000 |
+    """),
+    *_over(
+        "G1", "GPU, bfloat16, compiled, two-way, N = 1,024", {"E": 4, "S": 1.4}, longer, file="gpu", compiled="reduce-overhead",
+        batch=256, **GPU,
     ),
-    Goal(
-        "G8", "GPU, bfloat16, as it is, one person, N = 1,024", 0.33, partial(longer, form="two-way", peer="S1", batch=1, **GPU),
-        PEERS["S1"], file="gpu",
-    ),
-    *(
-        Goal(
-            "G10", "GPU, bfloat16, memory of a training step, N = 1,024", goal,
-            partial(peak, form="two-way", peer=peer, batch=256, **GPU), PEERS[peer], most=True, file="gpu",
-        )
-        for peer, goal in (("S", 0.75), ("E", 0.1))
+    *_over("G8", "GPU, bfloat16, as it is, one person, N = 1,024", {"S1": 0.33}, longer, file="gpu", batch=1, **GPU),
+    *_over(
+        "G10", "GPU, bfloat16, memory of a training step, N = 1,024", {"S": 0.75, "E": 0.1}, peak, True, "gpu", batch=256, **GPU
     ),
 ]  # fmt: skip
 

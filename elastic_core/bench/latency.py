@@ -75,8 +75,8 @@ class Setting:
     @property
     def told(self) -> dict[str, Any]:
         """What a row says of it."""
-        names = ("direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout", "compiled", "dtype")
-        return {name: getattr(self, name) for name in names}
+        names = "direction length batch width k side heads layers dropout compiled dtype"
+        return {name: getattr(self, name) for name in names.split()}
 
     @property
     def batch(self) -> int:
@@ -90,9 +90,10 @@ class Setting:
 
 def build_system(system: str, setting: Setting) -> models.Recommender:
     """The system at this size, without dropout."""
-    shared = ("length", "width", "layers", "heads", "dropout", "k", "side")
     name, special = systems()[system]
-    settings: dict[str, Any] = {each: getattr(setting, each) for each in shared} | special
+    settings: dict[str, Any] = {
+        each: getattr(setting, each) for each in "length width layers heads dropout k side".split()
+    } | special
     return models.build(model_settings(name, **settings), ITEMS)
 
 
@@ -102,6 +103,12 @@ def smallest(system: str) -> models.Recommender:
     return build_system(system, Setting(length=2, width=2, k=1, side=2, layers=1))
 
 
+def drawn_items(setting: Setting, device: torch.device) -> Tensor:
+    """Full histories, always the same at one size: `[batch, length]`. What is drawn next follows from the same seed."""
+    torch.manual_seed(0)
+    return torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+
+
 def measure_latency(
     settings: Setting | Iterable[Setting], device: torch.device, systems: tuple[str, ...] = SYSTEMS,
     rows: tuple[str, ...] = ROWS, **harness: Any,
@@ -109,8 +116,7 @@ def measure_latency(
     """All contestants of a setting, or of several to compare lengths as a machine changes its pace, interleaved."""
     found = []
     for setting in [settings] if isinstance(settings, Setting) else settings:
-        torch.manual_seed(0)
-        items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+        items = drawn_items(setting, device)
         times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
         batch = Batch(items, items, times=times, padded=False)
         for name in systems:

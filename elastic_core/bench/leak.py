@@ -9,24 +9,19 @@ What is learned from such times never becomes a run: the dataset says that it `p
 numbers alone.
 """
 
-import copy
-import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-
-from elastic_core import models, objectives
+from elastic_core import models
 from elastic_core.bench.store import Figure, Row, readable_rows
 from elastic_core.core.config import RunConfig
-from elastic_core.core.evaluate import evaluate
+from elastic_core.core.evaluate import Interval, evaluate
 from elastic_core.core.histories import Dataset
-from elastic_core.core.step import Learner
+from elastic_core.core.train import Keeper, Loop
 from elastic_core.errors import InputError
-from elastic_core.machine import here
+from elastic_core.machine import CPU, here
 from elastic_core.recipes import recipe
 
 METRIC, BENCH, NEEDED = "NDCG@10", "leak", ("world", "times", "seed", "test")
@@ -50,8 +45,8 @@ def peeking(dataset: Dataset) -> Dataset:
     times, last = dataset.histories.times.copy(), dataset.histories.offsets[1:] - 1
     times[:-1] = dataset.histories.times[1:]
     times[last] = dataset.histories.times[last]
-    histories = dataclasses.replace(dataset.histories, times=times)
-    return dataclasses.replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
+    histories = replace(dataset.histories, times=times)
+    return replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
 
 
 def leak_config(world: str, system: str, seed: int = 0) -> RunConfig:
@@ -70,38 +65,29 @@ def leak_trainings(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, st
                     yield world, system, PEEKING, seed
 
 
-def measure_leak(
-    world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None
-) -> Row:
+class _Told(Keeper):
+    """Keeps the best weights in memory, and says how an epoch went."""
+
+    def __init__(self, words: str, tell: Callable[[str], None]) -> None:
+        self.words, self.tell_of = words, tell
+
+    def epoch(self, row: dict[str, Any], judged: models.Recommender) -> None:
+        self.tell_of(f"{self.words}: epoch {row['epoch']}, valid {row['valid'][METRIC]:.4f}")
+
+
+def measure_leak(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None]) -> Row:
     """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
-    config = leak_config(world, system, seed)
-    torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
-    data = peeking(dataset) if times == PEEKING else dataset
-    model = models.build(config.model, data.catalog)
-    objectives.check(config.objective.name, model)
-    objective = objectives.build(config.objective, data, config.model.length)
-    learner = Learner(model, objective, config.train, torch.device("cpu"))
-    best, best_epoch, kept = -math.inf, 0, copy.deepcopy(model)
-    for epoch in range(config.train.epochs):
-        model.train()
-        for done, batch in enumerate(objective.epoch(epoch, seed, config.train.batch)):
-            learner.calibrate(data, epoch, done)
-            learner.step(batch)
-        judged = learner.judged(data)
-        valid = evaluate(judged, data, split="valid", protocols=("full",)).metrics["full"][METRIC]
-        if tell is not None:
-            tell(f"{world}, {system}, {times}: epoch {epoch + 1}, valid {valid:.4f}")
-        if valid > best:
-            best, best_epoch, kept = valid, epoch, copy.deepcopy(judged)
-        if epoch - best_epoch >= config.train.patience:
-            break
-    values = evaluate(kept, data, split="test", protocols=("full",)).values("full", METRIC)
-    half = 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values))
-    mean = float(values.mean())
-    test = Figure(round(mean, 6), round(mean - half, 6), round(mean + half, 6))
-    setting, figures = {"world": world, "times": times, "seed": seed}, {"test": test, "valid": Figure(round(best, 6))}
-    where = {"rounds": 1, **here(torch.device("cpu"))}
-    return Row(bench=BENCH, system=system, setting=setting, figures=figures | {"epochs": Figure(epoch + 1)}, where=where)
+    keeper = _Told(f"{world}, {system}, {times}", tell)
+    loop = Loop(leak_config(world, system, seed), dataset, keeper, CPU)
+    if times == PEEKING:
+        loop.dataset = peeking(dataset)  # which it would refuse
+    loop.learn(loop.fresh_learner(), None)
+    loop.model.load_state_dict(keeper.kept)
+    found = Interval.of(evaluate(loop.model.eval(), loop.dataset, split="test", protocols=("full",)).values("full", METRIC))
+    test = Figure(round(found.mean, 6), round(found.low, 6), round(found.high, 6))
+    setting, figures = {"world": world, "times": times, "seed": seed}, {"test": test, "valid": Figure(round(loop.best, 6))}
+    where = {"rounds": 1, **here(CPU)}
+    return Row(bench=BENCH, system=system, setting=setting, figures=figures | {"epochs": Figure(loop.epoch)}, where=where)
 
 
 class Pair(NamedTuple):

@@ -36,6 +36,7 @@ from elastic_core.peers.linformer import LinformerConfig, LowRankAttention
 from elastic_core.peers.lisa import HistogramAttention, Lisa
 from elastic_core.peers.parts.codebooks import Codes
 from elastic_core.recipes import model_settings
+from elastic_core.tables import markdown
 
 WIDTH, WIDE, BOOKS, RANK = 128, 1_024, 8, 128
 CODES, BYTES = "codes", "bytes"  # rows and direction
@@ -272,8 +273,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
     written = []
     for question, told_of in tables.items():
         wheres = list(next(iter(told_of.values())))
-        lines = [[question, *wheres], ["---"] * (1 + len(wheres)), *([name, *found.values()] for name, found in told_of.items())]
-        written.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
+        written.append(markdown([question, *wheres], [[name, *found.values()] for name, found in told_of.items()]))
     return "\n\n".join(written)
 
 

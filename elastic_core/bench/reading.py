@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from elastic_core.bench.store import Row, as_lines
 from elastic_core.bench.timing import Timing, row_of, told_apart
 from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
+from elastic_core.machine import CPU
 
 SYSTEMS = ("pyarrow", "reader", "reader and split")
 PEOPLE, ITEMS, PIECE = 69_691, 400_000, 2_000_000
@@ -48,7 +48,7 @@ def measure_reading(lines: int) -> Iterator[Row]:
             clock, processor, peak = json.loads(told_apart("reading", f"tell({system!r}, {str(path)!r})"))
             setting = {"lines": lines, "bytes": path.stat().st_size}
             once = Timing(clock, clock, clock, processor, 1)
-            yield row_of("reading", system, setting, once, {"peak": peak}, torch.device("cpu"))
+            yield row_of("reading", system, setting, once, {"peak": peak}, CPU)
 
 
 def tell(system: str, path: str) -> None:

@@ -12,27 +12,27 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from json import dumps, loads
 from pathlib import Path
 
 import numpy as np
-import torch
+from numpy.random import Generator
 
 from elastic_core.bench.store import Row, as_lines
 from elastic_core.bench.timing import Timing, row_of
 from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.machine import CPU
 
 CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
-CPU = torch.device("cpu")
 PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take
-Ask = Callable[[np.random.Generator], tuple[str, dict[str, object]]]
+Ask = Callable[[Generator], tuple[str, dict[str, object]]]
 
 
 def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
@@ -47,11 +47,11 @@ def measure_serving(run: str, data: Dataset, people: int, together: int, seconds
     """Rows of both parts. Raises InputError where the service does not start."""
     rows, ids = [], data.catalog.ids
 
-    def history(rng: np.random.Generator) -> tuple[str, dict[str, object]]:
+    def history(rng: Generator) -> tuple[str, dict[str, object]]:
         items = data.histories.of(int(rng.integers(data.histories.n_users)))
         return "/recommend", {"history": [str(ids[item]) for item in items], "k": 10}
 
-    def person(rng: np.random.Generator) -> tuple[str, dict[str, object]]:
+    def person(rng: Generator) -> tuple[str, dict[str, object]]:
         who = str(data.histories.user_ids[int(rng.integers(data.histories.n_users))])
         return "/events", {"person": who, "items": [str(ids[int(rng.integers(1, data.catalog.n_items + 1))])], "k": 10}
 
@@ -112,11 +112,8 @@ def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float]
                 raise InputError(f"the service gave no list: {found}")
             took.append(time.perf_counter() - start)
 
-    threads = [threading.Thread(target=one, args=(seed,)) for seed in range(people)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(people) as pool:
+        list(pool.map(one, range(people)))  # raises what one of them raised
     return took, time.perf_counter() - began
 
 

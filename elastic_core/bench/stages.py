@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from elastic_core.bench.latency import FORWARD, ITEMS, ROWS, Setting, build_system, timed
+from elastic_core.bench.latency import FORWARD, ROWS, Setting, build_system, drawn_items, timed
 from elastic_core.bench.store import Row
 from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, timing_of
 from elastic_core.core.batches import Batch
@@ -63,11 +63,9 @@ def measure_stages(
 ) -> dict[str, Stage]:
     """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
     or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
-    torch.manual_seed(0)
+    items = drawn_items(setting, device)
     model = build_system(system, setting).to(device)
-    items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
-    batch = Batch(items, items, padded=False)
-    run = _Pass(model, batch, rows, setting.direction != FORWARD)
+    run = _Pass(model, Batch(items, items, padded=False), rows, setting.direction != FORWARD)
     found = list[_Clock]()
 
     def marked() -> None:
@@ -160,7 +158,7 @@ class _Pass:
 
     def __init__(self, model: Recommender, batch: Batch, rows: str, training: bool) -> None:
         self.model, self.batch, self.training = model.train(training), batch, training
-        self.work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))
+        self.work = timed(model, rows) if training else torch.inference_mode()(model.score)
 
     def __call__(self) -> None:
         self.model.zero_grad(set_to_none=True)

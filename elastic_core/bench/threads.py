@@ -18,7 +18,7 @@ from elastic_core.bench.store import Row, as_lines
 from elastic_core.bench.timing import Contestant, measure_rows, threads
 from elastic_core.data import Catalog
 from elastic_core.lists import Lister
-from elastic_core.machine import SpareCores, thread_counts
+from elastic_core.machine import CPU, SpareCores, thread_counts
 from elastic_core.models import Recommender
 
 PARTS = {"person": 1, "batch": 64}
@@ -38,7 +38,7 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
                     Contestant(model.config.name, told | {"count": count}, _with(count, lister, histories, everything), against=0)
                     for count in (*thread_counts(), *([AUTO] if people > 1 else []))
                 ]
-                yield from measure_rows("threads", jobs, torch.device("cpu"), seconds=seconds)
+                yield from measure_rows("threads", jobs, CPU, seconds=seconds)
 
 
 def _with(count: int, lister: Lister, histories: list[np.ndarray], running: torch.Tensor) -> Callable[[], Any]:

@@ -13,12 +13,13 @@ import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import cycle, islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
@@ -44,11 +45,6 @@ class Timing(NamedTuple):
     processor: float
     rounds: int
 
-    def times(self, factor: float) -> "Timing":
-        """The same in other units, or per part."""
-        median, low, high, processor = (factor * seconds for seconds in self[:4])
-        return Timing(median, low, high, processor, self.rounds)
-
 
 class Part(NamedTuple):
     """What a command measures at a time: in words, how, and what there must be of it for it not to be measured again."""
@@ -64,8 +60,7 @@ class Part(NamedTuple):
         return bool(self.wanted) and all(any(row.is_of(**one) for row in mine) for one in self.wanted)
 
 
-@dataclass(frozen=True)
-class Contestant:
+class Contestant(NamedTuple):
     """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` is what is known
     besides its time, or measures it when all are timed; `against` is the place of the contestant that it is held against."""
 
@@ -73,19 +68,18 @@ class Contestant:
     setting: Mapping[str, Any]
     job: Job
     each: int = 1
-    also: Also | Callable[[Timing], Also] = field(default_factory=dict)
+    also: Also | Callable[[Timing], Also] = MappingProxyType({})
     against: int | None = None
 
 
 def measure_rows(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> list[Row]:
     """Return a row a contestant: `seconds`, `processor`, the `ratio` to what it is held against, and what it `also` measures."""
     taken = in_turns({str(i): one.job for i, one in enumerate(contestants)}, device, **harness)
-    rows = []
+    each, rows = [np.array(taken[str(i)]) / one.each for i, one in enumerate(contestants)], []
     for i, one in enumerate(contestants):
-        timing, more = timing_of(taken[str(i)]).times(1 / one.each), dict[str, float | Figure]()
+        timing, more = timing_of(each[i]), dict[str, float | Figure]()
         if one.against is not None:
-            mine, theirs = (np.array(taken[str(place)])[:, 1] for place in (i, one.against))
-            more["ratio"] = quartiles(mine / one.each / np.maximum(theirs / contestants[one.against].each, 1e-9), 4)
+            more["ratio"] = quartiles(each[i][:, 1] / np.maximum(each[one.against][:, 1], 1e-9), 4)
         more |= one.also(timing) if callable(one.also) else one.also
         rows.append(row_of(bench, one.system, one.setting, timing, more, device))
     return rows
@@ -138,7 +132,7 @@ def once(job: Job, device: torch.device) -> tuple[float, float]:
     return time.perf_counter() - began, time.process_time() - worked
 
 
-def timing_of(taken: list[tuple[float, float]]) -> Timing:
+def timing_of(taken: ndarray | list[tuple[float, float]]) -> Timing:
     clock, processor = np.array(taken).T
     low, median, high = np.quantile(clock, [0.25, 0.5, 0.75])
     return Timing(float(median), float(low), float(high), float(np.median(processor)), len(taken))

@@ -28,15 +28,14 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
-from elastic_core.machine import keep_memory
+from elastic_core.machine import CPU, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
 
-CPU = torch.device("cpu")
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),
     "ml-1m": DataConfig(source="ml-1m"),
 }
-PARTS = ("sampling", "calibration", "forward", "loss", "backward", "clipping", "optimiser", "averaging")
+PARTS = "sampling calibration forward loss backward clipping optimiser averaging".split()
 
 
 class Contestant(NamedTuple):

@@ -28,8 +28,8 @@ ours.
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
 
-import argparse
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -51,7 +51,8 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.finding import CHECKPOINTS, find_run, say, split_commas
+from elastic_core.commands.arguments import deadline, device_option, flag, option, split_commas
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
@@ -60,63 +61,61 @@ LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
-Parts = Callable[[argparse.Namespace], Iterable[Part]]
-LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
+Parts = Callable[[Namespace], Iterable[Part]]
+LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
     parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
     parser.add_argument(
         "--systems", type=split_commas, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
     )
     parser.add_argument("--passes", type=split_commas, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
-    parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
-    parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
-    parser.add_argument("--side", type=int, default=32, help="√K (default: 32)")
-    parser.add_argument("--heads", type=int, default=1, help="heads (default: 1)")
-    parser.add_argument("--dropout", type=float, default=0.0, help="dropout, for forward+backward (default: 0)")
-    parser.add_argument("--tokens", type=int, default=16_384, help="events per batch (default: 16384)")
+    option(parser, "--width", 64, "d")
+    option(parser, "--k", 16, "retrieved experts")
+    option(parser, "--side", 32, "√K")
+    option(parser, "--heads", 1, "heads")
+    option(parser, "--dropout", 0.0, "dropout, for forward+backward")
+    option(parser, "--tokens", 16_384, "events per batch")
     parser.add_argument("--rounds", type=int, help=f"most rounds per setting (default: {ROUNDS}; with --people {EVENTS})")
-    parser.add_argument("--seconds", type=float, default=20.0, help="about so long per setting, lengths and passes (default: 20)")
-    parser.add_argument("--together", action="store_true", help="measure all lengths in turns, to compare them with each other")
-    parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
-    parser.add_argument("--name", default=LOCAL, help="the file's name (default: local; the shipped rows are in latency)")
+    option(parser, "--seconds", 20.0, "about so long per setting, lengths and passes")
+    flag(parser, "--together", "measure all lengths in turns, to compare them with each other")
+    option(parser, "--memory", 6.0, "leave out eager attention above so many GB")
+    device_option(parser)
+    option(parser, "--threads", 0, "CPU threads", "as torch chooses")
+    option(parser, "--name", LOCAL, "the file's name", "local; the shipped rows are in latency")
+    option(parser, "--minutes", 0.0, "begin no new setting after so many minutes", "no limit")
+    flag(parser, "--bank", "measure the memory of experts instead, on one thread unless --threads says other")
+    flag(parser, "--lisa", "measure LISA's three claims instead, on one thread unless --threads says other")
     parser.add_argument(
-        "--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)"
-    )
-    parser.add_argument(
-        "--bank", action="store_true", help="measure the memory of experts instead, on one thread unless --threads says other"
-    )
-    parser.add_argument(
-        "--lisa", action="store_true", help="measure LISA's three claims instead, on one thread unless --threads says other"
-    )
-    parser.add_argument(
-        "--training", nargs="?", const="full", choices=tuple(training.WORLDS),
+        "--training",
+        nargs="?",
+        const="full",
+        choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
-    )  # fmt: skip
-    parser.add_argument(
-        "--stages", action="store_true", help="take whole passes apart, on one thread unless --threads says other"
     )
+    flag(parser, "--stages", "take whole passes apart, on one thread unless --threads says other")
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
     parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
     parser.add_argument("--serving", metavar="RUN", help="measure a service of this run instead")
     parser.add_argument("--threads-of", metavar="RUN", help="measure its passes with 1, 2 and all threads instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
-        "--compile", choices=MODES, metavar="MODE", default="",
+        "--compile",
+        choices=MODES,
+        metavar="MODE",
+        default="",
         help=f"compile all contestants first, by torch.compile: {', '.join(MODES)}; rows are kept in {COMPILED}",
-    )  # fmt: skip
-    parser.add_argument("--gpu", action="store_true", help="measure what the goals ask of a GPU; rows are kept in gpu")
-    parser.add_argument("--again", action="store_true", help="measure again what is there already")
-    parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
-    parser.add_argument("--goals", action="store_true", help="measure nothing, print what was aimed at beside what was measured")
+    )
+    flag(parser, "--gpu", "measure what the goals ask of a GPU; rows are kept in gpu")
+    flag(parser, "--again", "measure again what is there already")
+    flag(parser, "--operations", "measure causal slots and causal attention alone, no models")
+    flag(parser, "--goals", "measure nothing, print what was aimed at beside what was measured")
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.rounds is None:
         arguments.rounds = EVENTS if arguments.people else ROUNDS
     if arguments.goals:
@@ -127,8 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     for asked, name, parts, table in (
         (arguments.bank, "bank", _of_bank, bank.bank_table),
-        (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
-        (arguments.reading, "reading", _of_reading, reading.reading_table),
+        (arguments.lisa, "lisa", lambda asked: lisa.parts(_device(asked), min(asked.rounds, 5)), lisa.as_markdown),
+        (
+            arguments.reading,
+            "reading",
+            lambda asked: [Part("", partial(reading.measure_reading, asked.reading))],
+            reading.reading_table,
+        ),
         (arguments.serving, "serving", _of_serving, serving.serving_table),
         (arguments.threads_of, "threads", _of_threads, thread_bench.threads_table),
         (arguments.training, "training", _of_training, training.training_table),
@@ -143,17 +147,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
+def _measure(arguments: Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
     """Measure part after part what is not there yet, keep the rows, print the table of all."""
     file = {"stages": "profile"}.get(bench, bench) if arguments.name == LOCAL else arguments.name
-    path, began = CHECKPOINTS / "benchmarks" / f"{file}.csv", time.monotonic()
+    path, at = CHECKPOINTS / "benchmarks" / f"{file}.csv", deadline(arguments)
     rows = read_rows(path)
     alone = bench in ("bank", "lisa", "training", "stages")  # on one thread, unless another number is asked for
     with threads(max(arguments.threads, 0) or int(alone)):
         for part in () if arguments.show else parts(arguments):
             if not arguments.again and part.is_there(rows, find_device(arguments.device)):
                 continue
-            if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+            if time.monotonic() > at:
                 say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
                 break
             if part.words:
@@ -165,42 +169,34 @@ def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Cal
     return 0
 
 
-def _device(arguments: argparse.Namespace) -> torch.device:
+def _device(arguments: Namespace) -> torch.device:
     if min(arguments.rounds, arguments.threads + 1) < 1:
         raise InputError("--rounds must be at least 1 and --threads at least 0")
     return find_device(arguments.device)
 
 
-def _of_bank(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_bank(arguments: Namespace) -> Iterator[Part]:
     device = _device(arguments)
     for part in bank.PARTS:
         yield Part(f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds))
 
 
-def _of_lisa(arguments: argparse.Namespace) -> Iterable[Part]:
-    return lisa.parts(_device(arguments), min(arguments.rounds, 5))
-
-
-def _of_reading(arguments: argparse.Namespace) -> Iterator[Part]:
-    yield Part("", partial(reading.measure_reading, arguments.reading))
-
-
-def _of_serving(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_serving(arguments: Namespace) -> Iterator[Part]:
     served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
     yield Part("", partial(serving.measure_crowds, served.path, served.config.data, seconds, say))
 
 
-def _of_threads(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_threads(arguments: Namespace) -> Iterator[Part]:
     yield Part("", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
 
 
-def _of_training(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_training(arguments: Namespace) -> Iterator[Part]:
     _device(arguments)
     steps = partial(training.measure_training, arguments.training, rounds=arguments.rounds)
     yield Part(f"steps of training, {arguments.training}", steps)
 
 
-def _of_stages(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_stages(arguments: Namespace) -> Iterator[Part]:
     arguments.lengths = arguments.lengths or ["1024"]
     if arguments.compile or arguments.precision != "float32":
         raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
@@ -210,7 +206,7 @@ def _of_stages(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part(f"stages, {_words(setting)}", work)
 
 
-def _of_gpu(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_gpu(arguments: Namespace) -> Iterator[Part]:
     """One person; 2^18 events a batch, in training, and compiled; the operations alone."""
     arguments.device, arguments.precision, arguments.lengths = "cuda", "bfloat16", ["1024"]
     find_device(arguments.device)  # raises InputError where there is none
@@ -222,7 +218,7 @@ def _of_gpu(arguments: argparse.Namespace) -> Iterator[Part]:
     yield from _of_passes(arguments)
 
 
-def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
     _settings(arguments)  # refuses sizes that no model has
     items = arguments.catalogue
     if items < 10_000 or arguments.rounds < 1:
@@ -237,7 +233,7 @@ def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part(words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted])
 
 
-def _of_people(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_people(arguments: Namespace) -> Iterator[Part]:
     """All lengths of a number of people interleaved; what is there already is measured again with them."""
     given = arguments.lengths
     arguments.lengths = given or list(LENGTHS)
@@ -251,7 +247,7 @@ def _of_people(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part(f"one more event, {people} people", work)
 
 
-def _of_passes(arguments: argparse.Namespace) -> Iterator[Part]:
+def _of_passes(arguments: Namespace) -> Iterator[Part]:
     """All contestants of a setting, as they are compared with each other, unless every one of them is there already."""
     arguments.lengths = arguments.lengths or list(LENGTHS)
     settings, device, harness = _settings(arguments), find_device(arguments.device), _harness(arguments)
@@ -272,11 +268,11 @@ def _words(setting: Setting) -> str:
     return f"{setting.direction}, N = {setting.length}, {setting.batch} histories"
 
 
-def _harness(arguments: argparse.Namespace) -> dict[str, Any]:
+def _harness(arguments: Namespace) -> dict[str, Any]:
     return {"rounds": arguments.rounds, "seconds": arguments.seconds}
 
 
-def _systems(arguments: argparse.Namespace, largest: Setting) -> tuple[str, ...]:
+def _systems(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
     """Those asked for, without attention that is written out where that would fill the memory."""
     chosen = tuple(arguments.systems)
     written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
@@ -287,7 +283,7 @@ def _systems(arguments: argparse.Namespace, largest: Setting) -> tuple[str, ...]
     return chosen
 
 
-def _settings(arguments: argparse.Namespace) -> list[Setting]:
+def _settings(arguments: Namespace) -> list[Setting]:
     for what, given, known in (("system", arguments.systems, contestants()), ("pass", arguments.passes, PASSES)):
         for name in given:
             if name not in known:

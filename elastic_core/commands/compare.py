@@ -13,7 +13,8 @@ With --power: which difference so many people and seeds find four times out of f
 
 import argparse
 
-from elastic_core.commands.finding import find_run, split_commas
+from elastic_core.commands.arguments import flag, option, split_commas
+from elastic_core.commands.finding import find_run
 from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES
@@ -27,9 +28,9 @@ SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="RUN_A", type=split_commas, help="a run folder or name; several seeds separated by commas")
     parser.add_argument("b", metavar="RUN_B", type=split_commas, help="the other")
-    parser.add_argument("--protocol", default="full", help=f"one of {', '.join(PROTOCOLS)} (default: full)")
-    parser.add_argument("--power", action="store_true", help="also say which difference could have been found")
-    parser.add_argument("--metric", default="NDCG@10", help=f"one of {', '.join(NAMES)} (default: NDCG@10)")
+    option(parser, "--protocol", "full", f"one of {', '.join(PROTOCOLS)}")
+    flag(parser, "--power", "also say which difference could have been found")
+    option(parser, "--metric", "NDCG@10", f"one of {', '.join(NAMES)}")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,12 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.commands.finding import COLUMNS, mapped, say, split_commas
+from elastic_core.commands.arguments import data_settings, file_options, flag, fold_options
+from elastic_core.commands.finding import say
 from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data.folding import RULES
 from elastic_core.data.origins import SOURCES
-from elastic_core.data.reading.times import ORDERS
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.services.data.shelf import TEMPLATE
@@ -31,12 +30,9 @@ from elastic_core.services.data.shelf import TEMPLATE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
-    parser.add_argument("--list", action="store_true", help="show the named sources")
-    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
-    parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
-    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
-    parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")
-    parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
+    flag(parser, "--list", "show the named sources")
+    file_options(parser)
+    fold_options(parser)
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
 
@@ -47,10 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
-    config = DataConfig(
-        source=arguments.source, columns=mapped(arguments.columns), k_core=arguments.k_core, dates=arguments.dates,
-        titles=arguments.titles, ties=arguments.ties,
-    )  # fmt: skip
+    config = DataConfig(source=arguments.source, **data_settings(arguments))
     print(describe(load(config, say)))
     return 0
 

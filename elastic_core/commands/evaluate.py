@@ -18,13 +18,14 @@ was tested before ranks were kept: it is scored again, its ranks are kept, and i
   python -m elastic_core evaluate checkpoints/local-old --store
 """
 
-import argparse
-import dataclasses
 import json
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 
 import torch
 
-from elastic_core.commands.finding import Loaded, find_run, load_run, say, split_commas
+from elastic_core.commands.arguments import device_option, flag, option, run_argument, split_commas
+from elastic_core.commands.finding import Loaded, find_run, load_run, say
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, Report, drawn_people, evaluate
 from elastic_core.core.histories import Split
@@ -38,24 +39,24 @@ MANY = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
-    parser.add_argument("--split", default="test", help="test or valid (default: test)")
+def configure(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    option(parser, "--split", "test", "test or valid")
     parser.add_argument(
         "--protocols", type=split_commas, default=list(PROTOCOLS), help=f"comma-separated (default: {','.join(PROTOCOLS)})"
     )
     parser.add_argument("--metrics", type=split_commas, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
-    parser.add_argument("--people", type=int, default=0, help="with --split valid: so many, drawn by chance (default: everybody)")
+    device_option(parser)
+    option(parser, "--people", 0, "with --split valid: so many, drawn by chance", "everybody")
     parser.add_argument(
         "--last", type=split_commas, metavar="N,…", help="by the last N events of everybody alone, beside popularity"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON row per protocol and metric instead of the table")
-    parser.add_argument("--store", action="store_true", help="score a test again whose ranks were not kept, and keep them")
+    flag(parser, "--json", "one JSON row per protocol and metric instead of the table")
+    flag(parser, "--store", "score a test again whose ranks were not kept, and keep them")
     parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     for name, known in [(n, NAMES) for n in arguments.metrics] + [(n, PROTOCOLS) for n in arguments.protocols]:
         if name not in known:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
@@ -69,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError("--store keeps the ranks of the test split, no other")
         store(found, arguments.device, arguments.reason)
     if arguments.split == "test" and found.has_report:
-        stored, start = found.report(), found.last("start") or {}
+        stored, start = found.report(), found.last("start")
         ranks = {name: stored.ranks[name] for name in arguments.protocols if name in stored.ranks}
-        report, where = dataclasses.replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
-        times = (found.last("test") or {}).get("scored", 1)
+        report, where = replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
+        times = found.last("test").get("scored", 1)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
         say(f"From the ranks that the run keeps of its test.{again}")
     else:
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def known_a_little(arguments: argparse.Namespace) -> int:
+def known_a_little(arguments: Namespace) -> int:
     """Prints the score of every length that was asked for, and what it is over popularity."""
     if wrong := [text for text in arguments.last if not text.isdecimal() or len(text) > 6]:
         raise InputError(f"--last takes numbers of events such as 0,1,2, not {wrong[0]!r}")
@@ -112,7 +113,7 @@ def known_a_little(arguments: argparse.Namespace) -> int:
 def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Loaded | None) -> Report | None:
     """The report of the same weights, people and protocols where a hash orders events of one time, if that is much of what is
     asked; it is said what it means, or why it is not to be had."""
-    data, start = run.config.data, run.last("start") or {}
+    data, start = run.config.data, run.last("start")
     split: Split = "valid" if report.split == "valid" else "test"
     if not loaded and (data.source == PLANTED or start.get("tied", 1) <= MANY):
         return None
@@ -131,7 +132,7 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
     except InputError as error:
         say(f"{told}; what another order gives cannot be said: {error}.")
         return None
-    other = load(dataclasses.replace(data, ties="random"))
+    other = load(replace(data, ties="random"))
     moved = (dataset.targets(split) != other.targets(split))[report.users].mean()
     say(
         f"{told}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
@@ -146,15 +147,15 @@ def store(run: Run, device: str, reason: str) -> None:
     The row comes before the ranks: a command that was killed between them can be given again. Raises InputError if ranks are
     there, the run has had no test, or the data is no longer that of its test.
     """
-    old, start = run.last("test"), run.last("start") or {}
+    old, start = run.last("test"), run.last("start")
     if run.has_report:
         raise InputError(f"the run {run.name} keeps the ranks of its test already; a test is scored once")
-    if old is None:
+    if not old:
         raise InputError(f"the run {run.name} was not tested yet; its training ends with the test")
     _, dataset, model = load_run(str(run.path), device)
     if start.get("data_hash", dataset.hash) != dataset.hash:
         raise InputError(f"the run {run.name} was tested on data {start['data_hash']}, and {dataset.label} is now {dataset.hash}")
-    report = dataclasses.replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=commit())
+    report = replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=commit())
     new = {"users": len(report.users), "protocols": report.metrics, "errors": report.errors, "seconds": round(report.seconds, 2)}
     run.append({**old, **new, "commit": report.commit, "rescored": reason})
     run.save_report(report)

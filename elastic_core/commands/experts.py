@@ -21,7 +21,9 @@ import argparse
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
+from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
@@ -32,25 +34,26 @@ from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
 
 SHORT = {
-    "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}", "low": "{:+.4f}",
-    "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}",
-    "d_rank_median": "{:+g}", "d_own": "{:+.2%}", "own_low": "{:+.2%}", "own_high": "{:+.2%}", "d_other": "{:+.2%}",
-    "other_low": "{:+.2%}", "other_high": "{:+.2%}",
-    "d_gap": "{:+.2%}", "gap_low": "{:+.2%}", "gap_high": "{:+.2%}", "d_instead": "{:+.2%}", "instead_low": "{:+.2%}",
-    "instead_high": "{:+.2%}", "d_beyond": "{:+.2%}", "beyond_low": "{:+.2%}", "beyond_high": "{:+.2%}",
-    "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
+    name: shape
+    for shape, names in {
+        "{:.2%}": "traffic", "{:.2f}": "spread", "{:.0%}": "purity purity_chance", "{:.4f}": "ndcg_before ndcg_after",
+        "{:+g}": "d_rank_median", "{:+.4f}": "d_ndcg low high d_ndcg_low d_ndcg_high ndcg_low ndcg_high",
+        "{:+.2%}": "d_own own_low own_high d_other other_low other_high d_gap gap_low gap_high d_instead instead_low instead_high"
+        " d_beyond beyond_low beyond_high",
+    }.items()
+    for name in names.split()
 }  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/; with --knobs several")
+    run_argument(parser, "; with --knobs several")
     parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
     parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
-    parser.add_argument("--sort", default="load", metavar="COLUMN", help="largest first by this column (default: load)")
-    parser.add_argument("--top", type=int, default=0, metavar="N", help="only the first N rows (default: all)")
-    parser.add_argument("--effects", action="store_true", help="also remove every expert from its people and judge them")
-    parser.add_argument("--knobs", action="store_true", help="turn everybody's experts up and down, and lend them others")
-    parser.add_argument("--csv", action="store_true", help="the table as CSV")
+    option(parser, "--sort", "load", "largest first by this column", metavar="COLUMN")
+    option(parser, "--top", 0, "only the first N rows", "all", metavar="N")
+    flag(parser, "--effects", "also remove every expert from its people and judge them")
+    flag(parser, "--knobs", "turn everybody's experts up and down, and lend them others")
+    flag(parser, "--csv", "the table as CSV")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,11 +96,11 @@ def _knobs(name: str) -> list[knobs.Turned]:
     return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
-def frame_text(frame: pd.DataFrame, csv: bool) -> str:
+def frame_text(frame: DataFrame, csv: bool) -> str:
     return str(frame.to_csv(index=False)) if csv else shown(frame) + "\n"
 
 
-def shown(frame: pd.DataFrame) -> str:
+def shown(frame: DataFrame) -> str:
     formats = {name: (SHORT.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
@@ -154,5 +157,5 @@ def _print_items(loaded: Loaded, traffic: Routing, expert: int) -> None:
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 
-def _numbers_text(frame: pd.DataFrame, value: str) -> str:
+def _numbers_text(frame: DataFrame, value: str) -> str:
     return ", ".join(f"{row['expert']} ({row[value]:.2f})" for row in frame.to_dict("records")) or "none"

@@ -18,13 +18,14 @@ Every export is compared with the run over 33 histories; where a score differs b
 import argparse
 from pathlib import Path
 
+from elastic_core.commands.arguments import run_argument
 from elastic_core.commands.finding import open_items, say
 from elastic_core.errors import InputError
 from elastic_core.exported import export, save, save_onnx
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    run_argument(parser)
     parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="the file to write, .pt2 or .onnx")
 
 

@@ -20,7 +20,6 @@ from elastic_core.runs import CONFIG, Run, list_runs, open_run
 CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout
 if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().parents[1] / CHECKPOINTS).is_dir():
     CHECKPOINTS = found
-COLUMNS = "your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; time= where there is none and rows are in order"
 
 
 class Loaded(NamedTuple):
@@ -44,9 +43,9 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     dataset = load(run.config.data, say)
     weights = run.model(dataset)
     torch.set_num_threads(SPARE.now())
-    start = run.last("start")
-    if start and start.get("data_hash", dataset.hash) != dataset.hash:
-        say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")
+    learned = run.last("start").get("data_hash", dataset.hash)
+    if learned != dataset.hash:
+        say(f"Note: {run.name} was trained on data {learned}, this is {dataset.hash}; scores may not be comparable.")
     return Loaded(run, dataset, weights.to(find_device(device)))
 
 
@@ -75,20 +74,3 @@ def open_items(name: str) -> Opened:
 def say(sentence: str) -> None:
     """What is going on, for people: on stderr, so that results can be piped."""
     print(sentence, file=sys.stderr, flush=True)
-
-
-def split_commas(text: str) -> list[str]:
-    """`a, b,c` → [a, b, c]."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def mapped(pairs: list[str]) -> dict[str, str]:
-    """[user=reader, item=book] → {user: reader, item: book}. Raises InputError for anything else."""
-    return dict(_pair(text) for text in pairs)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    ours, separator, theirs = text.partition("=")
-    if not separator or not (theirs or ours == "time"):
-        raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
-    return ours, theirs

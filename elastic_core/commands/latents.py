@@ -9,10 +9,11 @@ Each figure stands beside what it would be without the claim; where the run has 
 """
 
 import argparse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from elastic_core.commands.arguments import option, run_argument
 from elastic_core.commands.finding import load_run, say
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -26,14 +27,13 @@ TURNED = 8.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
-    parser.add_argument("--side", type=int, default=16, metavar="N", help="square root of the number of latents (default: 16)")
-    parser.add_argument("--active", type=int, default=8, metavar="K", help="how many speak at a time (default: 8)")
-    parser.add_argument("--seed", type=int, default=0, help="of the autoencoder (default: 0)")
+    run_argument(parser)
+    option(parser, "--side", 16, "square root of the number of latents", metavar="N")
+    option(parser, "--active", 8, "how many speak at a time", metavar="K")
+    option(parser, "--seed", 0, "of the autoencoder")
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What is asked of latents and experts alike."""
 
     traffic: Routing

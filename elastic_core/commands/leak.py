@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from elastic_core.bench import leak
 from elastic_core.bench.store import Row, select_rows, write_rows
+from elastic_core.commands.arguments import deadline, flag, option
 from elastic_core.commands.finding import CHECKPOINTS, say
 from elastic_core.data import load
 
@@ -22,17 +23,17 @@ FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=0.0, help="begin no other after so many minutes (default: no limit)")
-    parser.add_argument("--seeds", type=int, default=1, help="trainings of each (default: 1)")
-    parser.add_argument("--list", action="store_true", help="train nothing, print what is there")
+    option(parser, "--minutes", 0.0, "begin no other after so many minutes", "no limit")
+    option(parser, "--seeds", 1, "trainings of each")
+    flag(parser, "--list", "train nothing, print what is there")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    began, rows = time.monotonic(), leak.read_leaks(FILE)
+    at, rows = deadline(arguments), leak.read_leaks(FILE)
     for world, system, times, seed in () if arguments.list else leak.leak_trainings(tuple(range(arguments.seeds))):
         if select_rows(rows, world=world, system=system, times=times, seed=seed):
             continue
-        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+        if time.monotonic() > at:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
         rows.append(leak.measure_leak(world, system, times, seed, load(leak.leak_config(world, system).data), say))

@@ -17,6 +17,7 @@ import fnmatch
 import pandas as pd
 
 from elastic_core import disk
+from elastic_core.commands.arguments import flag, option
 from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.data import load
 from elastic_core.disk import write_text
@@ -32,8 +33,8 @@ FILE = CHECKPOINTS / recall.FILE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names (patterns) below checkpoints/")
-    parser.add_argument("--split", default="test", choices=("test", "valid"), help="which held-out event (default: test)")
-    parser.add_argument("--write", action="store_true", help=f"keep the rows in {FILE}")
+    option(parser, "--split", "test", "which held-out event", choices=("test", "valid"))
+    flag(parser, "--write", f"keep the rows in {FILE}")
 
 
 def run(arguments: argparse.Namespace) -> int:

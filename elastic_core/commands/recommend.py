@@ -16,16 +16,17 @@ items after everything that the data hold of a person (with --before-test: as --
 people at a time and put in place when it is whole. From Python the same is `elastic_core.open_run(FOLDER).recommend()`.
 """
 
-import argparse
 import csv
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.finding import load_run, open_items, say, split_commas
+from elastic_core.commands.arguments import flag, option, run_argument, split_commas
+from elastic_core.commands.finding import load_run, open_items, say
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists
@@ -40,25 +41,25 @@ SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+def configure(parser: ArgumentParser) -> None:
+    run_argument(parser)
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--user", metavar="ID", help="a person's raw id")
     who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
-    who.add_argument("--all", action="store_true", help="everybody in the data, into a file (with --out)")
+    flag(who, "--all", "everybody in the data, into a file (with --out)")
     who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
-    parser.add_argument("--top", type=int, default=10, help="how many (default: 10)")
+    option(parser, "--top", 10, "how many")
     parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
     parser.add_argument("--silence", metavar="EXPERTS", type=split_commas, default=[], help="without these experts, as 12,145")
-    parser.add_argument("--seen", action="store_true", help="also recommend what is in the history")
-    parser.add_argument("--csv", action="store_true", help="CSV instead of the table")
+    flag(parser, "--seen", "also recommend what is in the history")
+    flag(parser, "--csv", "CSV instead of the table")
     parser.add_argument("--out", metavar="FILE", type=Path, help="with --all: the file, .parquet or .csv")
-    parser.add_argument("--before-test", action="store_true", help="with --all: before the held-out item, as --user reads people")
+    flag(parser, "--before-test", "with --all: before the held-out item, as --user reads people")
     for name, what in (("exclude", "never suggest these items"), ("only", "suggest these items alone")):
         parser.add_argument(f"--{name}", metavar="IDS", help=f"with --all: {what}; ids with commas, or a file of one a line")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
     if arguments.all:
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def write_everybody(arguments: argparse.Namespace) -> int:
+def write_everybody(arguments: Namespace) -> int:
     """Writes everybody's list into a file."""
     if arguments.out is None:
         raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
@@ -105,26 +106,19 @@ def write_everybody(arguments: argparse.Namespace) -> int:
     parts = lister.stretches(
         k=arguments.top, exclude=exclude or (), only=only, seen=arguments.seen, before_test=arguments.before_test
     )
-    people = write_lists(arguments.out, Counted(parts, data.histories.n_users))
+    people = write_lists(arguments.out, counted(parts, data.histories.n_users))
     say(f"{people:,} people's lists are in {arguments.out}")
     return 0
 
 
-class Counted:
+def counted(parts: Iterator[Lists], people: int) -> Iterator[Lists]:
     """Stretches of lists as they are worked out, with a line on a terminal that says how far they are."""
-
-    def __init__(self, parts: Iterator[Lists], people: int) -> None:
-        self.parts, self.people = parts, people
-
-    def __iter__(self) -> Iterator[Lists]:
-        done = 0
-        for part in self.parts:
-            yield part
-            done += len(part.people)
-            if sys.stderr.isatty():
-                print(
-                    f"\r{done:,} of {self.people:,} people", end="\n" if done >= self.people else "", file=sys.stderr, flush=True
-                )
+    done = 0
+    for part in parts:
+        yield part
+        done += len(part.people)
+        if sys.stderr.isatty():
+            print(f"\r{done:,} of {people:,} people", end="\n" if done >= people else "", file=sys.stderr, flush=True)
 
 
 def ids_of(given: str) -> list[str]:
@@ -145,7 +139,7 @@ def silenced(model: Recommender, experts: list[str]) -> Edit | None:
     return silence([int(text) for text in experts]) if experts else None
 
 
-def history(catalog: Catalog, arguments: argparse.Namespace) -> list[int]:
+def history(catalog: Catalog, arguments: Namespace) -> list[int]:
     """Dense ids of what was typed."""
     if arguments.history is not None:
         cells = next(csv.reader([arguments.history], skipinitialspace=True), [])  # an id with a comma stands in quotes

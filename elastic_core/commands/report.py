@@ -13,14 +13,14 @@ report.md                           all of it on one page
 import argparse
 from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS
+from elastic_core.commands.arguments import flag, option, root_option
 from elastic_core.report import write_report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=Path("report"), help="the folder to write into (default: report)")
-    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where the runs lie (default: checkpoints)")
-    parser.add_argument("--pictures", action="store_true", help="every figure as PNG and SVG, too")
+    option(parser, "--out", Path("report"), "the folder to write into")
+    root_option(parser)
+    flag(parser, "--pictures", "every figure as PNG and SVG, too")
 
 
 def run(arguments: argparse.Namespace) -> int:

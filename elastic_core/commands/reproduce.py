@@ -12,12 +12,11 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
   python -m elastic_core reproduce --readme
 """
 
-import argparse
-import math
 import time
-from pathlib import Path
+from argparse import ArgumentParser, Namespace
 
-from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option
+from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
@@ -28,19 +27,19 @@ from elastic_core.reproduce import PlannedRun, reproduce, select, status
 from elastic_core.tables import results_table
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", metavar="PATTERN", default="*", help="runs whose name fits or contains this (default: all)")
-    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
-    parser.add_argument("--protocol", default="full", help=f"of the table: all, {', '.join(PROTOCOLS)} (default: full)")
-    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where the runs lie (default: checkpoints)")
+def configure(parser: ArgumentParser) -> None:
+    option(parser, "--only", "*", "runs whose name fits or contains this", "all", metavar="PATTERN")
+    option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
+    device_option(parser, "auto")
+    option(parser, "--protocol", "full", f"of the table: all, {', '.join(PROTOCOLS)}")
+    root_option(parser)
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--list", action="store_true", help="train nothing, show where every run stands")
-    only.add_argument("--table", action="store_true", help="train nothing, print the table of what is finished")
-    only.add_argument("--readme", action="store_true", help="train nothing, write the tables of README.md and RESULTS.md anew")
+    flag(only, "--list", "train nothing, show where every run stands")
+    flag(only, "--table", "train nothing, print the table of what is finished")
+    flag(only, "--readme", "train nothing, write the tables of README.md and RESULTS.md anew")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.protocol not in ("all", *PROTOCOLS):
         raise InputError(f"unknown protocol {arguments.protocol!r}; known are all, {', '.join(PROTOCOLS)}")
     if not arguments.minutes >= 0:
@@ -58,9 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _train(chosen: list[PlannedRun], arguments: argparse.Namespace) -> None:
-    at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
-    device, loaded = str(find_device(arguments.device)), dict[str, Dataset]()
+def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
+    at, device, loaded = deadline(arguments), str(find_device(arguments.device)), dict[str, Dataset]()
     if device == "cpu":
         one_thread_each()
     for row in chosen:

@@ -14,6 +14,7 @@ import argparse
 
 import numpy as np
 
+from elastic_core.commands.arguments import option, run_argument
 from elastic_core.commands.finding import load_run
 from elastic_core.core.evaluate import evaluate
 from elastic_core.core.histories import Split
@@ -29,8 +30,8 @@ SPLITS = ("test", "valid", "train")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
-    parser.add_argument("--split", default="test", choices=SPLITS, help="whose histories (default: test)")
+    run_argument(parser)
+    option(parser, "--split", "test", "whose histories", choices=SPLITS)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import open_items, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
@@ -30,17 +31,15 @@ NONE = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    run_argument(parser)
     parser.add_argument("--port", type=int, default=8600, help="default: 8600")
-    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 for others on the network (default: this machine alone)")
+    option(parser, "--address", "127.0.0.1", "0.0.0.0 for others on the network", "this machine alone")
     parser.add_argument("--states", metavar="FILE", help=f"what people did, in SQLite; {NONE} keeps it in memory alone")
-    parser.add_argument("--every", type=int, default=8, metavar="N", help="read a person anew every N events (default: 8)")
-    parser.add_argument("--rate", type=float, default=500.0, help="requests a second of one address; 0: any (default: 500)")
-    parser.add_argument("--together", type=int, default=64, help="answer at most so many waiting requests at once (default: 64)")
-    parser.add_argument("--without-data", action="store_true", help="do not read the data that the run learned from")
-    parser.add_argument(
-        "--threads", default="auto", help="of a tensor operation (default: 1 for few requests, for many the cores that are free)"
-    )
+    option(parser, "--every", 8, "read a person anew every N events", metavar="N")
+    option(parser, "--rate", 500.0, "requests a second of one address; 0: any")
+    option(parser, "--together", 64, "answer at most so many waiting requests at once")
+    flag(parser, "--without-data", "do not read the data that the run learned from")
+    option(parser, "--threads", "auto", "of a tensor operation", "1 for few requests, for many the cores that are free")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ for: so a step costs the same after ten events and after ten thousand. --state g
 writes it every half minute and at every end, by Ctrl-C, SIGTERM or an error too; it holds no titles and no weights.
 """
 
-import argparse
 import codecs
 import csv
 import io
@@ -21,6 +20,7 @@ import os
 import select
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from elastic_core import disk
+from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import open_items, say
 from elastic_core.commands.progress import Stopped, stop_on_signals
 from elastic_core.core.config import DataConfig
@@ -37,28 +38,28 @@ from elastic_core.data.reading.times import read_times
 from elastic_core.errors import InputError
 from elastic_core.following.people import Followed, Refresh
 
-COLUMNS = ("event", "user", "rank", "item", "title", "score")
+COLUMNS = "event user rank item title score".split()
 MARKS = ",\t;|"  # between the cells of a line
 MOST_BYTES, TOGETHER = 2**30, 256  # of a file of events; people in one step
 EVERY, SHARE = 30.0, 20  # seconds between two savings, or so many times what one took
 Event = tuple[str, int]  # person and dense item
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+def configure(parser: ArgumentParser) -> None:
+    run_argument(parser)
     parser.add_argument("--events", metavar="FILE", required=True, help="lines of user and item in order; - reads standard input")
     parser.add_argument("--state", metavar="FILE", help="states to go on from, and to write")
-    parser.add_argument("--strict", action="store_true", help="end at the first line that would be left out")
-    parser.add_argument("--top", type=int, default=10, help="how many suggestions (default: 10)")
-    parser.add_argument("--each", action="store_true", help="suggest after every event, not at the end")
-    parser.add_argument("--seen", action="store_true", help="also suggest what a person met lately")
+    flag(parser, "--strict", "end at the first line that would be left out")
+    option(parser, "--top", 10, "how many suggestions")
+    flag(parser, "--each", "suggest after every event, not at the end")
+    flag(parser, "--seen", "also suggest what a person met lately")
     parser.add_argument("--every", type=int, default=0, metavar="R", help="ask the memory anew every R events of a person")
     parser.add_argument(
         "--moved", type=float, default=0.0, metavar="S", help="of these, read again if over S of the experts moved"
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
     policy = Refresh(arguments.every, arguments.moved)
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def suggest(writer: Any, followed: Followed, catalog: Catalog, person: str, count: int, said: argparse.Namespace) -> None:
+def suggest(writer: Any, followed: Followed, catalog: Catalog, person: str, count: int, said: Namespace) -> None:
     scores, items = followed.scores([person], said.seen)[0].topk(min(said.top, catalog.n_items))
     for rank, (score, item) in enumerate(zip(scores.tolist(), items.tolist(), strict=True), start=1):
         if score > -float("inf"):

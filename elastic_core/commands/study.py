@@ -10,16 +10,15 @@ and, by the clock, all after a date; then writes one page of HTML that stands al
   python -m elastic_core study planted --set planted.items=1280 --set planted.interests=64 --minutes 10
 """
 
-import argparse
 import dataclasses
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, mapped, say, split_commas
+from elastic_core.commands.arguments import data_settings, file_options, fold_options, option, split_commas
+from elastic_core.commands.finding import CHECKPOINTS, say
 from elastic_core.core.config import DataConfig
-from elastic_core.data.folding import RULES
-from elastic_core.data.reading.times import ORDERS
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.services.background.durations import about, clock
 from elastic_core.study.asked import StudyAsked
@@ -29,26 +28,22 @@ from elastic_core.study.plan import NOW, WAYS
 EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="a file or folder of your own, or a named source")
-    parser.add_argument("--minutes", type=float, default=30.0, help="for all of it (default: 30)")
-    clock = "of the minutes: on a busy machine, processor time is fairer and takes longer (default: wall)"
-    parser.add_argument("--clock", choices=tuple(NOW), default="wall", help=clock)
-    split = "hold out the last event, all after a date, or both (default: both)"
-    parser.add_argument("--split", choices=(*WAYS, "both"), default="both", help=split)
+    option(parser, "--minutes", 30.0, "for all of it")
+    clock = "of the minutes: on a busy machine, processor time is fairer and takes longer"
+    option(parser, "--clock", "wall", clock, choices=tuple(NOW))
+    option(parser, "--split", "both", "hold out the last event, all after a date, or both", choices=(*WAYS, "both"))
     systems = f"some of {','.join(STUDIED)} (default: as the time allows)"
     parser.add_argument("--systems", type=split_commas, default=list(STUDIED), help=systems)
-    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
-    parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
-    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
-    parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")
-    parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
+    file_options(parser)
+    fold_options(parser)
     setting = "a setting of the data, such as planted.seed=1"
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=setting)
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="the study's folder (default: one below checkpoints/studies)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     ways = list(WAYS) if arguments.split == "both" else [arguments.split]
     plain = {"data": dataclasses.asdict(data(arguments)), "minutes": arguments.minutes, "ways": ways}
     asked = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
@@ -61,14 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def data(arguments: argparse.Namespace) -> DataConfig:
+def data(arguments: Namespace) -> DataConfig:
     """What the arguments ask to be read. A file is called by its full path, so that the study is found again from elsewhere."""
     path = Path(arguments.source).expanduser()
     source = str(path.resolve()) if path.exists() else arguments.source
-    settings = {"source": source, "k_core": arguments.k_core, "dates": arguments.dates, "titles": arguments.titles}
-    settings |= {"ties": arguments.ties, "columns": mapped(arguments.columns)}
-    base = recipe("planted").replaced({f"data.{name}": value for name, value in settings.items()})
-    return base.override(*(f"data.{setting}" for setting in arguments.set)).data
+    settings = {f"data.{name}": value for name, value in {"source": source, **data_settings(arguments)}.items()}
+    return recipe("planted").replaced(settings).override(*(f"data.{setting}" for setting in arguments.set)).data
 
 
 def study_text(found: dict[str, object]) -> str:

@@ -19,33 +19,33 @@ has that run's settings.
   python -m elastic_core train --from local-toy-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
 """
 
-import argparse
 import dataclasses
 import os
 import shutil
+from argparse import ArgumentParser, Namespace
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import torch
 
 from elastic_core import disk, models
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, mapped, say, split_commas
+from elastic_core.commands.arguments import file_options, mapped, option
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
-from elastic_core.core.config import DataConfig, RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
-from elastic_core.machine import choose_threads, find_device, number_of_threads
+from elastic_core.machine import CPU, choose_threads, find_device, number_of_threads
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--recipe", metavar="NAME", help=f"one of {', '.join(RECIPES)}")
     source.add_argument("--config", metavar="FILE", type=Path, help="a config.json, for example that of another run")
@@ -54,25 +54,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
-    parser.add_argument("--columns", type=split_commas, default=[], help=COLUMNS)
-    orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
-    parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
-    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
+    file_options(parser)
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
     parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
-    told = "CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set (default: auto)"
-    parser.add_argument("--threads", default="auto", help=told)
+    threads = "CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set"
+    option(parser, "--threads", "auto", threads)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     try:
         with _joined() as ranks, stop_on_signals() as asked:
             begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
             config = ranks.together(lambda: resolve(arguments, begin))
             out = arguments.out or default_folder(arguments, config)
             dataset = loaded(config, ranks)
-            if begin is not None and not ranks.rank and (begin.last("start") or {}).get("data_hash") != dataset.hash:
+            if begin is not None and not ranks.rank and begin.last("start").get("data_hash") != dataset.hash:
                 say(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             if ranks is ALONE and config.train.device == "cpu":
                 settle_threads(arguments.threads, config, dataset, Run(out))
@@ -103,9 +100,9 @@ def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) ->
     """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now."""
     if asked != "auto":
         torch.set_num_threads(number_of_threads(asked))
-    elif had := (run.last("start") or {}).get("threads"):
+    elif had := run.last("start").get("threads"):
         torch.set_num_threads(had)
-    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), torch.device("cpu"))).model.trained:
+    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), CPU)).model.trained:
         learner = loop.fresh_learner()
         budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
         batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
@@ -130,7 +127,7 @@ def loaded(config: RunConfig, ranks: Alone) -> Dataset:
     return ranks.together(same)
 
 
-def resolve(arguments: argparse.Namespace, begin: Run | None = None) -> RunConfig:
+def resolve(arguments: Namespace, begin: Run | None = None) -> RunConfig:
     """The configuration that the arguments ask for."""
     if arguments.model and not arguments.recipe:
         raise InputError("--model goes with --recipe; a configuration already names its model")
@@ -170,7 +167,7 @@ def read_config(path: Path) -> RunConfig:
         raise InputError(f"{path}: {error}") from None
 
 
-def default_folder(arguments: argparse.Namespace, config: RunConfig) -> Path:
+def default_folder(arguments: Namespace, config: RunConfig) -> Path:
     if arguments.begin and not (arguments.recipe or arguments.config):
         return CHECKPOINTS / f"local-{Path(arguments.begin).name.removeprefix('local-')}-on"
     start = arguments.recipe or (

@@ -8,12 +8,10 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
   python -m elastic_core tune --list
 """
 
-import argparse
-import math
-import time
-from pathlib import Path
+from argparse import ArgumentParser, Namespace
 
-from elastic_core.commands.finding import CHECKPOINTS, say, split_commas
+from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, split_commas
+from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -22,16 +20,16 @@ from elastic_core.recipes import ALSO_TUNED, GRID, grid_point
 from elastic_core.tuning import TABLE, outcomes, tune
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", help=f"their names, or {', '.join(ALSO_TUNED)}")
     parser.add_argument("--points", default=",".join(GRID), help="of the grid, separated by commas (default: all)")
-    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
-    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where runs and table lie (default: checkpoints)")
-    parser.add_argument("--list", action="store_true", help="train nothing, show what is kept")
+    option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
+    device_option(parser, "auto")
+    root_option(parser, "where runs and table lie")
+    flag(parser, "--list", "train nothing, show what is kept")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     if arguments.minutes < 0:
         raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
     for name in arguments.models:
@@ -47,9 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _train(arguments: argparse.Namespace) -> None:
-    at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
-    device = str(find_device(arguments.device))
+def _train(arguments: Namespace) -> None:
+    at, device = deadline(arguments), str(find_device(arguments.device))
     points = split_commas(arguments.points)
     dataset = load(grid_point(arguments.models[0], points[0]).data, say)
     for name in arguments.models:

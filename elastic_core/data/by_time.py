@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.core.histories import Dataset, Histories, Split, pieces, tally
 from elastic_core.errors import InputError
@@ -22,9 +23,9 @@ class ByTime(Dataset):
     """People in another order: those whom the test asks come first, so that its ranks are of people 0, 1, 2, …"""
 
     dates: tuple[int, int]  # seconds since 1970
-    borders: np.ndarray  # int64 [2, users]: flat position of everybody's first event from either date on
+    borders: ndarray  # int64 [2, users]: flat position of everybody's first event from either date on
     tested: int  # people
-    validated: np.ndarray  # int64, who has an event between the dates and one before
+    validated: ndarray  # int64, who has an event between the dates and one before
 
     @cached_property
     def hash(self) -> str:
@@ -34,24 +35,24 @@ class ByTime(Dataset):
         digest.update(np.array(self.dates, "<i8").data)
         return digest.hexdigest()[:16]
 
-    def ends(self, split: Split) -> np.ndarray:
+    def ends(self, split: Split) -> ndarray:
         """As of any data. Who joined after the first date is learned nothing from: their first event alone is theirs to read."""
         if split == "test":
             return self.borders[1]
         return np.maximum(self.borders[0], self.histories.offsets[:-1] + 1)
 
-    def asked(self, split: Split) -> np.ndarray:
+    def asked(self, split: Split) -> ndarray:
         return self.validated if split == "valid" else np.arange(self.tested)
 
-    def targets(self, split: Split) -> np.ndarray:
+    def targets(self, split: Split) -> ndarray:
         """int32 [users]: of people who are not asked, some item of theirs."""
         if split == "train":
             raise InputError("the training split has no single target a user")
         last = self.histories.offsets[1:] - 1
-        found: np.ndarray = self.histories.items[np.minimum(self.borders[0 if split == "valid" else 1], last)]
+        found: ndarray = self.histories.items[np.minimum(self.borders[0 if split == "valid" else 1], last)]
         return found
 
-    def counts(self) -> np.ndarray:
+    def counts(self) -> ndarray:
         """int64 [n_items + 1]: events of each item before the first date."""
         border, places = np.repeat(self.borders[0], self.histories.lengths), np.arange(len(self.histories.items))
         return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])

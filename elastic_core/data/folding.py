@@ -7,11 +7,11 @@ hash.
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from elastic_core.core.histories import PIECE, Catalog, Dataset, Histories, pieces, tally
 from elastic_core.errors import InputError
@@ -22,7 +22,7 @@ from elastic_core.errors import InputError
 DIGITS = re.compile(r"[0-9]+")
 
 
-def natural_order(ids: Iterable[str]) -> np.ndarray:
+def natural_order(ids: Iterable[str]) -> ndarray:
     """Positions that put ids into natural order: runs of digits compare as numbers."""
     texts = list(ids)
     joined = "".join(texts)
@@ -48,8 +48,7 @@ NEARLY, FEWEST = 0.95, 20  # such a share of all pairs shows an order, if there 
 MANY = 0.01  # share of events from which ties are worth a note
 
 
-@dataclass(frozen=True)
-class Ties:
+class Ties(NamedTuple):
     """How many events share their time with the one before, of the same person, and what decided their order."""
 
     rule: Rule
@@ -89,7 +88,7 @@ def _percent(share: float) -> str:
     return f"{share:.2%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 
-def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
+def core(users: ndarray, items: ndarray, k: int) -> ndarray:
     """bool [events]: the largest part in which every item has k events and every user max(k, 3).
 
     Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
@@ -99,8 +98,8 @@ def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
         return mask
     able = [np.ones(int(numbers.max()) + 1, dtype=bool) for numbers in (items, users)]
 
-    def kept(piece: slice) -> np.ndarray:
-        both: np.ndarray = able[0][items[piece]] & able[1][users[piece]]
+    def kept(piece: slice) -> ndarray:
+        both: ndarray = able[0][items[piece]] & able[1][users[piece]]
         return both
 
     left, before = len(users), -1
@@ -171,7 +170,7 @@ def fold(
     )
 
 
-def _numbered(ids: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def _numbered(ids: pd.Series) -> tuple[ndarray, ndarray]:
     """int32 [events]: the place of every id in the natural order of all, and these."""
     known = ids.astype("category").cat
     codes, texts = known.codes.to_numpy(), np.array([str(text) for text in known.categories.to_list()], dtype=object)
@@ -181,7 +180,7 @@ def _numbered(ids: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     return _present(places[codes], texts[order])
 
 
-def _by_user_and_time(users: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _by_user_and_time(users: ndarray, times: ndarray) -> ndarray:
     """Rows by user and time; those of one time, or without one, as they stand."""
     first, last = times.min(), times.max()
     bits = int(last - first).bit_length()
@@ -192,13 +191,13 @@ def _by_user_and_time(users: np.ndarray, times: np.ndarray) -> np.ndarray:
     return order.astype(np.int32) if len(order) < 2**31 else order
 
 
-def _present(numbers: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]:
     """Renumber so that only those that are there count, in the order that they have."""
     there = tally(numbers, len(ids)) > 0
     return (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], ids[there]
 
 
-def _looked_at(order: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+def _looked_at(order: ndarray, users: ndarray, items: ndarray, times: ndarray) -> tuple[ndarray, bool, bool]:
     """bool [events]: which event of `order` (by user, time, place in the file) shares user and time with the one before;
     whether the file has everybody's latest events first; whether it has those of one time by item."""
     tied = np.zeros(len(order), dtype=bool)
@@ -216,7 +215,7 @@ def _looked_at(order: np.ndarray, users: np.ndarray, items: np.ndarray, times: n
     return tied, turns >= FEWEST and back >= NEARLY * turns, steps >= FEWEST and abs(up) >= (2 * NEARLY - 1) * steps
 
 
-def _moments(tied: np.ndarray) -> Iterator[np.ndarray]:
+def _moments(tied: ndarray) -> Iterator[ndarray]:
     """Places of the events that share user and time with another, of millions of events together: all of one time."""
     at = 0
     while at < len(tied):
@@ -229,21 +228,19 @@ def _moments(tied: np.ndarray) -> Iterator[np.ndarray]:
         at = stop
 
 
-def _settle(order: np.ndarray, tied: np.ndarray, key: Callable[[np.ndarray], np.ndarray]) -> None:
+def _settle(order: ndarray, tied: ndarray, key: Callable[[ndarray], ndarray]) -> None:
     """Puts events of one user and time in the order of their `key`, which is asked for the rows of the file."""
     for places in _moments(tied):
         rows = order[places]
         order[places] = rows[np.lexsort((key(rows), np.cumsum(~tied[places])))]
 
 
-def _hashes(
-    user_ids: np.ndarray, item_ids: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
+def _hashes(user_ids: ndarray, item_ids: ndarray, users: ndarray, items: ndarray, times: ndarray) -> Callable[[ndarray], ndarray]:
     """A number for a row that hangs on its user's and item's ids, its time and nothing else."""
     mixed = functools.partial(pd.util.hash_array, categorize=False)
     user, item = (mixed(ids) for ids in (user_ids, item_ids))
 
-    def key(rows: np.ndarray) -> np.ndarray:
+    def key(rows: ndarray) -> ndarray:
         found = mixed(times[rows].astype(np.float64).view(np.uint64))
         for part in (user[users[rows]], item[items[rows]]):
             found = mixed(found ^ part)
@@ -252,7 +249,7 @@ def _hashes(
     return key
 
 
-def _tied_shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, float]:
+def _tied_shares(times: ndarray, offsets: ndarray) -> tuple[float, float, float]:
     """Shares of the events that follow another, of validation and of test targets, whose time is that of the event before."""
     tied = np.zeros(len(times), dtype=bool)
     np.equal(times[1:], times[:-1], out=tied[1:])
@@ -262,11 +259,11 @@ def _tied_shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, 
 
 
 def _without_duplicates(
-    order: np.ndarray, tied: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
-) -> tuple[np.ndarray, tuple[str, ...]]:
+    order: ndarray, tied: ndarray, users: ndarray, items: ndarray, times: ndarray
+) -> tuple[ndarray, tuple[str, ...]]:
     """Rows alike in user, item and time are one event written twice; the first of them stays. (Without times a repeat is a real
     event.) `tied` says which of `order` share user and time with the one before."""
-    found = list[np.ndarray]()
+    found = list[ndarray]()
     for places in _moments(tied):
         of = order[places]
         found.append(places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()])
@@ -276,13 +273,13 @@ def _without_duplicates(
     return np.delete(order, repeated), (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
 
 
-def _at_least_two(users: pd.Index | np.ndarray, items: pd.Index | np.ndarray, label: str, when: str) -> None:
+def _at_least_two(users: pd.Index | ndarray, items: pd.Index | ndarray, label: str, when: str) -> None:
     for what, ids in (("user", users), ("item", items)):
         if len(ids) < 2:
             raise InputError(f"{label}: only one {what} ({ids[0]}){when}; at least two are needed")
 
 
-def build_catalog(ids: np.ndarray, items: pd.DataFrame | None) -> Catalog:
+def build_catalog(ids: ndarray, items: pd.DataFrame | None) -> Catalog:
     """A catalogue of `ids` (dense order, without padding) with what `items` (item, title, genres) knows about them."""
     padded = np.array(["", *ids], dtype=object)
     if items is None:

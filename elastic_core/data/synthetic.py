@@ -15,9 +15,12 @@ exactly rounded operations decide (no exp or log of floats), and popularity is r
 drawn piece by piece, in the same order: little is held beside the events themselves, 25 bytes for each.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy import ndarray
+from numpy.random import Generator
 
 from elastic_core.core.config import PlantedConfig
 from elastic_core.core.histories import Catalog, Dataset, Histories, pieces, tally
@@ -37,23 +40,22 @@ SHORTEST, HELD_OUT = 8, 2
 SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
 
 
-@dataclass(frozen=True)
-class _World:
+class _World(NamedTuple):
     """The items (0-based): to which interest they belong, how popular they are, what follows them."""
 
-    interest: np.ndarray  # int64 [items]
-    popularity: np.ndarray  # int64 [items]
-    successors: np.ndarray  # int64 [items, 3]
-    by_interest: np.ndarray  # int64 [items], items grouped by interest
-    steps: np.ndarray  # int64 [items], running sum of popularity in that order
-    first: np.ndarray  # int64 [interests], running sum before the interest's first item
-    mass: np.ndarray  # int64 [interests]
+    interest: ndarray  # int64 [items]
+    popularity: ndarray  # int64 [items]
+    successors: ndarray  # int64 [items, 3]
+    by_interest: ndarray  # int64 [items], items grouped by interest
+    steps: ndarray  # int64 [items], running sum of popularity in that order
+    first: ndarray  # int64 [interests], running sum before the interest's first item
+    mass: ndarray  # int64 [interests]
 
 
 def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     """Draw a planted world. Items and users that the k-core drops leave the truth as well."""
     _check(config)
-    rng = np.random.Generator(np.random.PCG64(config.seed))
+    rng = Generator(np.random.PCG64(config.seed))
     world = _draw_items(config, rng)
     lengths = _lengths(config, rng)
     events, interests, mixture = _walk(config, world, lengths, rng)
@@ -77,7 +79,7 @@ def _check(config: PlantedConfig) -> None:
         raise InputError("data.planted.popularity must lie in 0 to 2, and seed must not be negative")
 
 
-def _draw_items(config: PlantedConfig, rng: np.random.Generator) -> _World:
+def _draw_items(config: PlantedConfig, rng: Generator) -> _World:
     interest = rng.permutation(np.arange(config.items) % config.interests)
     rank = rng.permutation(config.items) + 1.0
     popularity = np.maximum(np.rint(1e9 * rank**-config.popularity), 1).astype(np.int64)
@@ -99,7 +101,7 @@ def _draw_items(config: PlantedConfig, rng: np.random.Generator) -> _World:
     return _World(interest, popularity, successors, cycle, steps, np.cumsum(mass) - mass, mass)
 
 
-def _lengths(config: PlantedConfig, rng: np.random.Generator) -> np.ndarray:
+def _lengths(config: PlantedConfig, rng: Generator) -> ndarray:
     """A heavy tail (Lomax, shape 2) cut at max_length; the scale makes the cut mean come out at mean_length."""
     room, target = config.max_length - SHORTEST, config.mean_length - SHORTEST
     if target >= room:
@@ -109,7 +111,7 @@ def _lengths(config: PlantedConfig, rng: np.random.Generator) -> np.ndarray:
     return SHORTEST + np.floor(np.minimum(tail, room)).astype(np.int64)
 
 
-def _distinct(config: PlantedConfig, rng: np.random.Generator) -> np.ndarray:
+def _distinct(config: PlantedConfig, rng: Generator) -> ndarray:
     """int64 [users, interests_per_user]: different interests for each user, drawn without replacement."""
     chosen = np.empty((config.users, 0), dtype=np.int64)
     for slot in range(config.interests_per_user):
@@ -120,9 +122,7 @@ def _distinct(config: PlantedConfig, rng: np.random.Generator) -> np.ndarray:
     return chosen
 
 
-def _walk(
-    config: PlantedConfig, world: _World, lengths: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _walk(config: PlantedConfig, world: _World, lengths: ndarray, rng: Generator) -> tuple[ndarray, ndarray, ndarray]:
     """All users step through time side by side; the longest come first, so those still active are always a prefix."""
     users = np.argsort(-lengths, kind="stable")
     begin = (np.cumsum(lengths) - lengths)[users]
@@ -159,7 +159,7 @@ def _walk(
     return events, interests, mixture
 
 
-def _draw(config: PlantedConfig, world: _World, interest: np.ndarray, before: np.ndarray, chance: np.ndarray) -> np.ndarray:
+def _draw(config: PlantedConfig, world: _World, interest: ndarray, before: ndarray, chance: ndarray) -> ndarray:
     """int64 [n]: an item for each user, from the interest (-1: from all) and the last item met in it (-1: none)."""
     # One running sum serves both kinds of popularity draw: the whole of it for noise, the interest's stretch otherwise.
     noisy = interest == NOISE
@@ -170,9 +170,7 @@ def _draw(config: PlantedConfig, world: _World, interest: np.ndarray, before: np
     return np.where(follows, world.successors[before, np.searchsorted(SUCCESSOR_STEPS, chance[2])], world.by_interest[place])
 
 
-def _drift(
-    config: PlantedConfig, moved: np.ndarray, slots: np.ndarray, weights: np.ndarray, last: np.ndarray, rng: np.random.Generator
-) -> None:
+def _drift(config: PlantedConfig, moved: ndarray, slots: ndarray, weights: ndarray, last: ndarray, rng: Generator) -> None:
     """Tastes change: every one who moves weighs their interests anew; half of them also swap one for another, if they can."""
     weights[moved] = rng.integers(1, 100, (len(moved), slots.shape[1])) ** 2
     swaps = moved[rng.random(len(moved)) < 0.5]
@@ -183,7 +181,7 @@ def _drift(
     last[swaps[new], slot[new]] = -1
 
 
-def _paced(config: PlantedConfig, interests: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+def _paced(config: PlantedConfig, interests: ndarray, rng: Generator) -> ndarray | None:
     """Seconds before each event that its interest asks for, within a tenth; 0 where none does, None if none ever does. One minute
     for the first interest, twice as long for the next, and so on, at most a week."""
     if not config.tempo:
@@ -193,7 +191,7 @@ def _paced(config: PlantedConfig, interests: np.ndarray, rng: np.random.Generato
     return np.where((interests != NOISE) & (rng.random(len(interests)) < config.tempo), usual * jitter // 1_000, 0)
 
 
-def _times(lengths: np.ndarray, rng: np.random.Generator, paced: np.ndarray | None) -> np.ndarray:
+def _times(lengths: ndarray, rng: Generator, paced: ndarray | None) -> ndarray:
     """Sittings of a few minutes, with up to a week between them, but where an interval is `paced`. Seconds since 1970, from the
     year 2000 on."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -223,11 +221,11 @@ def _times(lengths: np.ndarray, rng: np.random.Generator, paced: np.ndarray | No
 def _assemble(
     config: PlantedConfig,
     world: _World,
-    lengths: np.ndarray,
-    events: np.ndarray,
-    interests: np.ndarray,
-    mixture: np.ndarray,
-    times: np.ndarray,
+    lengths: ndarray,
+    events: ndarray,
+    interests: ndarray,
+    mixture: ndarray,
+    times: ndarray,
     k_core: int,
 ) -> Dataset:
     users = np.repeat(np.arange(config.users, dtype=np.int32), lengths)
@@ -270,7 +268,7 @@ def _assemble(
     )
 
 
-def _compact(values: np.ndarray, keep: np.ndarray) -> np.ndarray:
+def _compact(values: ndarray, keep: ndarray) -> ndarray:
     """`values[keep]`, moved together in place."""
     end = 0
     for piece in pieces(len(values)):
@@ -285,12 +283,9 @@ def _interest_names(count: int) -> list[str]:
     return [names[i % len(names)] + (f" ({i // len(names) + 1})" if i >= len(names) else "") for i in range(count)]
 
 
-def _titles(names: list[str], interest: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
+def _titles(names: list[str], interest: ndarray, left: ndarray) -> tuple[ndarray, tuple[tuple[str, ...], ...]]:
     """`Jazz 12`: the interest's name, and the item's number within it. The genre is the interest's name."""
-    grouped = np.argsort(interest, kind="stable")
-    sizes = np.bincount(interest)
-    number = np.empty(len(interest), dtype=np.int64)
-    number[grouped] = np.arange(len(interest)) - (np.cumsum(sizes) - sizes)[interest[grouped]] + 1
+    number = pd.Series(interest).groupby(interest).cumcount().to_numpy() + 1
     titles = np.array(["", *(f"{names[interest[item]]} {number[item]}" for item in left)], dtype=object)
     tags = [(name,) for name in names]
     return titles, ((), *(tags[one] for one in interest[left]))

@@ -7,6 +7,7 @@ a random labelling and 1 for the same partition (Vinh, Epps and Bailey, JMLR 11,
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
 SUCCESSOR_SHARES = (0.6, 0.25, 0.15)  # an item's first, second and third successor within its interest
 NOISE = -1
@@ -17,15 +18,15 @@ class Truth:
     """The planted interests, aligned with the dense ids and events of the Dataset that carries them."""
 
     interests: tuple[str, ...]
-    item_interest: np.ndarray  # int32 [n_items + 1]; -1 for padding
-    event_interest: np.ndarray  # int32 [events]; -1 for an event drawn from global popularity
-    user_mixture: np.ndarray  # float32 [users, interests], in force at the user's last event; rows sum to 1
-    successors: np.ndarray  # int32 [n_items + 1, 3], dense ids in order of probability; 0 where dropped by the k-core
-    popularity: np.ndarray  # float64 [n_items + 1], relative
+    item_interest: ndarray  # int32 [n_items + 1]; -1 for padding
+    event_interest: ndarray  # int32 [events]; -1 for an event drawn from global popularity
+    user_mixture: ndarray  # float32 [users, interests], in force at the user's last event; rows sum to 1
+    successors: ndarray  # int32 [n_items + 1, 3], dense ids in order of probability; 0 where dropped by the k-core
+    popularity: ndarray  # float64 [n_items + 1], relative
     determinism: float
     noise: float
 
-    def oracle(self, items: np.ndarray, starts: np.ndarray, ends: np.ndarray, users: np.ndarray) -> np.ndarray:
+    def oracle(self, items: ndarray, starts: ndarray, ends: ndarray, users: ndarray) -> ndarray:
         """float64 [B, n_items + 1]: the next item's distribution, given who the user is and what truly moved them.
 
         Reads the events starts[b]:ends[b] of the flat `items`. A ceiling for any model, not a rival: it knows the mixture in
@@ -49,25 +50,12 @@ class Truth:
         return scores
 
 
-def contingency(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """int64 [labels found, labels true]: how often each pair of labels meets. Any integer labels will do."""
-    _, rows = np.unique(found, return_inverse=True)
-    _, columns = np.unique(truth, return_inverse=True)
-    width = int(columns.max()) + 1 if len(columns) else 0
-    height = int(rows.max()) + 1 if len(rows) else 0
-    return np.bincount(rows * width + columns, minlength=height * width).reshape(height, width)
-
-
-def purity(table: np.ndarray) -> float:
-    """Share of events whose found label's commonest true label is theirs; `table` is a contingency table."""
-    return float(table.max(axis=1).sum() / table.sum()) if table.sum() else 0.0
-
-
-def recovery(found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+def recovery(found: ndarray, truth: ndarray) -> dict[str, float]:
     """Purity and adjusted mutual information (Vinh et al. 2010) of found labels (experts) against true ones, without noise."""
     from sklearn.metrics import adjusted_mutual_info_score  # a second to import, for worlds whose truth is known alone
+    from sklearn.metrics.cluster import contingency_matrix
 
     kept = np.asarray(truth) != NOISE
     labels, true = np.asarray(found)[kept], np.asarray(truth)[kept]
-    ami = float(adjusted_mutual_info_score(true, labels))
-    return {"purity": purity(contingency(labels, true)), "ami": ami, "events": float(kept.sum())}
+    common = contingency_matrix(true, labels).max(0).sum() if len(true) else 0  # events of a label's commonest true one
+    return {"purity": float(common / max(len(true), 1)), "ami": float(adjusted_mutual_info_score(true, labels))}

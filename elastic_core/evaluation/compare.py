@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.core.evaluate import Report
 from elastic_core.errors import InputError
@@ -49,7 +50,7 @@ class Luck(NamedTuple):
     degrees: int
 
     @classmethod
-    def of(cls, sides: Sequence[np.ndarray]) -> "Luck | None":
+    def of(cls, sides: Sequence[ndarray]) -> "Luck | None":
         """Pooled over systems `[S, n]` that were trained alike, for all that were trained twice; None where none was."""
         some = [side for side in sides if len(side) > 1]
         degrees = sum(len(side) - 1 for side in some)
@@ -112,18 +113,14 @@ def compare_many(
         metric=metric,
         mean_a=float(left.mean()),
         mean_b=float(right.mean()),
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        p=found.p,
         users=left.shape[1],
         means_a=tuple(left.mean(1).tolist()),
         means_b=tuple(right.mean(1).tolist()),
-        seeds_counted=found.seeds_counted,
+        **found._asdict(),
     )
 
 
-def contrast(a: np.ndarray, b: np.ndarray, trained: tuple[bool, bool] = (True, True), luck: Luck | None = None) -> Contrast:
+def contrast(a: ndarray, b: ndarray, trained: tuple[bool, bool] = (True, True), luck: Luck | None = None) -> Contrast:
     """a [S_A, n] against b [S_B, n], the same people in columns. B against A is the mirror image, to the last bit.
 
     One person alone gives an interval of NaN. `luck`: what trainings of other systems show of their noise, which two seeds that
@@ -154,30 +151,30 @@ def contrast(a: np.ndarray, b: np.ndarray, trained: tuple[bool, bool] = (True, T
     return Contrast(difference, difference - half, difference + half, p, counted)
 
 
-def half_width(variances: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+def half_width(variances: ndarray, degrees: ndarray) -> ndarray:
     """Half the 95% interval [m] of a sum of parts with these estimated variances [parts, m] and degrees of freedom [parts, 1]."""
     from scipy.special import stdtrit  # the inverse of Student's t distribution function
 
     return -np.asarray(stdtrit(_together(variances, degrees), LEVEL / 2)) * np.sqrt(variances.sum(0))
 
 
-def _together(variances: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+def _together(variances: ndarray, degrees: ndarray) -> ndarray:
     """Degrees of freedom of the sum, by Welch and Satterthwaite: [m]."""
     return variances.sum(0) ** 2 / (variances**2 / degrees).sum(0)
 
 
-def _between(side: np.ndarray) -> float:
+def _between(side: ndarray) -> float:
     """What the training seeds of a side [S, n] add to the variance of its mean."""
     return float(side.mean(1).var(ddof=1)) / len(side)
 
 
-def over_people(differences: np.ndarray) -> tuple[float, float]:
+def over_people(differences: ndarray) -> tuple[float, float]:
     """95% interval of the mean of one run's differences [n], over people: for a change that needs no other training."""
     found = contrast(differences[None], np.zeros((1, len(differences))), trained=(False, False))
     return found.low, found.high
 
 
-def sign_flips(differences: np.ndarray, seed: int = 0) -> float:
+def sign_flips(differences: ndarray) -> float:
     """Two-sided p of the mean difference [n] under random signs (Fisher 1935); people without a difference do not matter.
 
     For the handful of people who share an expert (services/experts/ablation.py): exact where an interval of so few is a guess.
@@ -185,7 +182,7 @@ def sign_flips(differences: np.ndarray, seed: int = 0) -> float:
     moved = differences[differences != 0]
     if not len(moved):
         return 1.0
-    rng, n = np.random.default_rng(seed), len(moved)
+    rng, n = np.random.default_rng(0), len(moved)
     size = max(1, 2 * 10**6 // n)
     sizes = [min(size, FLIPS - done) for done in range(0, FLIPS, size)]
     positive = [rng.integers(0, 2, (rows, n), dtype=np.int8).astype(np.float64) @ moved for rows in sizes]
@@ -210,7 +207,7 @@ def _spread(means: tuple[float, ...]) -> float:
     return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
 
 
-def holm(p: np.ndarray) -> np.ndarray:
+def holm(p: ndarray) -> ndarray:
     """p values `[m]` of m questions to the same people, adjusted by Holm (1979): the i-th smallest of m times m - i + 1, never
     falling, at most 1."""
     order = np.argsort(p, kind="stable")

@@ -16,11 +16,13 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 
+METRIC, NOBODY = "NDCG@10", torch.empty(0)
+
 
 class CutReader:
     """A scorer that reads the last `events` of a history; none: it scores by `popular`, `[n_items + 1]`."""
 
-    def __init__(self, model: Recommender, events: int, popular: Tensor) -> None:
+    def __init__(self, model: Recommender, events: int, popular: Tensor = NOBODY) -> None:
         self.model, self.events, self.popular, self.length = model, events, popular, max(min(events, model.length), 1)
 
     def prepare(self) -> Callable[[Batch], Tensor]:
@@ -36,14 +38,12 @@ class Known(NamedTuple):
     beyond: Interval  # over popularity, person by person
 
 
-def after_few(
-    model: Recommender, dataset: Dataset, lengths: Sequence[int], protocol: str, metric: str = "NDCG@10", split: Split = "test"
-) -> list[Known]:
+def after_few(model: Recommender, dataset: Dataset, lengths: Sequence[int], protocol: str, split: Split = "test") -> list[Known]:
     """One entry a length, of everybody."""
     popular = torch.from_numpy(dataset.counts()).float()
-    floor = evaluate(CutReader(model, 0, popular), dataset, split, [protocol]).values(protocol, metric)
+    floor = evaluate(CutReader(model, 0, popular), dataset, split, [protocol]).values(protocol, METRIC)
     found = []
     for events in lengths:
-        values = evaluate(CutReader(model, events, popular), dataset, split, [protocol]).values(protocol, metric)
+        values = evaluate(CutReader(model, events, popular), dataset, split, [protocol]).values(protocol, METRIC)
         found.append(Known(events, Interval.of(values), Interval.of(values - floor)))
     return found

@@ -14,10 +14,11 @@ too: it may well be half or twice as large.
 import bisect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import half_width
@@ -28,8 +29,7 @@ MOST_SEEDS, MOST_PEOPLE = 200, 10**9
 DRAWS = 10_000
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(NamedTuple):
     """Where the noise of a comparison comes from; variances."""
 
     people: float
@@ -54,9 +54,9 @@ class Noise:
         half = half_width(seen, np.array([own for _, own in parts])[:, None])
         return float(np.quantile(half - self.deviation(n, runs) * rng.standard_normal(DRAWS), FOUND))
 
-    def seeds_for(self, difference: float, people: int | None = None) -> int | None:
+    def seeds_for(self, difference: float) -> int | None:
         """How many seeds a side find this difference; None where not even MOST_SEEDS do, because people alone are too few."""
-        return _first(range(2, MOST_SEEDS + 1), lambda runs: self.detectable(people, runs) <= difference)
+        return _first(range(2, MOST_SEEDS + 1), lambda runs: self.detectable(seeds=runs) <= difference)
 
     def people_for(self, difference: float, seeds: int | None = None) -> int | None:
         """How many people find this difference; None where not even MOST_PEOPLE do, because seeds alone are too few."""
@@ -81,7 +81,7 @@ def of_interval(low: float, high: float) -> float:
     return (high - low) / 2 * (sure + normal.inv_cdf(FOUND)) / sure
 
 
-def noise(a: np.ndarray, b: np.ndarray) -> Noise:
+def noise(a: ndarray, b: ndarray) -> Noise:
     """From a metric by seed and person, [S, n] on both sides. Raises InputError for fewer than two seeds or people."""
     if min(a.shape[0], b.shape[0], a.shape[1]) < 2 or a.shape[1] != b.shape[1]:
         raise InputError("power needs two seeds of either side at least, and the same people: one run does not show its noise")
@@ -91,7 +91,7 @@ def noise(a: np.ndarray, b: np.ndarray) -> Noise:
     return Noise(people, seed_a + seed_b, left_a + left_b, a.shape[1], min(len(a), len(b)))
 
 
-def _moved(values: np.ndarray) -> tuple[float, float]:
+def _moved(values: ndarray) -> tuple[float, float]:
     """How far a training moves everybody's mean, and a person besides: variances."""
     runs, n = values.shape
     centred = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import torch
+from numpy import ndarray
+from pandas import DataFrame
 
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.evaluate import Ranks, Report, expected, rank
@@ -24,7 +26,7 @@ METRIC, PROTOCOL = "NDCG@10", "full-seen"
 ALL = "all"
 
 
-def gaps(dataset: Dataset, split: Split = "test") -> np.ndarray:
+def gaps(dataset: Dataset, split: Split = "test") -> ndarray:
     """Events since the target's interest last showed, int [users]; 0 where the target is noise or its interest is new."""
     truth = truth_of(dataset)
     ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]
@@ -50,7 +52,7 @@ def oracle_ranks(dataset: Dataset, protocol: str, split: Split = "test") -> Rank
     return Ranks.join(parts)
 
 
-def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFrame:
+def by_gap(found: ndarray, oracle: ndarray, gap: ndarray) -> DataFrame:
     """A metric per person of a model and of the oracle, `[users]`: their means and the share, one row per range of gaps."""
     rows = []
     for low, high in BINS:
@@ -58,7 +60,7 @@ def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFra
         if here.any():
             name, mean, best = name_of(low, high), float(found[here].mean()), float(oracle[here].mean())
             rows.append({"gap": name, "people": int(here.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)})
-    return pd.DataFrame(rows)
+    return DataFrame(rows)
 
 
 def covers(report: Report, dataset: Dataset) -> bool:
@@ -66,20 +68,20 @@ def covers(report: Report, dataset: Dataset) -> bool:
     return (report.data_hash, report.split, len(report.users)) == (dataset.hash, "test", dataset.histories.n_users)
 
 
-def remembered_shares(values: Mapping[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:
+def remembered_shares(values: Mapping[str, ndarray], dataset: Dataset) -> DataFrame:
     """What systems remember, by their NDCG@10 (full-seen) per person: system, gap, people, share. First of all gaps together
     (`ALL`), with everybody, also those whose next item is noise or of a new interest."""
     gap, oracle, tables = gaps(dataset), oracle_values(dataset), []
     for name, mine in values.items():
         whole = {"gap": ALL, "people": len(mine), "share": float(mine.mean()) / max(float(oracle.mean()), 1e-12)}
-        tables.append(pd.concat([pd.DataFrame([whole]), by_gap(mine, oracle, gap)]).assign(system=name))
+        tables.append(pd.concat([DataFrame([whole]), by_gap(mine, oracle, gap)]).assign(system=name))
     columns = ["system", "gap", "people", "share"]
-    return pd.concat(tables)[columns].reset_index(drop=True) if tables else pd.DataFrame(columns=columns)
+    return pd.concat(tables)[columns].reset_index(drop=True) if tables else DataFrame(columns=columns)
 
 
-def oracle_values(dataset: Dataset, protocol: str = PROTOCOL, split: Split = "test") -> np.ndarray:
+def oracle_values(dataset: Dataset) -> ndarray:
     """The oracle's NDCG@10 per person."""
-    return expected(oracle_ranks(dataset, protocol, split))[METRIC]
+    return expected(oracle_ranks(dataset, PROTOCOL))[METRIC]
 
 
 def name_of(low: int, high: int) -> str:

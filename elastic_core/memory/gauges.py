@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy import ndarray
+from numpy.random import Generator
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.histories import Dataset, Split
@@ -26,7 +28,8 @@ from elastic_core.models import Recommender
 
 FOLDS = 5
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-FEWEST = 20  # people
+FEWEST, MOST = 20, 4_000  # people
+KINDS = 64  # of items
 SHORTEST = 8  # events from which halves and quarters are taken
 STEPS = 7  # that are told of: the retrievals, then each of six regressions
 
@@ -50,27 +53,26 @@ class Gauges:
 
 @torch.inference_mode()
 def gauges(
-    model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0,
-    tell: Callable[[float], None] = lambda share: None,
+    model: Recommender, dataset: Dataset, split: Split = "test", tell: Callable[[float], None] = lambda share: None
 ) -> Gauges:  # fmt: skip
-    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each; tells the share done.
+    """The gauges over up to 4,000 people at random with at least 8 events. Takes five retrievals of each; tells the share done.
 
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     steps = iter(range(1, STEPS + 1))
 
-    def told(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+    def told(x: ndarray, y: ndarray, rng: Generator) -> float:
         found = held_out_r2(x, y, rng)
         tell(next(steps) / STEPS)
         return found
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     ends = dataset.ends(split)
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
     users = np.flatnonzero(lengths >= SHORTEST)
     if len(users) < FEWEST:
         raise InputError(f"the gauges need {FEWEST} people with {SHORTEST} events or more; there are {len(users)}")
-    if len(users) > people:
-        users = np.sort(rng.choice(users, people, replace=False))
+    if len(users) > MOST:
+        users = np.sort(rng.choice(users, MOST, replace=False))
     lengths = lengths[users]
     items = reading_batch(dataset, users, ends[users], model.length).items.numpy()
     place = np.cumsum(items > 0, 1)  # 1 … n on real events
@@ -86,7 +88,7 @@ def gauges(
     shares = genre_shares(dataset, items)
     chosen = _indicator(everything)
     tell(next(steps) / STEPS)
-    anything = np.where(items > 0, np.random.default_rng([seed, 1]).choice(items[items > 0], items.shape), 0)
+    anything = np.where(items > 0, np.random.default_rng([0, 1]).choice(items[items > 0], items.shape), 0)
     return Gauges(
         halves=overlap(odd, even),
         stranger=overlap(odd[like], even[np.roll(like, -1)]),
@@ -94,20 +96,20 @@ def gauges(
         quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
         length=told(chosen, log_length[:, None], rng),
         length_popularity=told(taste, log_length[:, None], rng),
-        length_kinds=told(_kinds(items), log_length[:, None], np.random.default_rng([seed, 3])),
-        count=told(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([seed, 2])),
+        length_kinds=told(_kinds(items), log_length[:, None], np.random.default_rng([0, 3])),
+        count=told(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([0, 2])),
         genres=told(chosen, shares, rng) if shares is not None else float("nan"),
         genres_shuffled=told(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
         people=len(users),
     )
 
 
-def overlap(a: np.ndarray, b: np.ndarray) -> float:
+def overlap(a: ndarray, b: ndarray) -> float:
     """Mean part of row r of `a [U, k]` that row r of `b [U, k]` holds too."""
     return float((a[:, :, None] == b[:, None, :]).any(2).mean()) if a.size else 0.0
 
 
-def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+def held_out_r2(x: ndarray, y: ndarray, rng: Generator) -> float:
     """R² of `y [U, t]` from `x [U, f]` by ridge regression on people it was not fitted to, targets weighed by their variance."""
     from sklearn.linear_model import RidgeCV  # a second to import, for the gauges alone
     from sklearn.model_selection import KFold, cross_val_predict
@@ -117,25 +119,25 @@ def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float
     return float(1 - np.square(y - told).sum() / max(np.square(y - y.mean(0)).sum(), 1e-12))
 
 
-def genre_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray | None:
+def genre_shares(dataset: Dataset, items: ndarray) -> ndarray | None:
     """What part of a history `items [U, N]` (0 pads) has each genre, `[U, genres]`; an item with several counts for each."""
     names, table = dataset.catalog.genre_table
     return mean_shares(items, table) if names else None
 
 
-def mean_shares(items: np.ndarray, table: np.ndarray) -> np.ndarray:
+def mean_shares(items: ndarray, table: ndarray) -> ndarray:
     """What part of histories `items [U, N]` (0 pads) has each of the things in `table [n_items + 1, G]`: `[U, G]`."""
     return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1)
 
 
-def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:
+def _popularity(items: ndarray, popularity: ndarray) -> ndarray:
     """Mean, spread and quartiles of the log popularity of what was watched: `[U, 5]`."""
     rows = [popularity[row[row > 0]] for row in items]
     return np.stack([np.concatenate([[x.mean(), x.std()], np.quantile(x, (0.25, 0.5, 0.75))]) for x in rows])
 
 
-def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
-    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, kinds]`. Items that the same people
+def _kinds(items: ndarray) -> ndarray:
+    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, KINDS]`. Items that the same people
     chose are of one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
     from scipy.sparse import csr_matrix
     from sklearn.cluster import KMeans
@@ -147,24 +149,24 @@ def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
     table = csr_matrix((np.ones(len(place)), (place, person)), (len(met), len(items)))
     width = max(1, min(32, min(table.shape) - 1))
     vectors = normalize(TruncatedSVD(width, random_state=0).fit_transform(normalize(table)))
-    kind = KMeans(min(kinds, len(met)), n_init=3, random_state=0).fit_predict(vectors)
+    kind = KMeans(min(KINDS, len(met)), n_init=3, random_state=0).fit_predict(vectors)
     shares = np.zeros((len(items), kind.max() + 1))
     np.add.at(shares, (person, kind[place]), 1)
     return shares / shares.sum(1, keepdims=True)
 
 
-def _chosen_events(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _chosen_events(items: ndarray, chosen: ndarray) -> ndarray:
     """The chosen events of left-padded histories, in their order, left-padded."""
     kept = chosen & (items > 0)
     return np.take_along_axis(items * kept, kept.argsort(1, kind="stable"), 1)
 
 
-def _experts(model: Recommender, items: np.ndarray, batch: int = 512) -> np.ndarray:
-    parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(batch))
+def _experts(model: Recommender, items: ndarray) -> ndarray:
+    parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(512))
     return torch.cat([found.experts for found in retrieved(model, parts)]).cpu().numpy()
 
 
-def _indicator(experts: np.ndarray) -> np.ndarray:
+def _indicator(experts: ndarray) -> ndarray:
     """1 where a person has an expert; a column for every expert that anybody has."""
     met, place = np.unique(experts, return_inverse=True)
     table = np.zeros((len(experts), len(met)))

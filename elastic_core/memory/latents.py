@@ -11,10 +11,11 @@ and gauges, labels, removal and knobs (memory/gauges.py, services/) ask both riv
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -31,8 +32,7 @@ SILENT = 100  # steps without a word, after which a latent counts as dead
 REVIVE, RATE, BATCH = 1 / 32, 2e-3, 1_024
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """How well the latents tell the states: parts of the variance, on people they were fitted to and on held-out ones."""
 
     explained: float
@@ -112,13 +112,13 @@ class Latents(Retrieves):
 
 
 def fit_latents(
-    model: Recommender, dataset: Dataset, side: int = 16, k: int = 8, epochs: int = 30, seed: int = 0, held_out: float = 0.1
+    model: Recommender, dataset: Dataset, side: int = 16, k: int = 8, epochs: int = 30, seed: int = 0
 ) -> tuple[Latents, Fit]:
     """Latents of the model's states after random prefixes of training histories; a tenth of the people is held out to judge."""
     torch.manual_seed(seed)
     rng, made = np.random.default_rng(seed), Latents(model, dataset, side, k)
     people = rng.permutation(dataset.histories.n_users)
-    cut = max(1, int(held_out * len(people)))
+    cut = max(1, len(people) // 10)
     told, unseen = _states(model, dataset, people[cut:], rng), _states(model, dataset, people[:cut], rng)
     dictionary = made.dictionary
     with torch.no_grad():
@@ -132,7 +132,7 @@ def fit_latents(
 
 
 @torch.inference_mode()
-def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: np.random.Generator) -> Tensor:
+def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: Generator) -> Tensor:
     """States after prefixes `[M, d]`, from the first event up to the end of training."""
     starts, lengths = dataset.histories.offsets[users], dataset.ends("train")[users] - dataset.histories.offsets[users]
     states = []
@@ -144,7 +144,7 @@ def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: np.ran
     return torch.cat(states).float().clone()
 
 
-def _learn(dictionary: Dictionary, states: Tensor, epochs: int, rng: np.random.Generator) -> None:
+def _learn(dictionary: Dictionary, states: Tensor, epochs: int, rng: Generator) -> None:
     optimizer = eager.KINDS["adam"]([p for p in dictionary.parameters() if p.requires_grad], lr=RATE)
     silent = torch.zeros(len(dictionary.directions), dtype=torch.long)
     for _ in range(epochs):

@@ -13,15 +13,18 @@ A model that forgets falls to popularity in the one, to one half in the other.
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy import ndarray
+from pandas import DataFrame
 
 from elastic_core import disk
 from elastic_core.core.batches import reading_batch
+from elastic_core.core.evaluate import Interval
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.data.truth import NOISE
 from elastic_core.memory.gaps import gaps, name_of, truth_of
@@ -32,15 +35,14 @@ BATCH = 16
 FILE = Path("benchmarks") / "recall.csv"  # below the runs
 ORACLE, POPULARITY = NULLS = ("planted oracle", "popularity")  # all there is to know, and nothing of the person
 CHANCE = 0.5  # of `found`
-Scores = Callable[[np.ndarray], np.ndarray]  # of these people, float64 [B, n_items + 1]
+Scores = Callable[[ndarray], ndarray]  # of these people, float64 [B, n_items + 1]
 
 
-@dataclass(frozen=True, eq=False)
-class Recall:
+class Recall(NamedTuple):
     """Per person, NaN where the target is noise, its interest is new to them, or there is nothing to compare with."""
 
-    place: np.ndarray
-    found: np.ndarray
+    place: ndarray
+    found: ndarray
 
 
 def of_model(model: Recommender, dataset: Dataset, split: Split = "test") -> Recall:
@@ -50,7 +52,7 @@ def of_model(model: Recommender, dataset: Dataset, split: Split = "test") -> Rec
     with torch.inference_mode():
         judge = model.prepare()
 
-        def scores(users: np.ndarray) -> np.ndarray:
+        def scores(users: ndarray) -> ndarray:
             return judge(reading_batch(dataset, users, ends[users], model.length)).double().numpy()
 
         return recall(scores, dataset, split)
@@ -60,7 +62,7 @@ def of_oracle(dataset: Dataset, split: Split = "test") -> Recall:
     """What somebody recalls who knows every event's interest and the world's rules."""
     truth, starts, ends = truth_of(dataset), dataset.histories.offsets[:-1], dataset.ends(split)
 
-    def scores(users: np.ndarray) -> np.ndarray:
+    def scores(users: ndarray) -> ndarray:
         return np.log(np.maximum(truth.oracle(dataset.histories.items, starts[users], ends[users], users), 1e-300))
 
     return recall(scores, dataset, split)
@@ -99,7 +101,7 @@ def recall(scores: Scores, dataset: Dataset, split: Split = "test") -> Recall:
     return Recall(place, found)
 
 
-def by_gap(named: dict[str, Recall], gap: np.ndarray) -> pd.DataFrame:
+def by_gap(named: dict[str, Recall], gap: ndarray) -> DataFrame:
     """gap, people, system, place, place_ci, found, found_ci: means and half 95% intervals over people, by range and system."""
     rows = []
     for low, high in BINS:
@@ -109,7 +111,7 @@ def by_gap(named: dict[str, Recall], gap: np.ndarray) -> pd.DataFrame:
             place, found = _mean(of.place[here]), _mean(of.found[here])
             if here.any():
                 rows.append((name, int(here.sum()), system, *place, *found))
-    return pd.DataFrame(rows, columns=["gap", "people", "system", "place", "place_ci", "found", "found_ci"])
+    return DataFrame(rows, columns="gap people system place place_ci found found_ci".split())
 
 
 def range_of(name: str) -> tuple[int, int]:
@@ -124,23 +126,22 @@ COLUMNS = {
 MOST_BYTES = 2**22
 
 
-def read_recall(file: Path) -> pd.DataFrame:
+def read_recall(file: Path) -> DataFrame:
     """The rows that were kept; none of a file that is missing or of another form."""
     try:
         table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)), dtype=str)
         return table[list(COLUMNS)].astype(COLUMNS)
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
-        return pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
+        return DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
 
 
-def _parts(logits: np.ndarray, belongs: np.ndarray) -> np.ndarray:
+def _parts(logits: ndarray, belongs: ndarray) -> ndarray:
     """Every interest's part of the softmax `[B, interests]`."""
     shares = np.exp(logits - logits.max(1, keepdims=True))
     return np.asarray(shares / shares.sum(1, keepdims=True) @ belongs)
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
+def _mean(values: ndarray) -> tuple[float, float]:
     known = values[np.isfinite(values)]
-    if len(known) < 2:
-        return (float(known.mean()) if len(known) else np.nan), np.nan
-    return float(known.mean()), float(1.96 * known.std(ddof=1) / np.sqrt(len(known)))
+    found = Interval.of(known if len(known) else np.array([np.nan]))
+    return found.mean, 1.96 * found.error

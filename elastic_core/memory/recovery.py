@@ -14,10 +14,11 @@ counts the last ones, because mixtures drift and the heaviest interest cannot be
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor
 
 from elastic_core import models
@@ -30,8 +31,7 @@ from elastic_core.memory.gaps import truth_of
 from elastic_core.models import Recommender, tracing
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """One question's answer. `*_chance` are means over shuffles, `ami_chance_high` their 97.5% quantile."""
 
     purity: float
@@ -42,8 +42,7 @@ class Score:
     labelled: int  # people, or events
 
 
-@dataclass(frozen=True)
-class Recovery:
+class Recovery(NamedTuple):
     strongest: Score  # a person's first-ranked expert against their heaviest interest
     retrieved: Score  # all k of a person's experts against it
     events: Score  # the expert that reads an event most against the event's own interest
@@ -59,12 +58,12 @@ PEOPLE = 2_000  # who are asked at most
 
 
 @torch.no_grad()
-def broken(model: Recommender, catalog: Catalog, null: str, seed: int = 0) -> Recommender:
+def broken(model: Recommender, catalog: Catalog, null: str) -> Recommender:
     """The model with what is claimed broken: one of `NULLS`, or `UNTRAINED`. Raises InputError for another name."""
     if null not in (*NULLS, UNTRAINED):
         raise InputError(f"there is no null {null!r}; there are {', '.join((*NULLS, UNTRAINED))}")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         if null == UNTRAINED:
             return models.build(model.config, catalog).eval()
         other = copy.deepcopy(model)
@@ -80,12 +79,12 @@ def beside_nulls(model: Recommender, dataset: Dataset, people: int = PEOPLE, shu
     return {name: recover(one, dataset, people, shuffles) for name, one in asked.items()}
 
 
-def ceiling(dataset: Dataset, length: int, half_lives: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0, 1e9)) -> float:
+def ceiling(dataset: Dataset, length: int) -> float:
     """The best people's score (AMI) of who knows every interest of the last `length` events and counts with a half-life."""
     truth, ends = truth_of(dataset), dataset.ends("test")
     starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
     heaviest, best = truth.user_mixture.argmax(1), 0.0
-    for half_life in half_lives:
+    for half_life in (4.0, 8.0, 16.0, 32.0, 1e9):
         told = np.full(len(ends), NOISE)
         for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
             met = truth.event_interest[start:end]
@@ -96,11 +95,11 @@ def ceiling(dataset: Dataset, length: int, half_lives: tuple[float, ...] = (4.0,
 
 
 @torch.inference_mode()
-def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles: int = 50, seed: int = 0) -> Recovery:
+def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles: int = 50) -> Recovery:
     """Scores a model that retrieves on a planted world (test split). Raises InputError where there is no truth or memory."""
     if dataset.truth is None or not model.retrieves:
         raise InputError("recovery needs a planted world (its truth is known) and a model that retrieves experts")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     everyone = dataset.histories.n_users
     users = np.arange(everyone) if everyone <= people else np.sort(rng.choice(everyone, people, replace=False))
     ends = dataset.ends("test")[users]
@@ -127,7 +126,7 @@ def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles
     )
 
 
-def _score(found: np.ndarray, truth: np.ndarray, rng: np.random.Generator, shuffles: int) -> Score:
+def _score(found: ndarray, truth: ndarray, rng: np.random.Generator, shuffles: int) -> Score:
     """Rows (people or events) are shuffled whole, so what one person's k experts share is kept."""
     seen = recovery(found.ravel(), truth.ravel())
     chance = [recovery(found.ravel(), truth[rng.permutation(len(truth))].ravel()) for _ in range(shuffles)]
@@ -136,7 +135,7 @@ def _score(found: np.ndarray, truth: np.ndarray, rng: np.random.Generator, shuff
     return Score(seen["purity"], purity, seen["ami"], float(ami.mean()), float(np.quantile(ami, 0.975)), len(truth))
 
 
-def event_truth(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
+def event_truth(dataset: Dataset, users: ndarray, ends: ndarray, length: int) -> ndarray:
     """True interest of the events a model read, flat, in the order of `batch.items[batch.real]`."""
     assert dataset.truth is not None
     where = ends[:, None] + np.arange(-length, 0)

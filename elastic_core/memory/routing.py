@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import Recommender, Retrieved, memory_of
@@ -21,12 +22,12 @@ HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 class Routing:
     """One row per person: `experts [U, k]`, `gates [U, k]`; per expert `load [K]` and `traffic [K]`; `spectrum [d]`."""
 
-    experts: np.ndarray
-    gates: np.ndarray
-    load: np.ndarray
-    traffic: np.ndarray
-    spectrum: np.ndarray  # shares of variance along the principal axes of the query as the sub-keys see it
-    raw_spectrum: np.ndarray  # the same before normalisation
+    experts: ndarray
+    gates: ndarray
+    load: ndarray
+    traffic: ndarray
+    spectrum: ndarray  # shares of variance along the principal axes of the query as the sub-keys see it
+    raw_spectrum: ndarray  # the same before normalisation
     length_correlation: float  # |correlation| of the raw query's first axis with history length
 
     @property
@@ -44,7 +45,7 @@ class Routing:
     def gini(self) -> float:
         return gini(self.load)
 
-    def chance(self, draws: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
+    def chance(self, draws: int = 200, seed: int = 0) -> tuple[ndarray, ndarray, float]:
         """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share.
 
         No more than people · k experts have a load, and no more are held; of more than 300,000 there are fewer draws."""
@@ -63,7 +64,7 @@ class Routing:
         return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
 
 
-def gini(load: np.ndarray) -> float:
+def gini(load: ndarray) -> float:
     """0 = everyone carries the same load, towards 1 = one expert carries all."""
     ordered = np.sort(load).astype(float)
     n, total = len(ordered), max(ordered.sum(), 1e-12)
@@ -72,7 +73,7 @@ def gini(load: np.ndarray) -> float:
 
 @torch.inference_mode()
 def routing(
-    model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: np.ndarray | None = None
+    model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: ndarray | None = None
 ) -> Routing:
     """What histories retrieve at `split` (first layer's retrieval): those of `users`, by default everybody's."""
     users, ends = np.arange(dataset.histories.n_users) if users is None else users, dataset.ends(split)
@@ -104,12 +105,12 @@ def retrieved(model: Recommender, batches: Iterable[Batch]) -> Iterator[Retrieve
     model.train(was_training)
 
 
-def _spectrum(x: np.ndarray) -> np.ndarray:
+def _spectrum(x: ndarray) -> ndarray:
     values = np.linalg.svd(x - x.mean(0), compute_uv=False) ** 2
     return values / max(values.sum(), 1e-12)
 
 
-def _first_axis_correlation(x: np.ndarray, lengths: np.ndarray) -> float:
+def _first_axis_correlation(x: ndarray, lengths: ndarray) -> float:
     u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
     if lengths.std() == 0 or s[0] == 0:
         return 0.0
@@ -119,7 +120,7 @@ def _first_axis_correlation(x: np.ndarray, lengths: np.ndarray) -> float:
 # --- the router that picks at random ----------------------------------------------------------------------------------
 
 
-def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Iterator[np.ndarray]:
+def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Iterator[ndarray]:
     """`[people, k]` different experts for each person, uniformly at random, `draws` times."""
     rng = np.random.default_rng(seed)
     for _ in range(draws):
@@ -149,12 +150,12 @@ def likely_load(people: int, k: int, size: int) -> tuple[int, int]:
     return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
 
 
-def limits_of(drawn: Sequence[float] | np.ndarray) -> tuple[float, float]:
+def limits_of(drawn: Sequence[float] | ndarray) -> tuple[float, float]:
     """2.5% and 97.5% quantile."""
     low, high = np.quantile(drawn, (0.025, 0.975))
     return float(low), float(high)
 
 
-def status(load: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+def status(load: ndarray, limits: tuple[float, float]) -> ndarray:
     """How busy: above, within or below what the random router gives, or never used."""
     return np.select([load == 0, load > limits[1], load < limits[0]], [DEAD, HOT, COLD], USUAL)

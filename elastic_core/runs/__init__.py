@@ -90,13 +90,13 @@ class Run:
         rows = log.read_log(self.path / EVENTS, self.path)
         return [row for row in rows if kind is None or row["event"] == kind]
 
-    def last(self, kind: str) -> dict[str, Any] | None:
-        rows = self.events(kind)
-        return rows[-1] if rows else None
+    def last(self, kind: str) -> dict[str, Any]:
+        """The last event of this kind; an empty one where there was none."""
+        return (self.events(kind) or [{}])[-1]
 
     @property
     def finished(self) -> bool:
-        return self.last("end") is not None and self.last("test") is not None
+        return bool(self.last("end") and self.last("test"))
 
     def model(self, dataset: Dataset | None = None) -> Recommender:
         """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.

@@ -96,10 +96,10 @@ class Recorder(Keeper):
             self.run.save_config(self.config)
 
     def _reopen(self, epochs: int) -> None:
-        end = self.run.last("end")
-        if self.run.finished and end is not None:
+        if self.run.finished:
+            reason = self.run.last("end")["reason"]
             self.run.forget_report()
-            self.emit({"event": "reopened", "time": round(time.time(), 1), "epoch": epochs, "reason": end["reason"]})
+            self.emit({"event": "reopened", "time": round(time.time(), 1), "epoch": epochs, "reason": reason})
 
     def begin(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
         """A fresh attempt: what an earlier one left half-done does not count."""
@@ -145,7 +145,7 @@ class Recorder(Keeper):
 
     def test(self, device: torch.device) -> None:
         """Scores the test split with the kept weights under every protocol, unless that was done already, and says so."""
-        if self.run.last("test") is not None:
+        if self.run.last("test"):
             return
         best = self.run.model(self.dataset).to(device)
         if not self.run.has_report:

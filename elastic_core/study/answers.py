@@ -1,7 +1,7 @@
 """The answer of a study, from what its folder holds: sections of a question, an answer in a word, sentences with their intervals,
 tables and pictures. Plain values, which sheet.py and the app draw. Here: what claims are made of; asides.py has the rest."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,49 +12,39 @@ from elastic_core.memory.recall import name_of
 from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.study import asides, asking
 from elastic_core.study.asking import METRIC, RECALL
-from elastic_core.study.conduct import cuts_of
+from elastic_core.study.conduct import Study
 from elastic_core.study.pieces import (
     UNKNOWN,
     Section,
-    best_first,
     lines_part,
-    mean_of,
     megabytes,
     name,
     numbers_text,
-    passes,
     percent,
     points,
     section,
     series,
     share,
-    still_rising,
     system_names,
     table_part,
     together,
-    trained,
-    values,
     word,
 )
-from elastic_core.study.plan import Way
+from elastic_core.study.side import Side, cuts_of
 from elastic_core.study.verdicts import Found, Question, judged, onwards
-
-if TYPE_CHECKING:
-    from elastic_core.study.conduct import Study
 
 FEW_AT_GAP = 20  # people
 OVER_PEOPLE = "95% over people"
 
 
-def answer(study: "Study") -> dict[str, Any]:
+def answer(study: Study) -> dict[str, Any]:
     """Everything that is said, in the order in which it is read."""
-    way: Way = next(iter(study.held_out))
+    side = study.side
     asked = questions(study)
     found = judged({key: one for key, one in asked.items() if not key.startswith("cut ")})
     sections = [
-        asides.data(study), _history(study, way, asked, found), _memory(study, way, found), _systems(study, way, found),
-        _by_time(study, found), asides.lists_section(study, way), asides.power(study, way, found),
-        asides.upcoming(study, way, found), asides.method_section(study),
+        asides.data(study), _history(side, asked, found), _memory(study, found), _systems(study, found), _by_time(study, found),
+        asides.lists_section(side), asides.power(side, found), asides.upcoming(study, side, found), asides.method_section(study),
     ]  # fmt: skip
     known = sum(one.answer != UNKNOWN for one in found.values())
     headline = (
@@ -69,38 +59,37 @@ def answer(study: "Study") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def questions(study: "Study") -> dict[str, Question]:
+def questions(study: Study) -> dict[str, Question]:
     """Everything that a claim may come of: `history`, `cut N`, and by way of holding out `… memory SYSTEM` and `… counting`."""
     found: dict[str, Question] = {}
-    for way in study.held_out:
-        luck = Luck.of([values(study, way, label) for label in study.systems(way)])
+    for way, side in study.sides.items():
+        luck = Luck.of([side.values(label) for label in side.systems])
         for own, shared in MEMORIES:
-            if {own, shared} <= set(study.systems(way)):
-                sides = values(study, way, own), values(study, way, shared)
-                found[f"{way} memory {own}"] = Question(*sides, luck=luck, cut=still_rising(study, way, own))
-        best, floor = study.best(way, trained=True), study.best(way, trained=False)
+            if {own, shared} <= set(side.systems):
+                sides = side.values(own), side.values(shared)
+                found[f"{way} memory {own}"] = Question(*sides, luck=luck, cut=side.still_rising(own))
+        best, floor = side.best, side.floor
         if best and floor:
-            sides = values(study, way, best), values(study, way, floor)
-            found[f"{way} counting"] = Question(*sides, (True, False), luck, still_rising(study, way, best))
-    way = next(iter(study.held_out))
-    if best := study.best(way, trained=True):
-        kept = {label: cut_values(study, way, label) for label in study.systems(way) if label in STUDIED}
+            sides = side.values(best), side.values(floor)
+            found[f"{way} counting"] = Question(*sides, (True, False), luck, side.still_rising(best))
+    if best := study.side.best:
+        kept = {label: cut_values(study.side, label) for label in study.side.trained}
         luck = Luck.of([every[:, -1] - every[:, 0] for every in kept.values()])
-        for at, cut in enumerate(cuts_of(study.runs(way, best)[0].config.model.length)):
+        for at, cut in enumerate(cuts_of(study.side.runs(best)[0])):
             found["history" if at == 0 else f"cut {cut}"] = Question.of_same(kept[best][:, -1], kept[best][:, at], luck)
     return found
 
 
-def cut_values(study: "Study", way: Way, label: str) -> np.ndarray:
+def cut_values(side: Side, label: str) -> np.ndarray:
     """NDCG@10 of a trained system, [S, cuts, people]: by how much it reads, all events last."""
-    return np.stack([study.measured(way, run)["cuts"] for run in study.runs(way, label)])
+    return np.stack([side.measured(run)["cuts"] for run in side.runs(label)])
 
 
-def _history(study: "Study", way: Way, asked: dict[str, Question], found: dict[str, Found]) -> Section:
-    question, best = "How far back does history help?", study.best(way, trained=True)
+def _history(side: Side, asked: dict[str, Question], found: dict[str, Found]) -> Section:
+    question, best = "How far back does history help?", side.best
     if best is None or "history" not in found:
         return section("history", question, UNKNOWN, ["No system was trained, so nothing can be said."])
-    best_name, cuts = name(best), cuts_of(study.runs(way, best)[0].config.model.length)
+    best_name, cuts = name(best), cuts_of(side.runs(best)[0])
     first = found["history"]
     each = [first, *onwards([asked[f"cut {cut}"] for cut in cuts[1:]], first, len(found))]
     helps = next((at for at, one in enumerate(each) if one.answer != "yes"), len(each))  # so many cuts lose something
@@ -110,9 +99,9 @@ def _history(study: "Study", way: Way, asked: dict[str, Question], found: dict[s
         sentences.append(f"Events further back than the last {cuts[helps - 1]} still help: {each[helps - 1].numbers}.")
     if 0 < helps < len(cuts):
         sentences.append(f"Whether those further back than the last {cuts[helps]} do is not known: {numbers_text(each[helps])}.")
-    kept = cut_values(study, way, best).mean(0)
+    kept = cut_values(side, best).mean(0)
     labels, scores = [*map(str, cuts), "all"], [Interval.of(row) for row in kept]
-    data, people = study.held_out[way], asking.some_people(study.held_out[way])
+    data, people = side.data, asking.some_people(side.data)
     lengths = data.ends("test")[people] - data.histories.offsets[people]
     longer = [f"{int((lengths > cut).sum()):,}" for cut in cuts] + [""]
     rows = [
@@ -121,23 +110,23 @@ def _history(study: "Study", way: Way, asked: dict[str, Question], found: dict[s
     ]
     chart = lines_part("last events that are read", METRIC, labels, [series(best_name, scores)])
     cut_table = table_part(["last events read", METRIC, OVER_PEOPLE, "people who have more"], rows)
-    said, parts = _gaps(study, way)
+    said, parts = _gaps(side)
     return section("history", question, first.answer, [*sentences, *said], chart, cut_table, *parts)
 
 
-def _gaps(study: "Study", way: Way) -> tuple[list[str], list[dict[str, Any]]]:
+def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     """Recall by events since the last item of the kind of what came next."""
-    data = study.held_out[way]
+    data = side.data
     if not data.catalog.genre_table[0]:
         return ["Of what kind items are is not known (no genres came along), so neither is recall by silence."], []
     gap = asking.since_alike(data)[data.asked("test")]
-    wanted = (study.best(way, trained=True), *(own for own, _ in MEMORIES), study.best(way, trained=False))
-    some = list(dict.fromkeys(label for label in wanted if label and label in study.systems(way)))
+    wanted = (side.best, *(own for own, _ in MEMORIES), side.floor)
+    some = list(dict.fromkeys(label for label in wanted if label and label in side.systems))
     bins = [(name_of(*each), (gap >= each[0]) & (gap <= each[1])) for each in BINS]
     bins = [(width, where) for width, where in bins if where.sum() >= FEW_AT_GAP]
     if not bins:
         return ["Too few people’s next item is of a kind that they had before: recall by silence is not known."], []
-    found = {label: values(study, way, label, RECALL).mean(0) for label in some}
+    found = {label: side.values(label, RECALL).mean(0) for label in some}
     curves = {label: [Interval.of(mine[where]) for _, where in bins] for label, mine in found.items()}
     rows = [
         (width, f"{int(where.sum()):,}", *(percent(curve[at]) for curve in curves.values()))
@@ -156,23 +145,23 @@ def _gaps(study: "Study", way: Way) -> tuple[list[str], list[dict[str, Any]]]:
     return [said] if len(bins) > 1 and len(some) > 1 else [], [chart, table_part(head, rows)]
 
 
-def _memory(study: "Study", way: Way, found: dict[str, Found]) -> Section:
-    sentences, answers = [], []
+def _memory(study: Study, found: dict[str, Found]) -> Section:
+    side, sentences, answers = study.side, list[str](), list[str]()
     for own, shared in MEMORIES:
-        if (one := found.get(f"{way} memory {own}")) is None:
-            sentences.append(f"{name(own)}: not known, it was not asked ({asides.why(study, way, own, shared)}).")
+        if (one := found.get(f"{side.way} memory {own}")) is None:
+            sentences.append(f"{name(own)}: not known, it was not asked ({asides.why(study, side.way, own, shared)}).")
             continue
         answers.append(one.answer)
-        many = f"passes over the data in the same time: {passes(study, way, own):.0f} and {passes(study, way, shared):.0f}"
+        many = f"passes over the data in the same time: {side.passes(own):.0f} and {side.passes(shared):.0f}"
         sentences.append(f"{name(own)}: {word(one, 'they pay', 'they cost')}: {numbers_text(one)}; {many}.")
     sentences.append("Own experts minus as many that everybody shares, everything else alike.")
     return section("memory", "Do experts of one’s own pay?", together(answers), sentences)
 
 
-def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
-    labels, costs = study.systems(way), study.costs()
-    best, floor = study.best(way, trained=True), study.best(way, trained=False)
-    sentences, one = [], found.get(f"{way} counting")
+def _systems(study: Study, found: dict[str, Found]) -> Section:
+    side, costs = study.side, study.costs()
+    best, floor = side.best, side.floor
+    sentences, one = [], found.get(f"{side.way} counting")
     if one is not None and best and floor:
         what = {"yes": "is better than", "no": "is worse than"}.get(
             one.answer, "is behind" if one.behind else "cannot be told from"
@@ -182,10 +171,9 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     reference = floor if best is None or (one is not None and one.behind) else best
     gaps: dict[str, Found] = {}
     if reference is not None:
-        mine, luck = values(study, way, reference), Luck.of([values(study, way, label) for label in labels])
-        pairs = {
-            label: Question(mine, values(study, way, label), (reference in STUDIED, label in STUDIED), luck) for label in labels
-        }
+        every = {label: side.values(label) for label in side.systems}
+        mine, luck = every[reference], Luck.of(list(every.values()))
+        pairs = {label: Question(mine, of, (reference in STUDIED, label in STUDIED), luck) for label, of in every.items()}
         gaps = judged({label: pair for label, pair in pairs.items() if label != reference})
         level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]
         sentences.append(f"What cannot be told from {name(reference)}: {system_names(level[1:]) or 'none of the others'}.")
@@ -198,12 +186,12 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
                 f"and its numbers {megabytes(c['weights'])}."
             )
     rows, spots = [], []
-    for label in best_first(study, way):
-        score, cost = mean_of(study, way, label), costs.get(label)
+    for label in side.best_first():
+        score, cost = side.mean_of(label), costs.get(label)
         row = [name(label), f"{score.mean:.4f}", f"{score.low:.4f} to {score.high:.4f}"]
         row.append(gaps[label].numbers if label in gaps else "")
         row += [f"{1e3 * cost['median']:.2f}", megabytes(cost["weights"]), megabytes(cost["peak"])] if cost else ["", "", ""]
-        rows.append([*row, trained(study, way, label)])
+        rows.append([*row, side.training(label)])
         if cost:
             x = 1e3 * cost["median"]
             spots.append({"name": name(label), "x": x, "y": score.mean, "low": score.low, "high": score.high})
@@ -214,11 +202,12 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     return section("systems", question, result, sentences, chart, table_part(head, rows))
 
 
-def _by_time(study: "Study", found: dict[str, Found]) -> Section:
-    question, data = "Does it hold by time, when nothing later was learned from?", study.held_out.get("time")
-    if data is None:
+def _by_time(study: Study, found: dict[str, Found]) -> Section:
+    question = "Does it hold by time, when nothing later was learned from?"
+    if (side := study.sides.get("time")) is None:
         why = study.faults.get("time", "it was not asked for (--split)")
         return section("time", question, UNKNOWN, [f"Not known: {why}."])
+    data = side.data
     dates = [str(np.datetime64(date, "s").astype("datetime64[D]")) for date in data.dates]  # type: ignore[attr-defined]
     asked = data.asked("test")
     cold = int((data.counts()[data.targets("test")[asked]] == 0).sum())
@@ -232,7 +221,7 @@ def _by_time(study: "Study", found: dict[str, Found]) -> Section:
         if one := found.get(f"time memory {own}"):
             answers.append(one.answer)
             sentences.append(f"Experts of one’s own, {name(own)}: {word(one, 'they pay', 'they cost')}: {numbers_text(one)}.")
-    best, floor = study.best("time", trained=True), study.best("time", trained=False)
+    best, floor = side.best, side.floor
     if (one := found.get("time counting")) and best and floor:
         answers.append(one.answer)
         sentences.append(
@@ -240,6 +229,6 @@ def _by_time(study: "Study", found: dict[str, Found]) -> Section:
         )
     if best is None:
         sentences.append("All the time went to leave-one-out. By time, only the systems that count were asked.")
-    scores = [(label, mean_of(study, "time", label)) for label in best_first(study, "time")]
+    scores = [(label, side.mean_of(label)) for label in side.best_first()]
     rows = [(name(label), f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}") for label, one in scores]
     return section("time", question, together(answers), sentences, table_part(["system", METRIC, OVER_PEOPLE], rows))

@@ -1,17 +1,15 @@
 """The sections of an answer that claim nothing: the data, the lists, what could have been found, what to try, how it was done."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-import torch
 
 from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.power import noise
-from elastic_core.machine import here
-from elastic_core.recipes import MEMORIES, STUDIED
+from elastic_core.machine import CPU, here
+from elastic_core.recipes import MEMORIES
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
+from elastic_core.study.conduct import Study
 from elastic_core.study.pieces import (
     UNKNOWN,
     Section,
@@ -19,16 +17,12 @@ from elastic_core.study.pieces import (
     percent,
     section,
     share,
-    still_rising,
     system_names,
     table_part,
-    values,
 )
-from elastic_core.study.plan import SEEDS, Way
+from elastic_core.study.plan import LATE, SEEDS
+from elastic_core.study.side import Side
 from elastic_core.study.verdicts import Found
-
-if TYPE_CHECKING:
-    from elastic_core.study.conduct import Study
 
 PARTS = (0.05, 0.1)  # of the best baseline's score: effects worth asking people for
 RARE = 5  # training events
@@ -36,7 +30,7 @@ TIED = 0.05  # of test targets, from which equal times may make a number
 CHOSEN = "what people chose"
 
 
-def data(study: "Study") -> Section:
+def data(study: Study) -> Section:
     here_, names = study.data, study.data.catalog.genre_table[0]
     lengths, seen = here_.histories.lengths, here_.counts()[here_.targets("test")]
     low, middle, high = np.quantile(lengths, [0.1, 0.5, 0.9]).astype(int)
@@ -60,13 +54,13 @@ def data(study: "Study") -> Section:
     return section("data", "What is in these data?", "", [said], table_part(["", "here"], rows))
 
 
-def lists_section(study: "Study", way: Way) -> Section:
+def lists_section(side: Side) -> Section:
     """Coverage, novelty and popularity of everybody's ten."""
-    here_, counts = study.held_out[way], study.held_out[way].counts()
+    here_, counts = side.data, side.data.counts()
     tenth = np.argsort(-counts[1:], kind="stable")[: max(here_.catalog.n_items // 10, 1)] + 1
     shown = {CHOSEN: [here_.targets("test")[asking.some_people(here_, asking.MOST_LISTED)][:, None]]}
-    for label in study.systems(way):
-        shown[name(label)] = [study.measured(way, run)["lists"] for run in study.runs(way, label)]
+    for label in side.systems:
+        shown[name(label)] = [side.measured(run)["lists"] for run in side.runs(label)]
     rows, popular = [], {}
     for whose, each in shown.items():
         new = Interval.of(np.mean([asking.novelty(one, counts) for one in each], axis=0))
@@ -78,8 +72,7 @@ def lists_section(study: "Study", way: Way) -> Section:
         "person). Novelty: -log2 of a listed item’s share of all training events, in bits. High is not better: lists drawn by "
         "chance have both."
     ]
-    best = study.best(way, trained=True)
-    if best:
+    if best := side.best:
         sentences.append(
             f"{percent(popular[name(best)])} of what {name(best)} lists is of the most popular tenth of items; of what "
             f"people chose next it is {percent(popular[CHOSEN])}."
@@ -88,16 +81,16 @@ def lists_section(study: "Study", way: Way) -> Section:
     return section("lists", "What are the lists like?", "", sentences, table_part(head, rows))
 
 
-def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
-    floor, sentences = study.best(way, trained=False), []
-    of = float(values(study, way, floor).mean()) if floor else 0.0
+def power(side: Side, found: dict[str, Found]) -> Section:
+    floor, sentences = side.floor, []
+    of = float(side.values(floor).mean()) if floor else 0.0
     rows = [
         (question_name(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
         for key, one in found.items()
     ]
     for own, shared in MEMORIES if of else ():
-        if f"{way} memory {own}" in found:
-            seen, parts = noise(values(study, way, own), values(study, way, shared)), []
+        if f"{side.way} memory {own}" in found:
+            seen, parts = noise(side.values(own), side.values(shared)), []
             for part in PARTS:
                 people, seeds = seen.people_for(part * of), seen.seeds_for(part * of)
                 more = f"{people:,} people" if people else "more people than there are"
@@ -112,18 +105,17 @@ def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     return section("power", "What could have been found with so many people?", "", sentences, table_part(head, rows))
 
 
-def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
+def upcoming(study: Study, side: Side, found: dict[str, Found]) -> Section:
     """What to try next, and why."""
     sentences, minutes = [], study.asked.minutes
-    rising = [label for label in study.systems(way) if label in STUDIED and still_rising(study, way, label)]
-    if rising:
+    if rising := [label for label in side.trained if side.still_rising(label)]:
         sentences.append(
             f"More time: {system_names(rising)} still got better when the time was up. The same command with --minutes "
             f"{2 * minutes:g} goes on with what is there and takes {minutes:g} more."
         )
-    if left := [label for label in study.asked.labels if not study.runs(way, label)]:
+    if left := [label for label in study.asked.labels if not side.runs(label)]:
         sentences.append(f"More time, too: not trained at all were {system_names(left)}.")
-    counting, floor = found.get(f"{way} counting"), study.best(way, trained=False)
+    counting, floor = found.get(f"{side.way} counting"), side.floor
     if floor and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
         sentences.append(f"Until then run {name(floor)}: nothing was found to be better{numbers}, and it needs no training.")
@@ -143,11 +135,11 @@ def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     return section("next", "What to try next?", "", sentences or ["Nothing stands out: every question has its answer."])
 
 
-def method_section(study: "Study") -> Section:
+def method_section(study: Study) -> Section:
     """How all of it was done, and what was left out."""
-    runs = [run for way in study.held_out for label in study.systems(way) if label in STUDIED for run in study.runs(way, label)]
-    taken = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
-    machine, share_ = here(torch.device("cpu")), study.plan.share
+    runs = [run for side in study.sides.values() for label in side.trained for run in side.runs(label)]
+    taken = [float(run.last("end").get("seconds", 0)) for run in runs]
+    machine, share_ = here(CPU), study.plan.share
     took = f"; they took {min(taken):.0f} to {max(taken):.0f}" if taken else ""
     sentences = [
         f"{study.asked.minutes:g} minutes were asked for, {study.clock.seconds / 60:.1f} taken. A training has {share_:.0f} "
@@ -164,11 +156,10 @@ def method_section(study: "Study") -> Section:
     return section("measured", "How was it measured?", "", sentences)
 
 
-LATE = "the time was up"
 CLOCKS = {"wall": "by the clock", "processor": "of the processor"}
 
 
-def why(study: "Study", way: Way, *labels: str) -> str:
+def why(study: Study, way: str, *labels: str) -> str:
     """Why a system was not trained."""
     found = (study.faults.get(key) for label in labels for key in (label, f"{way} {label}"))
     return next((reason for reason in found if reason), "the budget did not reach so far")

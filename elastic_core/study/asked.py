@@ -30,17 +30,14 @@ class StudyAsked:
     clock: Literal["wall", "processor"] = "wall"  # of the minutes: a busy machine stretches no processor time
 
     def plain(self) -> dict[str, Any]:
-        return {"data": asdict(self.data), "minutes": self.minutes, "ways": list(self.ways), "labels": list(self.labels),
-                "clock": self.clock}  # fmt: skip
+        return dict(json.loads(json.dumps(asdict(self))))
 
     @classmethod
     def read(cls, plain: dict[str, Any]) -> "StudyAsked":
         """Raises InputError for anything that `plain` would not have written."""
-        minutes: Any = plain.get("minutes")
-        ways: Any = plain.get("ways")
-        labels: Any = plain.get("labels", list(STUDIED))
-        clock: Any = str(plain.get("clock", "wall"))
-        if clock not in NOW:
+        given: dict[str, Any] = {"labels": list(STUDIED), "clock": "wall", "minutes": None, "ways": None} | plain
+        minutes, ways, labels, clock = given["minutes"], given["ways"], given["labels"], given["clock"]
+        if not _all_known([clock], NOW):
             raise InputError(f"a study counts its minutes by {' or '.join(NOW)}")
         if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= 100_000:
             raise InputError("a study needs a number of minutes between 0 and 100,000")

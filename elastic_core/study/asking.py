@@ -1,63 +1,51 @@
 """What a study asks of a run besides the ranks of its test: its score with less history, its lists, its time and its memory."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from elastic_core.bench.timing import interleaved, peak_bytes
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.evaluate import evaluate, judging, scored
 from elastic_core.data import Dataset
+from elastic_core.evaluation.newcomers import CutReader
+from elastic_core.machine import CPU
 from elastic_core.models import Recommender
+from elastic_core.services.evidence.versus import best_ten
 
 METRIC, RECALL = "NDCG@10", "HR@10"
-TOP = 10
 MOST_ASKED, MOST_LISTED = 2_000, 500  # people, drawn by chance, who are asked with less history, and whose lists are made
 CHUNK = 128
 
 
-class Shortened:
-    """A model that is shown the last few events alone."""
-
-    def __init__(self, model: Recommender, length: int) -> None:
-        self.model, self.length = model, length
-
-    def score(self, batch: Any) -> torch.Tensor:
-        return self.model.score(batch)
-
-    def prepare(self) -> Any:
-        return self.model.prepare()
-
-
-def some_people(dataset: Dataset, most: int = MOST_ASKED) -> np.ndarray:
+def some_people(dataset: Dataset, most: int = MOST_ASKED) -> ndarray:
     """Everybody who has a test, or so many of them, always the same ones."""
     asked = dataset.asked("test")
     return asked if len(asked) <= most else np.sort(np.random.default_rng(0).permutation(asked)[:most])
 
 
-def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[int]) -> np.ndarray:
+def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[int]) -> ndarray:
     """NDCG@10 of the test by how many of the last events are read: [cuts, people]. What a person has met is left out of the
     candidates as ever, where the protocol says so."""
     people = some_people(dataset)
-    found = [evaluate(Shortened(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
+    found = [evaluate(CutReader(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
     return np.stack([one.values(protocol, METRIC) for one in found])
 
 
-def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> np.ndarray:
+def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> ndarray:
     """People's ten best items under the protocol, int32 [people, 10]; 0 where fewer are left."""
     people, candidates, found = some_people(dataset, MOST_LISTED), Candidates(dataset, "test", 0), []
     with judging(model) as judge:
         for users, scores, _ in scored(judge, model.length, dataset, candidates, people, CHUNK):
-            values, items = scores.masked_fill(~candidates.mask(protocol, users), -torch.inf).topk(min(TOP, scores.shape[1] - 1))
-            best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
-            found.append(np.pad(best, ((0, 0), (0, TOP - best.shape[1]))))
+            found.append(best_ten(scores, candidates.mask(protocol, users)))
     return np.concatenate(found)
 
 
-def novelty(shown: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def novelty(shown: ndarray, counts: ndarray) -> ndarray:
     """Per person the mean of -log2 of the share of all people's training events that a listed item has (Zhou et al. 2010): bits,
     float64 [people]. An item that nobody met counts as met once."""
     bits = -np.log2(np.maximum(counts, 1) / max(counts.sum(), 1))
@@ -65,12 +53,12 @@ def novelty(shown: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.where(there, bits[shown], 0.0).sum(1) / np.maximum(there.sum(1), 1)
 
 
-def among(shown: np.ndarray, some: np.ndarray) -> np.ndarray:
+def among(shown: ndarray, some: ndarray) -> ndarray:
     """Per person the share of listed items that are some of these, float64 [people]."""
     return np.asarray(np.isin(shown, some).sum(1) / np.maximum((shown > 0).sum(1), 1))
 
 
-def since_alike(dataset: Dataset) -> np.ndarray:
+def since_alike(dataset: Dataset) -> ndarray:
     """Events since the last one of the kind of what came next (a genre in common), int [users]; 0 where there is none, or the
     kinds are not known."""
     names, holds = dataset.catalog.genre_table
@@ -95,20 +83,14 @@ def costs(models: Mapping[str, Recommender], dataset: Dataset, seconds: float = 
         model.eval()
         batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
         with torch.inference_mode():
-            judge = model.prepare()
-
-        def job(judge: Any = judge, batch: Any = batch) -> None:
-            with torch.inference_mode():
-                judge(batch)
-
-        jobs[name] = job
-    timings = interleaved(jobs, torch.device("cpu"), rounds=25, seconds=seconds)
+            jobs[name] = torch.inference_mode()(partial(model.prepare(), batch))
+    timings = interleaved(jobs, CPU, rounds=25, seconds=seconds)
     return {
         name: {
             "median": timings[name].median, "low": timings[name].low, "high": timings[name].high,
             "weights": float(sum(x.numel() * x.element_size() for x in [*model.parameters(), *model.buffers()])),
             "parameters": float(sum(x.numel() for x in model.parameters())),
-            "peak": float(peak_bytes(jobs[name], torch.device("cpu"))), "events": float(lengths[user] - 1),
+            "peak": float(peak_bytes(jobs[name], CPU)), "events": float(lengths[user] - 1),
         }
         for name, model in models.items()
     }  # fmt: skip

@@ -11,7 +11,6 @@ study.html            the same as one page
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from elastic_core import disk, models
+from elastic_core import disk
 from elastic_core.core.config import ModelConfig, RunConfig, TrainConfig
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.data import Dataset, load
@@ -33,13 +32,12 @@ from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services.train import beside
 from elastic_core.study import asking, plan
-from elastic_core.study.asides import LATE
 from elastic_core.study.asked import MOST_BYTES, Clock, StudyAsked
 from elastic_core.study.pieces import name
-from elastic_core.study.plan import CUTS, SEEDS, WAYS, Plan, Probe, Way, probe
+from elastic_core.study.plan import LATE, SEEDS, WAYS, Plan, Probe, Way, probe
+from elastic_core.study.side import STUDY, Side, baselines, cuts_of, read_kept, stamp
 
-STUDY, CLOCK, COSTS, ANSWER, PAGE, LOCK = "study.json", "clock.json", "costs.json", "answer.json", "study.html", ".lock"
-MOST_MEASURES = 2**28  # bytes that are read
+CLOCK, COSTS, ANSWER, PAGE, LOCK = "clock.json", "costs.json", "answer.json", "study.html", ".lock"
 Tell = Callable[[float, float, str], None]  # seconds that are done, of so many, and what is done now
 SLACK = 1.05  # of the budget: a system that would end beyond it is left out
 
@@ -59,9 +57,9 @@ class Study:
         return load(self.asked.data)
 
     @cached_property
-    def held_out(self) -> dict[Way, Dataset]:
-        """The data by way of holding out, as far as that leaves enough people to ask."""
-        found: dict[Way, Dataset] = {}
+    def sides(self) -> dict[Way, Side]:
+        """The ways of holding out, as far as they leave enough people to ask."""
+        found: dict[Way, Side] = {}
         k = self.asked.data.k_core
         core = f" (data with more people, or fewer dropped: the k-core is {k})" if k else ""
         for way in self.asked.ways:
@@ -69,10 +67,15 @@ class Study:
                 split = by_time(self.data) if way == "time" else self.data
                 if (people := len(split.asked("test"))) < plan.FEWEST:
                     raise InputError(f"{people:,} people can be asked, and a study needs {plan.FEWEST} at least{core}")
-                found[way] = split
+                found[way] = Side(way, split, self.folder, self.asked.labels, self.protocol)
             except InputError as error:
                 self.faults[way] = str(error)
         return found
+
+    @property
+    def side(self) -> Side:
+        """The first, of which more is asked."""
+        return next(iter(self.sides.values()))
 
     @cached_property
     def protocol(self) -> str:
@@ -81,44 +84,7 @@ class Study:
 
     @cached_property
     def plan(self) -> Plan:
-        kept = self._kept()
-        return Plan(**kept["plan"])
-
-    @property
-    def baselines(self) -> list[str]:
-        return [name for name in models.names() if not models.model_class(name).objective]
-
-    def run(self, way: Way, label: str, seed: int = 0) -> Run:
-        word = re.sub(r"[^a-z0-9]+", "-", label).strip("-")
-        return Run(self.folder / way / (f"{word}-seed{seed}" if label in STUDIED else word))
-
-    def runs(self, way: Way, label: str) -> list[Run]:
-        """Those that are finished, by seed."""
-        some = [self.run(way, label, seed) for seed in range(SEEDS if label in STUDIED else 1)]
-        return [run for run in some if run.finished and run.has_report]
-
-    def systems(self, way: Way) -> list[str]:
-        """The labels of which all trainings are finished: baselines, then what was trained."""
-        wanted = [(label, 1) for label in self.baselines] + [(label, SEEDS) for label in self.asked.labels]
-        return [label for label, many in wanted if len(self.runs(way, label)) == many]
-
-    def valid(self, way: Way, label: str) -> float:
-        """NDCG@10 on validation, by which systems are chosen: the mean over trainings of their best epoch."""
-        best = []
-        for run in self.runs(way, label):
-            rows = [float(row["valid"][asking.METRIC]) for row in run.events("epoch")]
-            best.append(max(rows) if rows else self._kept()["valid"][f"{way} {label}"])
-        return float(np.mean(best))
-
-    def measured(self, way: Way, run: Run) -> dict[str, np.ndarray]:
-        """What was asked of a run besides its ranks; nothing where it was not asked, or has gone on since."""
-        try:
-            file = disk.regular(self._beside(way, run), MOST_MEASURES, self.folder)
-            with np.load(file, allow_pickle=False) as kept:
-                found = dict(kept)
-        except (InputError, OSError, ValueError, KeyError):
-            return {}
-        return found if str(found.pop("of", "")) == _stamp(run) else {}
+        return Plan(**read_kept(self.folder)["plan"])
 
     # --- conducting -----------------------------------------------------------------------------------------------------
 
@@ -146,7 +112,7 @@ class Study:
             lock.release()
 
     def _check(self) -> None:
-        kept = self._kept()
+        kept = read_kept(self.folder)
         if kept.get("asked") and {**kept["asked"], "minutes": 0} != {**self.asked.plain(), "minutes": 0}:
             raise InputError(f"{self.folder} already holds another study; choose another folder")
         if kept.get("plan") and kept["plan"]["minutes"] != self.asked.minutes:
@@ -165,21 +131,21 @@ class Study:
         from elastic_core.study import answers, sheet
 
         self._say("Reading the data")
-        if not self.held_out:
+        if not self.sides:
             raise InputError(f"{self.data.label}: {next(iter(self.faults.values()))}")
-        kept = self._kept()
+        kept = read_kept(self.folder)
         if (found := kept.get("data_hash", self.data.hash)) != self.data.hash:
             raise InputError(f"{self.data.label} has changed since this study began ({found}, now {self.data.hash})")
         self._keep(kept | {"data_hash": self.data.hash})
-        for way in self.held_out:
-            for label in self.baselines:
-                self._count(way, label)
-        if "plan" not in self._kept():
+        for side in self.sides.values():
+            for label in baselines():
+                self._count(side, label)
+        if "plan" not in read_kept(self.folder):
             self._plan()
-        for way, label in self._order():
-            self._train(way, label, SLACK)
+        for side, label in self._order():
+            self._train(side, label, SLACK)
         for label in self.plan.left_out:  # where trainings stopped by themselves there is time for more of them
-            self._train(next(iter(self.held_out)), label, plan.KEPT)
+            self._train(self.side, label, plan.KEPT)
         self._measure()
         self._say("Writing the answer")
         answer = answers.answer(self)
@@ -187,49 +153,47 @@ class Study:
         disk.write_text(self.folder / ANSWER, json.dumps(answer, indent=1))
         return answer
 
-    def _count(self, way: Way, name: str) -> None:
+    def _count(self, side: Side, name: str) -> None:
         """A baseline, fitted and ranked; its validation is asked apart, as it has no epochs."""
-        run, key = self.run(way, name), f"{way} {name}"
-        kept = self._kept()
+        run, key = side.run(name), f"{side.way} {name}"
+        kept = read_kept(self.folder)
         if name in self.faults or (run.finished and key in kept.get("valid", {})):
             return
         self._say(f"Counting: {ModelConfig.known[name].label or name}")
         config = RunConfig(
             data=self.asked.data, model=ModelConfig.known[name](), objective=objective_settings(name), train=TrainConfig()
         )
-        data = self.held_out[way]
         try:
-            train(config, data, run.path)
-            some = drawn_people(data, JUDGED)
-            found = evaluate(run.model(data), data, "valid", (self.protocol,), users=some).metrics[self.protocol][asking.METRIC]
+            train(config, side.data, run.path)
+            model, some = run.model(side.data), drawn_people(side.data, JUDGED)
+            found = evaluate(model, side.data, "valid", (self.protocol,), users=some).metrics[self.protocol][asking.METRIC]
             self._keep(kept | {"valid": kept.get("valid", {}) | {key: found}})
         except InputError as error:  # a catalogue too large for a table of pairs
             self.faults[name] = str(error)
 
     def _plan(self) -> None:
         self._say("Timing a few steps")
-        labels, data = self.asked.labels, next(iter(self.held_out.values()))
-        longest, clock = plan.usual_length(data), self.asked.clock
-        found = self.probe(plan.config(labels[0], 0, 60, longest, clock, self.asked.data, data, self.protocol), data)
-        trained = sum(_seconds(self.run(way, label, seed)) for way in WAYS for label in labels for seed in range(SEEDS))
+        labels, data = self.asked.labels, self.side.data
+        longest = plan.usual_length(data)
+        found = self.probe(self._config(self.side, labels[0], 0, 60, longest), data)
+        trained = sum(_seconds(run) for side in self.sides.values() for label in labels for run in side.all_runs(label))
         spent = max(self.clock.seconds - trained, 0.0)
-        longest = self._kept().get("before", longest)  # trainings that are there read so many
-        made = plan.make(self.asked.minutes, spent, found, list(self.held_out), longest, labels)
-        self._keep(self._kept() | {"plan": made.plain()})
+        longest = read_kept(self.folder).get("before", longest)  # trainings that are there read so many
+        made = plan.make(self.asked.minutes, spent, found, list(self.sides), longest, labels)
+        self._keep(read_kept(self.folder) | {"plan": made._asdict()})
         self.__dict__.pop("plan", None)
 
-    def _order(self) -> list[tuple[Way, str]]:
-        trained = self.plan.trained
-        return [(way, label) for way in WAYS for label in trained.get(way, ())]
+    def _config(self, side: Side, label: str, seed: int, share: float, length: int) -> RunConfig:
+        return plan.config(label, seed, share, length, self.asked.clock, self.asked.data, side.data, self.protocol)
 
-    def _left(self, among: Sequence[tuple[Way, str]]) -> float:
+    def _order(self) -> list[tuple[Side, str]]:
+        trained = self.plan.trained
+        return [(self.sides[way], label) for way in WAYS for label in trained.get(way, ())]
+
+    def _left(self, among: Sequence[tuple[Side, str]]) -> float:
         """Seconds that trainings have left to take."""
-        return sum(
-            max(self.plan.share - _seconds(run), 0.0) + self.plan.besides
-            for way, label in among
-            for run in (self.run(way, label, seed) for seed in range(SEEDS))
-            if not self._done(run)
-        )
+        runs = [run for side, label in among for run in side.all_runs(label) if not self._done(run)]
+        return sum(max(self.plan.share - _seconds(run), 0.0) + self.plan.besides for run in runs)
 
     def _done(self, run: Run) -> bool:
         """Whether it has had its share, or stopped by itself."""
@@ -237,19 +201,18 @@ class Study:
             minutes = run.config.train.minutes
         except InputError:
             return False
-        reason = str((run.last("end") or {}).get("reason"))
+        reason = str(run.last("end").get("reason"))
         return run.finished and (minutes * 60 >= self.plan.share - 1 or "budget of" not in reason)
 
-    def _train(self, way: Way, label: str, most: float) -> None:
+    def _train(self, side: Side, label: str, most: float) -> None:
         """Both trainings of a system, or none where they would end beyond the budget: all that are there had the same."""
-        runs = [self.run(way, label, seed) for seed in range(SEEDS)]
+        runs = side.all_runs(label)
         if all(map(self._done, runs)) or label in self.faults:
             return
-        late = self.clock.seconds + self._left([(way, label)]) + self.plan.after > most * self.asked.minutes * 60
-        if late and (way, label) != self._order()[0]:
-            self.faults[f"{way} {label}"] = LATE
+        late = self.clock.seconds + self._left([(side, label)]) + self.plan.after > most * self.asked.minutes * 60
+        if late and (side, label) != self._order()[0]:
+            self.faults[f"{side.way} {label}"] = LATE
             return
-        data = self.held_out[way]
         self.clock.keep()
         for seed, run in enumerate(runs):
             if self._done(run):
@@ -257,48 +220,42 @@ class Study:
 
             def heard(event: dict[str, Any], seed: int = seed) -> None:
                 if event["event"] in ("start", "step", "epoch"):
-                    where = "" if way == "last" else ", by time"
+                    where = "" if side.way == "last" else ", by time"
                     self._say(f"Training {name(label)}{where}, {seed + 1} of {SEEDS}", event.get("epoch", 0))
 
-            mine, clock = self.plan, self.asked.clock
-            config = plan.config(label, seed, mine.share, mine.length, clock, self.asked.data, data, self.protocol)
+            config = self._config(side, label, seed, self.plan.share, self.plan.length)
             try:
-                train(config, data, run.path, on_event=heard)
+                train(config, side.data, run.path, on_event=heard)
             except InputError as error:
                 self.faults[label] = str(error)
                 return
 
     def _measure(self) -> None:
         """What is asked of the trained systems besides their ranks, on the first way of holding out."""
-        way, data = next(iter(self.held_out.items()))
-        best = self.best(way, trained=True)
-        for label in self.systems(way):
-            for run in self.runs(way, label):
-                kept = self.measured(way, run)
-                cuts = [] if label not in STUDIED else cuts_of(run.config.model.length)[: None if label == best else 1]
+        side, best = self.side, self.side.best
+        for label in side.systems:
+            for run in side.runs(label):
+                kept = side.measured(run)
+                cuts = [] if label not in STUDIED else cuts_of(run)[: None if label == best else 1]
                 if "lists" in kept and len(kept.get("cuts", ())) > len(cuts) - (not cuts):
                     continue
                 self._say(f"Asking {name(label)}")
-                model = run.model(data)
-                kept["lists"] = asking.best_lists(model, data, self.protocol)
+                model = run.model(side.data)
+                kept["lists"] = asking.best_lists(model, side.data, self.protocol)
                 if cuts:
-                    short = asking.by_cut(model, data, self.protocol, cuts)
-                    whole = run.report().values(self.protocol, asking.METRIC)[asking.some_people(data)]
+                    short = asking.by_cut(model, side.data, self.protocol, cuts)
+                    whole = run.report().values(self.protocol, asking.METRIC)[asking.some_people(side.data)]
                     kept["cuts"] = np.concatenate([short, whole[None]])
-                self._write(way, run, kept)
-        stamps = {label: _stamp(self.runs(way, label)[0]) for label in self.systems(way)}
+                side.keep_measured(run, kept)
+        runs = {label: side.runs(label)[0] for label in side.systems}
+        stamps = {label: stamp(run) for label, run in runs.items()}
         with suppress(InputError):
             if disk.read_object(self.folder / COSTS, MOST_BYTES, self.folder).get("of") == stamps:
                 return
         self._say("Timing answers")
-        opened = {label: self.runs(way, label)[0].model(data) for label in stamps}
-        found = asking.costs(opened, data, seconds=min(8.0, self.asked.minutes))
+        opened = {label: run.model(side.data) for label, run in runs.items()}
+        found = asking.costs(opened, side.data, seconds=min(8.0, self.asked.minutes))
         disk.write_text(self.folder / COSTS, json.dumps({"of": stamps, "costs": found}, indent=1))
-
-    def best(self, way: Way, trained: bool) -> str | None:
-        """The best system by validation, of those that learn or of those that only count."""
-        some = [label for label in self.systems(way) if (label in STUDIED) == trained]
-        return max(some, key=lambda label: self.valid(way, label), default=None)
 
     # --- files ----------------------------------------------------------------------------------------------------------
 
@@ -306,45 +263,18 @@ class Study:
         found = disk.read_object(self.folder / COSTS, MOST_BYTES, self.folder)
         return dict(found["costs"])
 
-    def _kept(self) -> dict[str, Any]:
-        try:
-            return disk.read_object(self.folder / STUDY, MOST_BYTES, self.folder)
-        except disk.Absent:
-            return {}
-
     def _keep(self, plain: dict[str, Any]) -> None:
         disk.write_text(self.folder / STUDY, json.dumps(plain, indent=1))
-
-    def _beside(self, way: Way, run: Run) -> Path:
-        return self.folder / way / f"{run.name}.npz"
-
-    def _write(self, way: Way, run: Run, found: dict[str, np.ndarray]) -> None:
-        def fill(path: Path) -> None:
-            with path.open("wb") as file:
-                np.savez(file, of=np.array(_stamp(run)), **found)  # type: ignore[arg-type]
-
-        disk.write_whole(self._beside(way, run), fill)
 
     def _say(self, text: str, epoch: int = 0) -> None:
         done = self.clock.seconds
         left = self.asked.minutes * 60 - done
-        if "plan" in self.__dict__ or "plan" in self._kept():
+        if "plan" in self.__dict__ or "plan" in read_kept(self.folder):
             left = self._left(self._order()) + self.plan.after
         self.tell(done, done + max(left, 0.0), text + (f", epoch {epoch}" if epoch else ""))
-
-
-def cuts_of(length: int) -> list[int]:
-    """The lengths below what a model reads."""
-    return [cut for cut in CUTS if cut < length]
 
 
 def _seconds(run: Run) -> float:
     """What a training has taken so far, as its log says."""
     rows = run.events("epoch")
     return float(rows[-1]["seconds"]) if rows else 0.0
-
-
-def _stamp(run: Run) -> str:
-    """Of its weights: what was asked of others does not count."""
-    end, start = run.last("end") or {}, run.last("start") or {}
-    return f"{start.get('time')} {end.get('seconds')} {end.get('best_epoch')}"

@@ -1,61 +1,16 @@
-"""What the sections of an answer are made of: numbers of a study's systems, and words, tables and pictures of plain values."""
+"""What the sections of an answer are made of: words, tables and pictures of plain values."""
 
-import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.verdict import wilson
 from elastic_core.labels import model_label
 from elastic_core.recipes import STUDIED
-from elastic_core.study.asking import METRIC
-from elastic_core.study.plan import EPOCHS, Way
 from elastic_core.study.verdicts import Found
-
-if TYPE_CHECKING:
-    from elastic_core.study.conduct import Study
 
 Section = dict[str, Any]
 UNKNOWN = "not known"
-
-
-def values(study: "Study", way: Way, label: str, metric: str = METRIC) -> np.ndarray:
-    """A metric of the test by training and person, [S, n]."""
-    return np.stack([run.report().values(study.protocol, metric) for run in study.runs(way, label)])
-
-
-def mean_of(study: "Study", way: Way, label: str) -> Interval:
-    """A system's score over its trainings, with the interval over people."""
-    return Interval.of(values(study, way, label).mean(0))
-
-
-def best_first(study: "Study", way: Way) -> list[str]:
-    """The finished systems, the best test first: the order of a table, and no choice of anything."""
-    return sorted(study.systems(way), key=lambda label: -float(values(study, way, label).mean()))
-
-
-def passes(study: "Study", way: Way, label: str) -> float:
-    """Passes over the data, the mean over trainings; the last may be a part of one."""
-    return statistics.fmean(len(run.events("epoch")) for run in study.runs(way, label))
-
-
-def still_rising(study: "Study", way: Way, label: str) -> bool:
-    """Whether a training that the clock ended was best in its last pass or the one before."""
-    for run in study.runs(way, label):
-        end, epochs = run.last("end") or {}, run.events("epoch")
-        if "budget of" in str(end.get("reason")) and int(end.get("best_epoch") or 0) >= len(epochs) - 1:
-            return True
-    return False
-
-
-def trained(study: "Study", way: Way, label: str) -> str:
-    if label not in STUDIED:
-        return "needs no training"
-    many = passes(study, way, label)
-    said = [f"{many:.0f} passes", *(["hardly trained"] if many < EPOCHS else [])]
-    return ", ".join([*said, *(["still getting better"] if still_rising(study, way, label) else [])])
 
 
 # --- words --------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ As many systems are taken up, in the order of `recipes.STUDIED`, as leave each a
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ FLOOR = 0.5  # seconds of a training, in however small a budget
 WORTH = 40.0  # seconds that make a training worth having, and
 EPOCHS = 6  # so many passes over the data
 CHOICES = ((9, WAYS), (6, WAYS), (6, WAYS[:1]), (3, WAYS), (3, WAYS[:1]))  # systems and ways of holding out, the best first
+LATE = "the time was up"  # why something was left out
 CUTS = (1, 2, 5, 10, 50)  # events that are read, besides all
 ASIDE = 5.0  # seconds of timing answers and writing
 NOW: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}  # of the minutes
@@ -71,8 +71,7 @@ def _least(job: Callable[[], Any], now: Callable[[], float]) -> float:
     return min(taken)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Seconds: each training's `share`, validation included; what its test takes `besides`; what all measuring does `after`.
     `length`: events that are read."""
 
@@ -83,9 +82,6 @@ class Plan:
     length: int
     trained: dict[str, list[str]]  # by way of holding out, the labels
     left_out: list[str]
-
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def make(

@@ -7,9 +7,7 @@ from typing import Any
 from elastic_core import text
 
 WIDTH, HEIGHT, LEFT, BELOW, TOP = 640, 300, 64, 46, 14
-COLOURS = (
-    "#2563a8", "#c2571a", "#3b7d3b", "#7a4fa3", "#8a6d1d", "#5b6470", "#b03070", "#1f8a8a", "#9a4a2f", "#4b4bd0", "#6d8a1f"
-)  # fmt: skip
+COLOURS = "#2563a8 #c2571a #3b7d3b #7a4fa3 #8a6d1d #5b6470 #b03070 #1f8a8a #9a4a2f #4b4bd0 #6d8a1f".split()
 INK = "currentColor"
 STYLE = """
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}

@@ -10,11 +10,10 @@ was claimed in up to 16.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.evaluation import power, verdict
 from elastic_core.evaluation.compare import Contrast, Luck, contrast, holm
@@ -22,19 +21,18 @@ from elastic_core.evaluation.compare import Contrast, Luck, contrast, holm
 Answer = Literal["yes", "no", "not known"]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """Is A better than B? A metric by training and person, [S, n] and [S', n]; `trained`: does a seed move A, does one move B?
     `luck`: what the trainings of all systems show of it. `cut`: the clock ended A while it still got better."""
 
-    a: np.ndarray
-    b: np.ndarray
+    a: ndarray
+    b: ndarray
     trained: tuple[bool, bool] = (True, True)
     luck: Luck | None = None
     cut: bool = False
 
     @classmethod
-    def of_same(cls, more: np.ndarray, less: np.ndarray, luck: Luck | None = None) -> "Question":
+    def of_same(cls, more: ndarray, less: ndarray, luck: Luck | None = None) -> "Question":
         """Of the same trainings, asked in two ways [S, n]: their luck is in both, and `luck` that of such differences."""
         return cls(more - less, np.zeros((1, more.shape[1])), (True, False), luck)
 
@@ -43,8 +41,7 @@ class Question:
         return contrast(self.a, self.b, self.trained, self.luck)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What came of a question. `adjusted`: its p among all that were asked together; NaN where nothing may be claimed."""
 
     question: Question
@@ -67,7 +64,7 @@ class Found:
     def people(self) -> int:
         return self.question.a.shape[1]
 
-    @cached_property
+    @property
     def could(self) -> float:
         """The difference that would have been found four times out of five."""
         return power.of_interval(self.contrast.low, self.contrast.high)

@@ -114,7 +114,7 @@ def preference(run: Run) -> tuple[bool | int | str, ...]:
     remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
     stand = remembers and getattr(model, "interest_weight", 0) > 0
     interests = data.planted.interests if data.source == PLANTED else 0
-    return False, run.last("test") is None, local, not remembers, not stand, -interests, run.name
+    return False, not run.last("test"), local, not remembers, not stand, -interests, run.name
 
 
 def _open(

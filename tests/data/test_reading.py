@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from elastic_core.commands.finding import mapped, split_commas
+from elastic_core.commands.arguments import mapped, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.packing import Upload
 from elastic_core.errors import InputError

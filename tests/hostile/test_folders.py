@@ -66,7 +66,7 @@ def readers(run: Run) -> None:
     beside.kept(run)
     with suppress(InputError):
         outcome.outcome(run, [run]).table(run.name)
-    assert run.last("test") is None or run.last("test")["protocols"]  # type: ignore[index]
+    assert not run.last("test") or run.last("test")["protocols"]
 
 
 @pytest.mark.parametrize("odd", RUNS, ids=lambda odd: odd.id)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.types import is_integer, is_large_list, is_list, is_nested, is_string
 
 MISSING = frozenset(
     (
@@ -51,9 +52,9 @@ class Spellings:
 
 def spelt(column: Any) -> Any:
     """Return cells of any type as text: whole floats without a point, bytes as the text they are or in hex, lists with bars."""
-    if pa.types.is_string(column.type) or pa.types.is_integer(column.type):
+    if is_string(column.type) or is_integer(column.type):
         return pc.cast(column, pa.string())
-    if pa.types.is_nested(column.type):
+    if is_nested(column.type):
         return pa.array(map(text_of, column.to_pylist()), pa.string())
     coded = pc.dictionary_encode(column)
     return pa.array(map(text_of, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
@@ -82,16 +83,16 @@ def share(cells: Any, pattern: str) -> float:
 
 def hold_lists(cells: Any) -> bool:
     """Whether these cells are lists, or nearly all are text that holds several ids."""
-    if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
+    if is_list(cells.type) or is_large_list(cells.type):
         return True
     one = r"['\"]?[A-Za-z_]{0,8}[0-9]+['\"]?"
     several = rf"^[\[{{].*[\]}}]$|^{one}(\s*[,|;\s]\s*{one})+$"
-    return pa.types.is_string(cells.type) and share(cells.slice(0, 1_000), several) > 0.8
+    return is_string(cells.type) and share(cells.slice(0, 1_000), several) > 0.8
 
 
 def split(cells: Any) -> Any:
     """Return lists of the ids in such cells."""
-    if pa.types.is_nested(cells.type):
+    if is_nested(cells.type):
         return cells
     bare = pc.replace_substring_regex(cells, r"^[\[{\s]+|[\]}\s]+$|['\"]", "")
     return pc.split_pattern_regex(bare, r"\s*[,|;\s]\s*")

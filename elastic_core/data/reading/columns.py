@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,13 +38,12 @@ NOTHING, ORDER, CLOCK, YEAR, DAY, MOMENT = range(6)
 IN_ORDER = ("time", "")  # of a choice: there are no times, the rows are in order
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """`roles`: user, item, time (and clock, title, genres) → column; `why` of each; what is `missing`."""
 
     roles: dict[str, str]
-    why: dict[str, str] = field(default_factory=dict)
-    ordered: bool = False
+    why: dict[str, str]
+    ordered: bool
 
     @property
     def missing(self) -> list[str]:
@@ -66,12 +64,8 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     free = sample.select([name for name in names if name not in said.values()])
     ordered = IN_ORDER in given.items()
     roles, why = (_by_name if headed else _by_place)(free, {*said, *(["time"] if ordered else [])})
-    if said and not headed:
-        roles = {}
-    why = {**why, **dict.fromkeys(said, "as you said")}
-    roles = {**roles, **said}
-    if "time" in roles and "time" not in said:
-        why.setdefault("time", "by its values")
+    why |= dict.fromkeys(said, "as you said")
+    roles = (roles if headed or not said else {}) | said
     _add_clock(sample, roles, why)
     two = not headed and len(names) == 2 and not said
     listed = "item" in roles and hold_lists(sample[roles["item"]])
@@ -89,20 +83,19 @@ def _mapped_column(name: str, names: list[str], ours: str, shown: str) -> str:
 
 
 def _by_name(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str]]:
-    names, roles, why = list(sample.column_names), dict[str, str](), dict[str, str]()
-    keys = {name: usual_key(name) for name in names}
+    keys, roles, why = {name: usual_key(name) for name in sample.column_names}, dict[str, str](), dict[str, str]()
     for ours in ("user", "item", "title", "genres"):
         if ours in done:
             continue
-        likely = sorted((USUAL[ours].index(key), at) for at, (name, key) in enumerate(keys.items()) if key in USUAL[ours])
-        full = [names[at] for _, at in likely if _filled(sample[names[at]]) > 0.5] or [names[at] for _, at in likely]
+        likely = sorted((name for name in keys if keys[name] in USUAL[ours]), key=lambda name: USUAL[ours].index(keys[name]))
+        full = [name for name in likely if _filled(sample[name]) > 0.5] or likely
         full = [name for name in full if name not in roles.values()]
         if full:
             roles[ours], why[ours] = full[0], "by its name"
             if len(full) > 1 and ours in ("user", "item"):
                 why[ours] += f", before {full[1]!r}"
     if "time" not in done:
-        free = [name for name in names if name not in roles.values()]
+        free = [name for name in keys if name not in roles.values()]
         timely = [name for name in free if keys[name] in USUAL["time"] or TIMELY.search(name)]
         if not timely and len(told := [name for name in free if _is_date_and_clock(sample[name])]) == 1:
             timely = told
@@ -185,14 +178,19 @@ def kind_of(column: Any) -> int:
 
 def _is_date_and_clock(column: Any) -> bool:
     """Whether its cells are a day and a clock in words, which nothing but a time is written like, whatever it is called."""
-    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+    texts = _said_cells(column)
     return (
         bool(texts) and all(":" in text and any(mark in text for mark in "-/. ") for text in texts) and kind_of(column) == MOMENT
     )
 
 
+def _said_cells(column: Any) -> list[str]:
+    """Return the first cells that say something, as they are spelt."""
+    return [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+
+
 def _is_clock(column: Any, hours: bool = False) -> bool:
-    texts = [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+    texts = _said_cells(column)
     told = hours or all(":" in text for text in texts) or max(map(len, texts)) > 2
     return bool(texts) and told and bool(np.isfinite(clock(texts)).mean() > 0.95)
 

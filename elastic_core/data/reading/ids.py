@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from elastic_core.data.reading.cells import MISSING, Spellings, clean_cell
 from elastic_core.errors import InputError
@@ -20,11 +21,11 @@ class Ids:
     """Ids of all rows, a part at a time. Whole numbers stay as they are, where all ids are and nobody asks for texts."""
 
     def __init__(self, name: str, numbered: bool) -> None:
-        self.name, self.spellings, self.rows = name, Spellings(), list[np.ndarray]()
+        self.name, self.spellings, self.rows = name, Spellings(), list[ndarray]()
         self.whole = not numbered  # the rows hold whole numbers, not those of spellings
         self.texts = list[str]()  # of all numbers, clean, once all is there
 
-    def add(self, column: Any) -> np.ndarray:
+    def add(self, column: Any) -> ndarray:
         """Take the ids of a part; returns their numbers."""
         if pa.types.is_nested(column.type):
             raise InputError(f"the column for the {self.name} holds lists or other nested things, not ids")
@@ -36,7 +37,7 @@ class Ids:
         self.rows.append(found)
         return found
 
-    def done(self, notes: list[str]) -> tuple[np.ndarray, list[str], dict[int, str]]:
+    def done(self, notes: list[str]) -> tuple[ndarray, list[str], dict[int, str]]:
         """Return places [rows] among the different ids, these, and what is wrong with some, by their places."""
         rows = _joined(self.rows)
         if self.whole and len(rows):
@@ -57,7 +58,7 @@ class Ids:
         return rows, different.tolist(), faults
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
+def _joined(parts: list[ndarray]) -> ndarray:
     """Join arrays, letting each go as it is taken."""
     out = np.empty(sum(map(len, parts)), dtype=np.result_type(*parts) if parts else np.int32)
     at = 0
@@ -68,7 +69,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return out
 
 
-def _whole_numbers(column: Any) -> np.ndarray | None:
+def _whole_numbers(column: Any) -> ndarray | None:
     """Return the numbers where all cells are spelt as those from 0 are (not 007), which is usual and several times faster."""
     if column.null_count or not len(column) or not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
         return None
@@ -85,7 +86,7 @@ def _whole_numbers(column: Any) -> np.ndarray | None:
     return numbers.astype(np.int32) if high < 2**31 else numbers
 
 
-def _texts_of(numbers: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def _texts_of(numbers: ndarray) -> tuple[ndarray, list[str]]:
     """Return places and different texts of whole numbers."""
     high = int(numbers.max())
     if high < 4 * len(numbers):

@@ -14,10 +14,10 @@ import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -64,8 +64,7 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-@dataclass(frozen=True)
-class Upload:
+class Upload(NamedTuple):
     """A file that was sent: its name is only shown, never used as a path."""
 
     name: str
@@ -76,8 +75,7 @@ Source = Path | Upload
 Opener = Callable[[contextlib.ExitStack], IO[bytes]]
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One file that can be opened. `name` has the folders it lies in and no ending of a packing; `shown` is for sentences."""
 
     name: str
@@ -162,7 +160,7 @@ def files_beside(path: Path) -> list[Member]:
     """Return the files of the folder that a file lies in, among which may be its titles."""
     try:
         return [
-            replace(_of(near, near.name, NO_LIMITS), kind="text")
+            _of(near, near.name, NO_LIMITS)._replace(kind="text")
             for near in sorted(path.parent.iterdir())
             if near.is_file() and near != path
         ]
@@ -204,7 +202,7 @@ def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Membe
         if depth > 2:
             raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
         inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
-        yield from _expanded(replace(member, name=inner, opener=partial(_unpacked, member.opener, unpack)), depth, strict)
+        yield from _expanded(member._replace(name=inner, opener=partial(_unpacked, member.opener, unpack)), depth, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         yield from _unzipped(member, depth)
     elif head[257:262] == b"ustar":
@@ -215,7 +213,7 @@ def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Membe
                 if strict:
                     raise InputError(f"{member.shown} is {what}: {remedy}")
                 return
-        yield replace(member, kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
+        yield member._replace(kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
 
 def _unpacked(opener: Opener, unpack: Callable[[IO[bytes]], Any], held: contextlib.ExitStack) -> IO[bytes]:
@@ -228,7 +226,7 @@ def _unzipped(member: Member, depth: int) -> Iterator[Member]:
     names = [info.filename for info in found]
     if "[Content_Types].xml" in names:
         if any(name.startswith("xl/") for name in names):
-            yield replace(member, kind="xlsx")
+            yield member._replace(kind="xlsx")
             return
         raise InputError(f"{member.shown} is an office document: {AS_CSV}")
     if names[:1] == ["mimetype"]:
@@ -285,7 +283,7 @@ def _said(shown: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (RuntimeError, NotImplementedError) as error:  # a password, another way of packing
+    except RuntimeError as error:  # a password, another way of packing (NotImplementedError)
         raise InputError(f"{shown} cannot be unpacked: {error}") from None
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:

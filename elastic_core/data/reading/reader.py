@@ -6,12 +6,13 @@ become numbers at once, so that a row costs 16 bytes and not its text. What was 
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from elastic_core.data.reading import records
 from elastic_core.data.reading.cells import Spellings, hold_lists
@@ -34,8 +35,8 @@ class Table:
     files or a long one. `understood` says what was taken for what, `notes` what was odd, `faults` which rows were left out.
     """
 
-    events: pd.DataFrame
-    items: pd.DataFrame | None
+    events: DataFrame
+    items: DataFrame | None
     blob: str
     faults: Faults = Faults()
     notes: tuple[str, ...] = ()
@@ -93,7 +94,7 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
         if "clock" in roles:
             hours.append(clocks.numbers(table[roles["clock"]]))
         said.add(item, {ours: table[roles[ours]] for ours in said.names})
-        parts.append((count, replace(part, table=None)))
+        parts.append((count, part._replace(table=None)))
         bad += part.bad
         count += len(table)
         refuse_large(count, 0, sheet)
@@ -126,7 +127,7 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
         places = {name: np.delete(column, list(wrong)) for name, column in places.items()}
         seconds = np.delete(seconds, list(wrong)) if seconds is not None else None
     known = {name: pd.Index(texts[name], dtype=object) for name in ids}
-    events = pd.DataFrame({name: pd.Categorical.from_codes(places[name], known[name]) for name in ids}, copy=False)
+    events = DataFrame({name: pd.Categorical.from_codes(places[name], known[name]) for name in ids}, copy=False)
     if seconds is not None:
         events["time"] = seconds
     items = said.table(ids["item"].texts, notes) if said.names else None
@@ -155,7 +156,7 @@ def _exploded(sheet: Sheet, roles: Mapping[str, str]) -> Iterator[Part]:
     yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in found)))
 
 
-def _heavy(events: pd.DataFrame) -> list[str]:
+def _heavy(events: DataFrame) -> list[str]:
     """Say who has so many rows that it may be a word for nobody."""
     counts = np.bincount(events["user"].cat.codes, minlength=1)
     top, middle = int(counts.argmax()), float(np.median(counts[counts > 0])) if counts.any() else 0.0
@@ -164,7 +165,7 @@ def _heavy(events: pd.DataFrame) -> list[str]:
     return [f"the person {events['user'].cat.categories[top]!r} has {counts[top] / len(events):.0%} of all rows: is it nobody?"]
 
 
-def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, limits: Limits = NO_LIMITS) -> pd.DataFrame:
+def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, limits: Limits = NO_LIMITS) -> DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
     chosen = [member for member in members(source, limits) if inside in ("", member.base)]
     found = _read_titles(Sheet(chosen[:1], {}), notes if notes is not None else []) if chosen else None
@@ -173,12 +174,12 @@ def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, 
     return found
 
 
-def _read_titles(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
+def _read_titles(sheet: Sheet, notes: list[str]) -> DataFrame | None:
     table = batch([part.table for part in sheet.parts()])
     return of_items(table, choose(sheet.sample, {}, sheet.shown, sheet.headed).roles, sheet.headed, notes)
 
 
-def _beside(sheet: Sheet, notes: list[str]) -> pd.DataFrame | None:
+def _beside(sheet: Sheet, notes: list[str]) -> DataFrame | None:
     """Return what a file near the events says of their items; one that cannot be understood costs the titles alone."""
     own = sheet.files[0]
     for member in sheet.near:

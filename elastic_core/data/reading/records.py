@@ -20,11 +20,8 @@ from elastic_core.data.reading.text import Part
 from elastic_core.errors import InputError
 
 BATCH = 2**18
+RECORDS = re.compile(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))")
 HEADING = re.compile(rb"(?m)^([0-9]+):\r?\n")
-
-
-def is_records(head: bytes) -> bool:
-    return bool(re.match(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))", head))
 
 
 def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -69,13 +69,13 @@ class Sheet:
             self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
         head = start[: text.HEAD]
         pieces = chain([start], pieces)
-        if records.is_records(head):
+        if records.RECORDS.match(head):
             self.headed = True
             self.how.append("JSON")
             for part in records.records(pieces, member):
                 names, rows = wanted or part.table.column_names, part.table
                 cells = [rows[name] if name in rows.column_names else pa.nulls(len(rows), pa.string()) for name in names]
-                yield replace(part, table=pa.record_batch(cells, names=names))
+                yield part._replace(table=pa.record_batch(cells, names=names))
             return
         blocks = bool(records.HEADING.match(head))
         if blocks:

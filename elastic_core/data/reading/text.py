@@ -7,8 +7,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import charset_normalizer
 import numpy as np
@@ -34,8 +33,7 @@ SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
 RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Rows of a table, and the lines that are none."""
 
     table: Any  # a batch of records
@@ -53,8 +51,7 @@ def batch(tables: list[Any], names: list[str] | None = None) -> Any:
     return pa.record_batch([column.combine_chunks() for column in whole.columns], names=names or whole.column_names)
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How a text lies: `names` of all columns, whether the first line gave them, how many lines stand `above` the first row."""
 
     separator: str
@@ -226,8 +223,7 @@ def _above(lines: list[str]) -> tuple[int, str, str]:
     return at, forced, comment
 
 
-@dataclass(frozen=True)
-class CutLines:
+class CutLines(NamedTuple):
     """Lines cut into cells: a share of them, the first left out, has the most usual width."""
 
     separator: str

@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
+from pyarrow.types import is_date, is_decimal, is_duration, is_floating, is_integer, is_large_string, is_string, is_timestamp
 
 from elastic_core.data.reading.cells import Spellings, clean_cell
 from elastic_core.data.reading.units import DAY, LATEST, moment, scaled
@@ -70,7 +72,7 @@ class Undecided(InputError):
 class Read(NamedTuple):
     """`values`: seconds [rows], whole where nothing is lost; `wrong`: rows and why; `form`: how they were written."""
 
-    values: np.ndarray
+    values: ndarray
     wrong: list[tuple[int, str]]
     form: str
 
@@ -79,11 +81,11 @@ class Times:
     """A column of times, taken a part at a time and understood at the end."""
 
     def __init__(self) -> None:
-        self.parts = list[tuple[str, np.ndarray]]()  # "number", "second" or "spelling" (a place in `spellings`)
+        self.parts = list[tuple[str, ndarray]]()  # "number", "second" or "spelling" (a place in `spellings`)
         self.spellings = Spellings()
 
     def add(self, column: Any) -> None:
-        written = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        written = is_string(column.type) or is_large_string(column.type)
         for to in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")) if written else (column.type,):
             with contextlib.suppress(pa.ArrowInvalid):
                 self.parts.append(_typed_times(pc.cast(column, to)))
@@ -131,7 +133,7 @@ def read_times(texts: list[str], dates: Dates = "") -> Read:
     return times.done(dates)
 
 
-def _weighed(values: np.ndarray, form: str, unread: Callable[[int], str]) -> Read:
+def _weighed(values: ndarray, form: str, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
     some = values[:: max(1, len(values) // 100_000)]
     modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
@@ -149,30 +151,30 @@ def _weighed(values: np.ndarray, form: str, unread: Callable[[int], str]) -> Rea
     return Read(values, wrong, form)
 
 
-def _typed_times(column: Any) -> tuple[str, np.ndarray]:
+def _typed_times(column: Any) -> tuple[str, ndarray]:
     kind, per = column.type, 1.0
-    if pa.types.is_date(kind):
+    if is_date(kind):
         column = pc.cast(column, pa.timestamp("s"))
-    timely = pa.types.is_timestamp(column.type)
-    if timely or pa.types.is_duration(kind):
+    timely = is_timestamp(column.type)
+    if timely or is_duration(kind):
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
         column = pc.cast(column, pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not (is_integer(kind) or is_floating(kind) or is_decimal(kind)):
         return "number", np.full(len(column), np.nan)
     values = (
         column.to_numpy(False)
-        if pa.types.is_integer(column.type) and not column.null_count
+        if is_integer(column.type) and not column.null_count
         else _floats(pc.cast(column, pa.float64(), safe=False))
     )
     values = values if per == 1.0 else values / per
     return "second" if timely else "number", values if values.dtype.kind == "i" else np.where(np.isfinite(values), values, np.nan)
 
 
-def _floats(column: Any) -> np.ndarray:
+def _floats(column: Any) -> ndarray:
     return np.asarray(column.to_numpy(False), dtype=np.float64)
 
 
-def _parse_numbers(texts: list[str]) -> np.ndarray:
+def _parse_numbers(texts: list[str]) -> ndarray:
     """Return float64 [texts]: numbers, also 1,546,885,815 and 1546885815,5; NaN for what is none."""
     bare = [
         re.sub(r"[^-+0-9]", "", text) if GROUPS.fullmatch(text) else re.sub(r"^/Date\((-?[0-9]+).*", r"\1", text)
@@ -182,7 +184,7 @@ def _parse_numbers(texts: list[str]) -> np.ndarray:
     return _floats(pc.cast(pc.if_else(pc.match_substring_regex(column, NUMBER), column, None), pa.float64()))
 
 
-def clock(texts: list[str]) -> np.ndarray:
+def clock(texts: list[str]) -> ndarray:
     """Return the seconds after midnight of 18:30, 6:30:15 PM, 1830, 183015 (0:30:15 is 3015) or 18; NaN for no clock."""
     clean = [clean_cell(text) for text in texts]
     numbers = [text for text in clean if text.isdecimal()]
@@ -199,7 +201,7 @@ def clock(texts: list[str]) -> np.ndarray:
     return np.where(np.isfinite(_int(found, "h")), _clock_seconds(found), np.nan)
 
 
-def read_dates(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
+def read_dates(texts: list[str], order: Dates, told: list[str]) -> ndarray:
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
     out, left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
@@ -223,7 +225,7 @@ def _unaccented(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def _seconds(found: Any, texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
+def _seconds(found: Any, texts: list[str], order: Dates, told: list[str]) -> ndarray:
     """Return the seconds of dates whose parts were found. Raises Undecided where no row tells day from month."""
     a, c = _int(found, "a"), _int(found, "c")
     if "mon" in [field.name for field in found.type]:
@@ -248,7 +250,7 @@ def _seconds(found: Any, texts: list[str], order: Dates, told: list[str]) -> np.
 
 
 def _day_first(
-    found: Any, texts: list[str], a: np.ndarray, b: np.ndarray, c: np.ndarray, rows: np.ndarray, order: Dates, told: list[str]
+    found: Any, texts: list[str], a: ndarray, b: ndarray, c: ndarray, rows: ndarray, order: Dates, told: list[str]
 ) -> bool:
     """Return whether the day comes before the month, as most of the rows that tell have it."""
     first, second = int((a[rows] > 12).sum()), int((b[rows] > 12).sum())
@@ -270,7 +272,7 @@ def _day_first(
     return day
 
 
-def _clock_seconds(found: Any) -> np.ndarray:
+def _clock_seconds(found: Any) -> ndarray:
     hour, minute, second = (np.nan_to_num(_int(found, name)) for name in ("h", "i", "s"))
     half = np.array([text or "" for text in found.field("half").to_pylist()])
     bad = ((half != "") & ((hour < 1) | (hour > 12))) | (hour > 23) | (minute > 59) | (second > 60)
@@ -287,7 +289,7 @@ def _offset(zone: str) -> float:
     return (-1 if "-" in zone else 1) * (hours * 3600.0 + minutes * 60.0)
 
 
-def _int(found: Any, name: str) -> np.ndarray:
+def _int(found: Any, name: str) -> ndarray:
     """Return a group as numbers, NaN where it is empty."""
     text = found.field(name)
     return _floats(pc.cast(pc.if_else(pc.equal(text, ""), None, text), pa.float64()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from elastic_core.data.reading.cells import Spellings, clean_cell, spelt
 from elastic_core.text import calm
@@ -32,27 +33,27 @@ class Titles:
     def add(self, items: np.ndarray, columns: Mapping[str, Any]) -> None:
         for name, column in columns.items():
             spellings = Spellings()
-            pairs = pd.DataFrame({"item": items, "text": spellings.numbers(column)}).drop_duplicates()
+            pairs = DataFrame({"item": items, "text": spellings.numbers(column)}).drop_duplicates()
             texts = [clean_cell(text) for text in spellings.texts]
             for item, number in pairs.to_numpy().tolist():
                 if texts[number] and self.known[name].setdefault(item, texts[number]) != texts[number]:
                     self.against[name].add(item)
 
-    def table(self, ids: list[str], notes: list[str]) -> pd.DataFrame | None:
+    def table(self, ids: list[str], notes: list[str]) -> DataFrame | None:
         """Return item, title, genres of all `ids`, by their numbers; what is said of several spellings is what the first says."""
         kept = [name for name in self.names if len(self.against[name]) <= 0.2 * len(self.known[name])]
         for name in set(self.names) - set(kept):
             notes.append(f"the column for the {name} says many things of one item, so it was not taken for what items are called")
         if not kept:
             return None
-        found = pd.DataFrame({"item": ids}, dtype=object)
+        found = DataFrame({"item": ids}, dtype=object)
         for name in kept:
             cells = [self.known[name].get(number, "") for number in range(len(ids))]
             found[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
         return found.drop_duplicates("item")
 
 
-def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str]) -> pd.DataFrame | None:
+def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str]) -> DataFrame | None:
     """Return item, title, genres of a table of items whose columns are `named`; None where it says nothing of items."""
     names = list(table.column_names)
     flags = not headed and len(names) == 24  # u.item: 19 flags at the end
@@ -60,7 +61,7 @@ def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str
     if "item" not in named or not {"title", "genres"} & set(named) or len(names) < 2:
         return None
     cells = {ours: [clean_cell(text) for text in spelt(table[name]).to_pylist()] for ours, name in named.items()}
-    found = pd.DataFrame({"item": cells["item"]}, dtype=object)
+    found = DataFrame({"item": cells["item"]}, dtype=object)
     if "title" in cells:
         years = table["release_year"].to_pylist() if "release_year" in names else [""] * len(table)
         found["title"] = tame(

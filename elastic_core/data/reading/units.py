@@ -1,6 +1,7 @@
 """Numbers that are times: the whole column tells its unit, the one in which nearly all of it lies between 1995 and 2035."""
 
 import numpy as np
+from numpy import ndarray
 
 from elastic_core.errors import InputError
 
@@ -25,7 +26,7 @@ EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
 CALENDAR = {17: "YYYYMMDDhhmmssmmm", 14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
 
 
-def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
+def scaled(numbers: ndarray, notes: list[str]) -> tuple[ndarray, str]:
     """Return seconds since 1970, and the form that the numbers have. Raises InputError where they tell no more than a month."""
     some = numbers[:: max(1, len(numbers) // 100_000)]
     real = some[np.isfinite(some) & (some > 0)]
@@ -70,7 +71,7 @@ def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
     return seconds, name
 
 
-def _each(numbers: np.ndarray) -> np.ndarray:
+def _each(numbers: ndarray) -> ndarray:
     """Return seconds where a number is of our days in one of the usual units, NaN elsewhere."""
     out = np.full(len(numbers), np.nan)
     for _, per, _ in UNITS[:4]:
@@ -78,7 +79,7 @@ def _each(numbers: np.ndarray) -> np.ndarray:
     return out
 
 
-def _ordinal(numbers: np.ndarray) -> np.ndarray:
+def _ordinal(numbers: ndarray) -> ndarray:
     """Return the seconds of numbers such as 2019007, the seventh day of 2019."""
     whole = np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
     year, day, one = whole // 1_000, whole % 1_000, np.ones_like(whole)
@@ -86,7 +87,7 @@ def _ordinal(numbers: np.ndarray) -> np.ndarray:
     return np.where(good, moment(np.where(good, year, 1970), one, one) + (day - 1) * DAY, np.nan)
 
 
-def _calendar(numbers: np.ndarray, digits: int) -> np.ndarray:
+def _calendar(numbers: ndarray, digits: int) -> ndarray:
     """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
     whole = numbers if numbers.dtype.kind == "i" else np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
     fraction = whole % 1_000 / 1e3 if digits == 17 else 0.0
@@ -96,7 +97,7 @@ def _calendar(numbers: np.ndarray, digits: int) -> np.ndarray:
     return np.where(good, moment(year, month, day) + hour * 3600.0 + minute * 60.0 + second + fraction, np.nan)
 
 
-def moment(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+def moment(year: ndarray, month: ndarray, day: ndarray) -> ndarray:
     """Return the seconds at which days begin, NaN for a day that no calendar has."""
     fits = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1) & (year <= 9999)
     months = (np.where(fits, year, 1970) - 1970) * 12 + np.where(fits, month, 1) - 1
