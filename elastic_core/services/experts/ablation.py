@@ -6,7 +6,6 @@ Judged under the protocol `full`: the true next item against all items the perso
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from elastic_core.evaluation.compare import over_people, sign_flips
 from elastic_core.evaluation.verdict import sign
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
 METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
@@ -58,13 +58,8 @@ def replace(ranks: np.ndarray, expert: int, value: Tensor) -> Edit:
 
 def first(edit: Edit) -> Edit:
     """Only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
-    seen: list[bool] = []
-
-    def once(found: Retrieved) -> Retrieved:
-        seen.append(True)
-        return edit(found) if len(seen) == 1 else found
-
-    return once
+    waiting = [edit]
+    return lambda found: waiting.pop()(found) if waiting else found
 
 
 class Judged(NamedTuple):
@@ -78,18 +73,13 @@ class Judged(NamedTuple):
         return Judged(self.rank[rows], self.gain[rows], self.top[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Effect:
+class Effect(NamedTuple):
     """A change to the retrieval of `users`, judged on their true next item."""
 
     what: str
     users: np.ndarray
     before: Judged
     after: Judged
-
-    @property
-    def n(self) -> int:
-        return len(self.users)
 
     @property
     def replaced(self) -> np.ndarray:
@@ -100,15 +90,16 @@ class Effect:
     def row(self) -> dict[str, Any]:
         """change, n, median ranks, d rank (median, mean), NDCG@10 before and after, its d with interval and p, and how many
         of the ten suggestions are others (mean)."""
-        moved, gained = self.after.rank - self.before.rank, self.after.gain - self.before.gain
+        before, after = (pd.DataFrame({"rank": side.rank, "ndcg": side.gain}) for side in (self.before, self.after))
+        d_rank, gained = after["rank"] - before["rank"], self.after.gain - self.before.gain
         low, high = interval(gained)
         return {
-            "change": self.what, "n": self.n,
-            "rank_before": _safe(np.median, self.before.rank), "rank_after": _safe(np.median, self.after.rank),
-            "d_rank_median": _safe(np.median, moved), "d_rank_mean": _safe(np.mean, moved),
-            "ndcg_before": _safe(np.mean, self.before.gain), "ndcg_after": _safe(np.mean, self.after.gain),
-            "d_ndcg": _safe(np.mean, gained), "low": low, "high": high, "p": sign_flips(gained) if self.n else np.nan,
-            "replaced": _safe(np.mean, self.replaced),
+            "change": self.what, "n": len(gained),
+            "rank_before": before["rank"].median(), "rank_after": after["rank"].median(),
+            "d_rank_median": d_rank.median(), "d_rank_mean": d_rank.mean(),
+            "ndcg_before": before["ndcg"].mean(), "ndcg_after": after["ndcg"].mean(),
+            "d_ndcg": pd.Series(gained).mean(), "low": low, "high": high, "p": sign_flips(gained) if len(gained) else np.nan,
+            "replaced": pd.Series(self.replaced).mean(),
         }  # fmt: skip
 
 
@@ -135,10 +126,6 @@ def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
     return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
 
 
-def _safe(of: Callable[[np.ndarray], np.floating], values: np.ndarray) -> float:
-    return float(of(values)) if len(values) else float("nan")
-
-
 Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to the edit of that batch
 
 
@@ -163,10 +150,8 @@ def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[
     if not 0 <= expert < len(traffic.load):
         raise InputError(f"there is no expert {expert}: there are 0 to {len(traffic.load) - 1}")
     users, ranks = np.nonzero(traffic.experts == expert)
-    if most is not None and len(users) > most:
-        some = np.sort(np.random.default_rng(expert).choice(len(users), most, replace=False))
-        return users[some], ranks[some]
-    return users, ranks
+    some = some_of(len(users), len(users) if most is None else most, seed=expert)
+    return users[some], ranks[some]
 
 
 def alike(traffic: Routing, expert: int) -> list[int]:
@@ -175,8 +160,9 @@ def alike(traffic: Routing, expert: int) -> list[int]:
     used = np.flatnonzero(traffic.load)
     order = used[np.argsort(traffic.load[used], kind="stable")]
     place = int(np.flatnonzero(order == expert)[0]) if expert in used else 0
-    group = min(place // GROUP, max(len(order) // GROUP - 1, 0))
-    members = order[group * GROUP :] if group == max(len(order) // GROUP - 1, 0) else order[group * GROUP : (group + 1) * GROUP]
+    last = max(len(order) // GROUP - 1, 0)
+    group = min(place // GROUP, last)
+    members = order[group * GROUP : None if group == last else (group + 1) * GROUP]
     drawn = np.random.default_rng(group).permutation(members)[: ALIKE + 1]
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
@@ -228,8 +214,9 @@ def swap(
 def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
     """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
     others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    before, few = judged(model, dataset, retrieving(traffic, expert)[0]), retrieving(traffic, expert, FEW)[0]
-    known = before.of(np.searchsorted(retrieving(traffic, expert)[0], few))
+    users, few = retrieving(traffic, expert)[0], retrieving(traffic, expert, FEW)[0]
+    before = judged(model, dataset, users)
+    known = before.of(np.searchsorted(users, few))
     instead = [each for each in alike(traffic, other) if each != expert]
     swapped = [swap(model, dataset, traffic, expert, each, known, FEW) for each in instead]
     rows = [

@@ -24,6 +24,7 @@ from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.ablation import drop, retrieving
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
@@ -60,7 +61,7 @@ def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) 
         return Pushes(None, measured, near, len(users), np.nan, np.nan, np.nan)
     used = np.flatnonzero(traffic.load)
     used = used[used != expert]
-    drawn = np.sort(np.random.default_rng(expert).choice(used, min(CONTROLS, len(used)), replace=False))
+    drawn = used[some_of(len(used), CONTROLS, seed=expert)]
     others = [spearman(row[1:], measured[1:]) for row in direct_of(torch.from_numpy(drawn))]
     mean, high = (float(np.mean(others)), float(np.quantile(others, 0.975))) if others else (np.nan, np.nan)
     return Pushes(direct, measured, near, len(users), spearman(direct[1:], measured[1:]), mean, high)

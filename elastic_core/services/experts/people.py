@@ -13,6 +13,7 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.experts.overview import Survey
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batch_of
 
 TOP, MIDDLE, IN, OUT, FAR = "top", "middle", "just in", "just out", "out"
@@ -83,7 +84,7 @@ class Examples(NamedTuple):
 
 def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -> Examples:
     """People from every band, the band's own middle first, and at random among those who retrieve it."""
-    margins, names, rng = found.margins(expert), bands(found, expert), np.random.default_rng(expert)
+    margins, names = found.margins(expert), bands(found, expert)
     groups: list[tuple[str, np.ndarray]] = []
     for band in (TOP, MIDDLE, IN, OUT):
         inside = np.flatnonzero(names == band)
@@ -94,7 +95,7 @@ def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -
             inside = inside[np.argsort(np.abs(np.arange(len(inside)) - len(inside) / 2), kind="stable")]
         groups.append((band, inside[:EACH]))
     retrieved = found.users(expert)
-    groups.append((RANDOM, np.sort(rng.choice(retrieved, min(EACH + 1, len(retrieved)), replace=False))))
+    groups.append((RANDOM, retrieved[some_of(len(retrieved), EACH + 1, seed=expert)]))
     users = np.concatenate([chosen for _, chosen in groups])
     group = [name for name, chosen in groups for _ in chosen]
     frame = pd.DataFrame(

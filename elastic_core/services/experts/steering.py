@@ -21,6 +21,7 @@ from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs
 from elastic_core.services.experts.ablation import TOP, Effect, Judged
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import Moved, Reading, answer, moved, running
 
 DRAWS = 40  # random turns beside a person's
@@ -162,9 +163,8 @@ def cost(
 ) -> pd.DataFrame:
     """What the turn does to NDCG@10 of what people did choose, two rows (`Effect.row`): for up to `SAMPLE` of whom it touches,
     drawn at random, and for the same people when other experts are turned alike."""
-    rng, used = np.random.default_rng(0), np.flatnonzero(traffic.load)
-    users = touched(traffic, turn)
-    users = np.sort(rng.choice(users, SAMPLE, replace=False)) if len(users) > SAMPLE else users
+    used, everybody = np.flatnonzero(traffic.load), touched(traffic, turn)
+    users = everybody[some_of(len(everybody), SAMPLE, seed=0)]
     factors, lent = turn.on(traffic.experts[users])
     first = ablation.judged(model, dataset, users)
     null, able = (factors.copy(), lent.copy()), np.zeros(len(users), dtype=bool)
@@ -187,4 +187,4 @@ def cost(
         Effect("this turn", users, first, after(all_, (factors, lent), 0.0)),
         Effect("the same turn of other experts", users[some], first.of(some), after(some, null, 0.5)),
     ]
-    return pd.DataFrame([row.row() for row in rows]).assign(touched=len(touched(traffic, turn)))
+    return pd.DataFrame([row.row() for row in rows]).assign(touched=len(everybody))

@@ -12,6 +12,7 @@ from elastic_core.memory.gauges import overlap
 from elastic_core.memory.routing import limits_of
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import Settings, Store, unit
+from elastic_core.services.person.people import some_of
 
 MOST = 1_500  # experts judged at most: the full matrix of distances is needed
 DRAWS = 200  # of sets at random, for the limits of 95%
@@ -53,7 +54,7 @@ def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: 
         for seed in projection.SEEDS:
             rows.append(("UMAP", "experts", seed, values[experts], store.get(settings, seed)))
         rows.append(("UMAP", "random vectors", 0, noise, store.get(settings, 0, "null")))
-    keep = np.sort(np.random.default_rng(0).choice(len(experts), min(MOST, len(experts)), replace=False))
+    keep = some_of(len(experts), MOST, seed=0)
     count = neighbours(len(keep))
     found = [
         {"map": name, "of": of, "seed": seed, **judge(original[keep], layout[keep], count), "neighbours": count}

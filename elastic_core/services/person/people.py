@@ -20,6 +20,11 @@ def spaced(many: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, many - 1, min(most, many)).round().astype(np.int64))
 
 
+def some_of(many: int, most: int, seed: int) -> np.ndarray:
+    """At most `most` of 0 … `many` - 1, drawn at random, in order."""
+    return np.sort(np.random.default_rng(seed).choice(many, min(most, many), replace=False))
+
+
 def own_id(dataset: Dataset, user: int) -> str:
     """A person's id in the data; nothing where it is the number that the app gives them anyway."""
     raw = str(dataset.histories.user_ids[user])

@@ -24,6 +24,7 @@ from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import of_person
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import moved
 from elastic_core.services.speed import curves
 from elastic_core.text import minus
@@ -198,5 +199,5 @@ def neighbours_kept(values: np.ndarray, flat: np.ndarray, k: int = 5) -> float:
     """Mean share of an expert's `k` nearest in `values` (cosine) that are also among its `k` nearest on a map `flat`.
 
     Among as many experts as the map's own page judges: nobody can hold every distance between a quarter of a million."""
-    keep = np.sort(np.random.default_rng(0).choice(len(values), min(trust.MOST, len(values)), replace=False))
+    keep = some_of(len(values), trust.MOST, seed=0)
     return trust.overlap(trust.nearest(values[keep], k, angles=True), trust.nearest(flat[keep], k, angles=False))
