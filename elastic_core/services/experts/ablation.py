@@ -5,7 +5,7 @@ over the gate of the expert it replaces. In runs that retrieve before every laye
 Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,12 +167,15 @@ def alike(traffic: Routing, expert: int) -> list[int]:
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
+def together(parts: Iterable[Judged]) -> Judged:
+    """Of all their people."""
+    return Judged(*map(np.concatenate, zip(*parts, strict=True)))
+
+
 def pooled(what: str, effects: Sequence[Effect]) -> Effect:
     """Several effects as one: its n counts a person once for each of them."""
-    before, after = (
-        Judged(*map(np.concatenate, zip(*(getattr(each, side) for each in effects), strict=True))) for side in ("before", "after")
-    )
-    return Effect(what, np.concatenate([each.users for each in effects]), before, after)
+    _, users, before, after = zip(*effects, strict=True)
+    return Effect(what, np.concatenate(users), together(before), together(after))
 
 
 def effect_of(

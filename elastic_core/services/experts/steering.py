@@ -10,6 +10,7 @@ somebody retrieves and they do not. What moves under it as much is the turning, 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -77,8 +78,7 @@ def others(factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, dr
     return list(found.values())
 
 
-@dataclass(frozen=True, eq=False)
-class Steered:
+class Steered(NamedTuple):
     """`table`, a row for each expert that is turned: expert, factor, lent, genre (empty: it stands for none); the share of that
     genre among the ten, `before` and `after`, and after the random turns (`null`, their median; 95% from `low` to `high`);
     and the same of the whole chance of what comes next (`chance_before` …)."""
@@ -94,7 +94,7 @@ class Steered:
         return self.change.counts["new"]
 
     @property
-    def limits(self) -> tuple[float, float, float]:
+    def limits(self) -> list[float]:
         """Median of `chance`, and its 2.5% and 97.5% quantile."""
         return _limits(self.chance)
 
@@ -125,12 +125,9 @@ def steer(
     return Steered(change, before.truth, pd.DataFrame(rows), fresh)
 
 
-def _limits(values: np.ndarray) -> tuple[float, float, float]:
+def _limits(values: np.ndarray) -> list[float]:
     """Median, 2.5% and 97.5% quantile; unknown of nothing."""
-    if not len(values):
-        return (float("nan"),) * 3
-    low, middle, high = np.quantile(values, (0.025, 0.5, 0.975))
-    return float(middle), float(low), float(high)
+    return np.quantile(values, (0.5, 0.025, 0.975)).tolist() if len(values) else [np.nan] * 3
 
 
 @torch.inference_mode()
@@ -180,7 +177,7 @@ def cost(
             parts.append(ablation.judged(model, dataset, users[here], make))
             if tell:
                 tell(begun + 0.5 * min((at + STEP) / len(where), 1.0))
-        return Judged(*map(np.concatenate, zip(*parts, strict=True))) if parts else first.of(where)
+        return ablation.together(parts) if parts else first.of(where)
 
     all_, some = np.arange(len(users)), np.flatnonzero(able)
     rows = [

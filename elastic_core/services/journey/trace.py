@@ -39,13 +39,13 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
     ends = moments(len(items), most)
-    batch = packed([items[:end] for end in ends], model.length)
+    reads = [Reading(items[:end], int(items[end])) for end in ends]
+    batch = packed(reads, model.length)
     scores = model.score(batch).float().numpy()
     parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
     rows = []
-    for end, values, part in zip(ends, scores, parts, strict=True):
-        truth = int(items[end])
-        free = running(len(values), Reading(items[:end], truth), stay)
+    for end, read, values, part in zip(ends, reads, scores, parts, strict=True):
+        truth, free = int(items[end]), running(len(values), read, stay)
         rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
     return Along(ranks, _retrieved(model, batch, ends))
@@ -164,23 +164,21 @@ def _layers(said: dict[int, str]) -> str:
 
 
 @torch.inference_mode()
-def attention(
-    model: Recommender, items: np.ndarray, times: np.ndarray | None = None, trace: Trace | None = None
-) -> np.ndarray | None:
+def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
     weight is the sum over experts of slot weight times reading weight. Weights without a softmax count by their size.
     """
-    count = min(len(items), model.length)
+    count = min(len(read.items), model.length)
     if isinstance(model, Attends):
-        found = shares(model, packed([items], model.length, None if times is None else [times]))
+        found = shares(model, packed([read], model.length))
     else:
-        found = _through_experts(model, items, trace)
+        found = _through_experts(model, read.items, trace)
     if found is None:
         return None
-    weights = np.full(len(items), np.nan)
-    weights[len(items) - count :] = found[0, -count:]
+    weights = np.full(len(read.items), np.nan)
+    weights[-count:] = found[0, -count:]
     return weights
 
 
@@ -248,7 +246,7 @@ def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: in
     if not 1 <= events <= most:
         raise InputError(f"of this history 1 to {most} events are read, not {events}")
     ends = range(len(items) - events + 1, len(items) + 1)
-    prefixes = packed([items[:end] for end in ends], model.length)
+    prefixes = packed([Reading(items[:end]) for end in ends], model.length)
     trace = tracing(model).trace(Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded))
     held, experts = trace.reading[0][-1].mean(0).numpy().astype(float), trace.retrieved[0].experts[0].tolist()
     return Dispatch(

@@ -5,15 +5,12 @@ on up to `MOST` other events (or on every other expert), all of them scored in o
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person import recommend
@@ -32,8 +29,7 @@ class Version(NamedTuple):
     name: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Chance:
+class Chance(NamedTuple):
     """`table`: done (what), places (by how many ranks it moved what came next to the front; missing where nobody knows what
     came next), furthest (by how many ranks the one of the ten moved that moved most), replaced (how many of the ten). The first
     row is the act itself, the others are its null."""
@@ -143,23 +139,19 @@ def rank_versions(
         least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
         near = np.flatnonzero((row >= least) & np.isfinite(row))
         tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
-    first = values[0]
-    order = np.argsort(-first, kind="stable")[: int(np.isfinite(first).sum())]
-    was = np.zeros(len(first), dtype=np.int64)
-    was[order] = np.arange(1, len(order) + 1)
-    return ranks, tens, was
+    return ranks, tens, recommend.order_of(values[0])[1]
 
 
 @torch.inference_mode()
 def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
     """float32 [versions, n_items + 1], in one batch wherever as many experts are left to every history."""
-    batch = _packed(versions, model)
-    if not any(version.silenced for version in versions):
+    batch = recommend.packed([version.read for version in versions], model.length)
+    edit = recommend.silence(*(version.silenced for version in versions))
+    if edit is None:
         return model.score(batch).float().numpy().copy()
-    found, silenced = memory_of(model), [version.silenced for version in versions]
     try:
-        states = found.last_state(batch, _Silence(silenced))
-    except _Uneven as uneven:
+        states = memory_of(model).last_state(batch, edit)
+    except recommend.Uneven as uneven:
         done = {
             row: values
             for rows in uneven.groups
@@ -167,35 +159,3 @@ def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
         }
         return np.stack([done[row] for row in range(len(versions))])
     return model.scorer()(states, Met.by(batch)).float().numpy().copy()
-
-
-class _Uneven(Exception):
-    """Not as many experts are left to every history, so they are no rectangle: here are the rows that go together."""
-
-    def __init__(self, left: torch.Tensor) -> None:
-        super().__init__()
-        self.groups = [torch.nonzero(left == count)[:, 0].tolist() for count in left.unique()]
-
-
-@dataclass
-class _Silence:
-    """`inspect.silence` for a batch in which each history has experts of its own taken away."""
-
-    silenced: list[frozenset[int]]
-
-    def __call__(self, found: Retrieved) -> Retrieved:
-        rows = zip(found.experts.tolist(), self.silenced, strict=True)
-        kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
-        kept[:, 0] |= ~kept.any(1)
-        left = kept.sum(1)
-        if int(left.min()) != int(left.max()):
-            raise _Uneven(left)
-        return found.keep(torch.nonzero(kept)[:, 1].view(len(kept), -1))
-
-
-def _packed(versions: Sequence[Version], model: Recommender) -> Batch:
-    """The latest events of each, and their times, where all are known."""
-    known = [version.read.times for version in versions if version.read.times is not None]
-    return recommend.packed(
-        [version.read.items for version in versions], model.length, known if len(known) == len(versions) else None
-    )

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 
-from elastic_core.core.contract import Edit, Retrieved
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -29,6 +28,7 @@ from elastic_core.services.person.recommend import (
     places_left,
     reading,
     retrieved,
+    silence,
 )
 
 
@@ -170,7 +170,7 @@ def situation_of(
     if not model.retrieves:
         return Situation(read, model.length, None, answer(model, dataset, read, stay=stay), stay=stay)
     found = retrieved(model, read)
-    edit = silence(silenced) if silenced else None
+    edit = silence(silenced)
     answered = answer(model, dataset, read, edit=edit, stay=stay)
     here = Situation(read, model.length, found, answered, tuple(silenced), stay)
     return replace(here, strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
@@ -180,19 +180,6 @@ def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Chang
     """A person after edits."""
     read = reading(dataset, user)
     return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
-
-
-def silence(experts: Collection[int]) -> Edit:
-    """An edit that takes experts out of what one person's history retrieved; the others keep their gates.
-
-    One expert always stays, the best, because a history cannot be read through none.
-    """
-
-    def edit(found: Retrieved) -> Retrieved:
-        kept = [rank for rank, expert in enumerate(found.experts[0].tolist()) if expert not in experts]
-        return found.keep(torch.tensor(kept or [0]))
-
-    return edit
 
 
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:

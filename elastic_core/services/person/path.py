@@ -18,7 +18,8 @@ from elastic_core.models import Recommender, tracing
 from elastic_core.services.person import chance
 from elastic_core.services.person.attribution import attributed
 from elastic_core.services.person.chance import Version
-from elastic_core.services.person.inspect import Situation, silence
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.recommend import silence
 
 SHOWN = 12
 
@@ -66,7 +67,7 @@ def path(model: Recommender, here: Situation, shown: Collection[int] | None = No
         usual = None if common is None else common[experts].numpy()
     if experts:
         keeps = np.zeros((len(experts), here.events), dtype=np.float32)
-        found = attributed(model, read, items.tolist(), silence(here.silenced) if here.silenced else None)
+        found = attributed(model, read, items.tolist(), silence(here.silenced))
         if found is not None:
             kept = [experts.index(expert) for expert in found.experts[0].tolist()]
             gives = np.zeros((len(items), len(experts)), dtype=np.float32)

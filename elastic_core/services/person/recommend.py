@@ -1,6 +1,6 @@
 """What would this history be recommended, and what does the list answer when something is changed?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,12 +106,41 @@ def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator
         yield rows, batch_of(model, dataset, users[rows])
 
 
-def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
-    """Several histories as one batch, the last `length` events of each, and their times, where they are known."""
-    wide = needed_columns(np.array([*map(len, histories)]), length)
-    rows = [history_batch(items, wide, None if times is None else times[i]) for i, items in enumerate(histories)]
+def packed(reads: Sequence[Reading], length: int) -> Batch:
+    """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
+    wide = needed_columns(np.array([len(read.items) for read in reads]), length)
+    rows = [history_batch(read.items, wide, read.times) for read in reads]
     items, when = torch.cat([row.items for row in rows]), [row.times for row in rows if row.times is not None]
-    return Batch(items, items, times=torch.cat(when) if when else None, padded=bool((items[:, 0] == 0).any()))
+    times = torch.cat(when) if len(when) == len(rows) else None
+    return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()))
+
+
+class Uneven(Exception):
+    """Not as many experts are left to every history, so they are no rectangle: here are the rows that go together."""
+
+    def __init__(self, left: torch.Tensor) -> None:
+        super().__init__()
+        self.groups = [torch.nonzero(left == count)[:, 0].tolist() for count in left.unique()]
+
+
+def silence(*silenced: Collection[int]) -> Edit | None:
+    """An edit that takes experts out of what every history of a batch retrieved; the others keep their gates. None for none.
+
+    One expert always stays, the best, because a history cannot be read through none. The edit raises Uneven.
+    """
+    if not any(silenced):
+        return None
+
+    def edit(found: Retrieved) -> Retrieved:
+        rows = zip(found.experts.tolist(), silenced, strict=True)
+        kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
+        kept[:, 0] |= ~kept.any(1)
+        left = kept.sum(1)
+        if len(left.unique()) > 1:
+            raise Uneven(left)
+        return found.keep(torch.nonzero(kept)[:, 1].view(len(kept), -1))
+
+    return edit
 
 
 @torch.inference_mode()
@@ -127,6 +156,14 @@ def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
     if read.truth is not None:
         free[read.truth] = True
     return free
+
+
+def order_of(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The items in the running (of finite score), best first, and the rank of each item from 1; 0 where it is not."""
+    order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    return order, ranks
 
 
 def rank_of_target(scores: np.ndarray, free: np.ndarray, target: int) -> int:
@@ -150,9 +187,7 @@ def answer(
     scores = model.scorer()(model.last_state(batch, **changed), Met.by(batch))[0] if edit else model.score(batch)[0]
     scores = scores.float().masked_fill(~torch.from_numpy(running(len(scores), read, stay)), -torch.inf)
     values = scores.numpy()
-    order = np.argsort(-values, kind="stable")[: int(np.isfinite(values).sum())]
-    ranks = np.zeros(len(values), dtype=np.int64)
-    ranks[order] = np.arange(1, len(order) + 1)
+    order, ranks = order_of(values)
     return Answer(_table(_catalog(data), order[:top], values, read.truth), scores.softmax(0).numpy(), ranks, read.truth)
 
 
