@@ -90,24 +90,22 @@ def carded(systems: Systems, known: dict[str, list[Beside]]) -> dict[str, str]:
         assert best is not None
         ahead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
         why = "trained once: no claim" if len(systems[label]) == 1 else "no claim"
-        told[label] = f"{_side(ahead)} {best.system} by {abs(ahead):.4f}, {why}"
+        told[label] = f"{_side(ahead, best.system)}, {why}"
     return told
 
 
 def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFrame:
     """The baselines of the cards as rows; fitted to the same data, so any card has the same."""
     card = next(iter(known.values()))[0]
-    kept = [row for row in card.rows if not row.fault]
-    return pd.DataFrame(
-        [
-            {
-                "system": row.system, "label": "", "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "people": card.people,
-                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "parameters": 0,
-                "device": "", "trained with": "needs no training", "runs": "judged with each training",
-            }
-            for row in sorted(kept, key=lambda row: row.mean)
-        ]
-    ).reindex(columns=like.columns)  # fmt: skip
+    same = {"label": "", "people": card.people, "parameters": 0, "device": "", "trained with": "needs no training"}
+    rows = [
+        same | {
+            "system": row.system, "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "runs": "judged with each training",
+            "beside the baseline": "the best baseline" if row == card.best else "a baseline",
+        }
+        for row in sorted(card.rows, key=lambda row: row.mean) if not row.fault
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=like.columns)
 
 
 def fitting(group: Group) -> str:
@@ -141,18 +139,15 @@ def _floor(label: str) -> bool:
     return label.partition(" ")[0] in FLOORS
 
 
-def _side(ahead: float) -> str:
-    return "above" if ahead > 0 else "below" if ahead < 0 else "level with"
+def _side(ahead: float, name: str) -> str:
+    return f"{'above' if ahead > 0 else 'below' if ahead < 0 else 'level with'} {name} by {abs(ahead):.4f}"
 
 
 def _beside(name: str, claim: Claim) -> str:
     if claim.found is None:
         return "not compared: measured on other people or candidates"
-    ahead = -claim.found.difference
-    if claim.who:
-        return f"{_side(ahead)} {name} by {abs(ahead):.4f}"
-    why = "may be chance" if claim.found.seeds_counted else "trained once: no claim"
-    return f"{_side(ahead)} {name} by {abs(ahead):.4f}, {why}"
+    why = "" if claim.who else ", may be chance" if claim.found.seeds_counted else ", trained once: no claim"
+    return _side(-claim.found.difference, name) + why
 
 
 def rivals(group: Group, table: pd.DataFrame) -> list[str]:
@@ -174,11 +169,10 @@ def system_differences(group: Group, ours: str, protocol: str, compare: Asked) -
             found, name = claim.found, named(ours, systems[ours])
             better = {"A": f"{name} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
             short = claim.name.partition(": ")[2] if family == "its own variants" else claim.name
-            rows.append({
+            rows.append(vars(found) | {
                 "family": FAMILIES[family], "system": claim.name, "short": short or claim.name, "label": label,
-                "seeds": len(claim.runs), "n": found.users,
-                "A": found.mean_a, "B": found.mean_b, "difference": found.difference, "low": found.low, "high": found.high,
-                "p": found.p, "adjusted": claim.adjusted, "seeds_counted": found.seeds_counted, "who": claim.who, "claim": better,
+                "seeds": len(claim.runs), "n": found.users, "A": found.mean_a, "B": found.mean_b, "adjusted": claim.adjusted,
+                "who": claim.who, "claim": better,
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
 
@@ -201,8 +195,7 @@ def settings_text(runs: Sequence[Run]) -> str:
     epochs = [int(end["best_epoch"]) for each in runs if (end := each.last("end")) and end.get("best_epoch")]
     if not epochs:
         return "needs no training"
-    names = {"length": "length", "width": "d", "layers": "layers", "dropout": "dropout"}
-    parts = [f"{word} {getattr(model, key):g}" for key, word in names.items() if hasattr(model, key)]
+    parts = [f"length {model.length}", f"d {model.width}", f"layers {model.layers}", f"dropout {model.dropout:g}"]
     parts += [f"{train.optimizer} {train.learning_rate:g}", f"batch {train.batch}"]
     parts += [f"decay {train.weight_decay:g}"] if train.weight_decay else []
     parts += [f"weights averaged {train.ema_decay:g}"] if train.ema_decay else []
@@ -236,7 +229,5 @@ def _trainings(runs: Sequence[Run]) -> int | None:
 
 
 def _megabytes(run: Run) -> float:
-    try:
-        return (run.path / WEIGHTS).stat().st_size / 1e6
-    except OSError:
-        return math.nan
+    file = run.path / WEIGHTS
+    return file.stat().st_size / 1e6 if file.exists() else math.nan

@@ -1,7 +1,6 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -56,14 +55,9 @@ def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFra
         return pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []})
     found: Retrieved = memory_of(model).retrieve(batch)
     people, k = found.experts.shape
-    return pd.DataFrame(
-        {
-            "event": np.repeat(ends, k),
-            "expert": found.experts.numpy().ravel(),
-            "place": np.tile(np.arange(1, k + 1), people),
-            "gate": found.gates.numpy().ravel().astype(float),
-        }
-    )
+    events, places = np.repeat(ends, k), np.tile(np.arange(1, k + 1), people)
+    gates = found.gates.numpy().ravel().astype(float)
+    return pd.DataFrame({"event": events, "expert": found.experts.numpy().ravel(), "place": places, "gate": gates})
 
 
 class Aggregation(NamedTuple):
@@ -95,20 +89,16 @@ def aggregation(
         raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
     count = min(len(items), model.length)
     weights = trace.reading[layer][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
-    experts = trace.retrieved[layer].experts[0].tolist()
-    edges = spaced(count + 1, bins + 1)
-    sums = np.add.reduceat(weights, edges[:-1], axis=1)
-    skipped = len(items) - count
-    spans = [(skipped + int(a) + 1, skipped + int(b)) for a, b in pairwise(edges)]
-    cells = [
-        (place, expert, first, last, float(weight))
-        for place, (expert, row) in enumerate(zip(experts, sums, strict=True), start=1)
-        for (first, last), weight in zip(spans, row, strict=True)
-    ]
-    reads = trace.slots[layer][0].mean(0).tolist()
-    slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
-    table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
-    return Aggregation(table, slots, len({id(each) for each in trace.reading}))
+    experts = trace.retrieved[layer].experts[0].numpy()
+    edges, skipped = spaced(count + 1, bins + 1), len(items) - count
+    slots = pd.DataFrame(
+        {"place": np.arange(1, len(experts) + 1), "expert": experts, "reads": trace.slots[layer][0].mean(0).numpy()}
+    )
+    cells = slots[["place", "expert"]].merge(
+        pd.DataFrame({"first": skipped + edges[:-1] + 1, "last": skipped + edges[1:]}), how="cross"
+    )
+    cells["weight"] = np.add.reduceat(weights, edges[:-1], axis=1).ravel()
+    return Aggregation(cells, slots, len({id(each) for each in trace.reading}))
 
 
 @torch.inference_mode()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.bench import lisa
 from elastic_core.bench.events import ROOM
 from elastic_core.bench.latency import BENCH, BOTH, FORWARD, ROWS
@@ -71,11 +72,8 @@ def tidy(rows: Iterable[Row], source: str) -> pd.DataFrame:
     """Only the pass that scores the next item (last row, forward). Of several measurements the latest counts."""
     table = lines(select_rows(rows, rows="last", direction="forward"), COLUMNS, source)
     same = ["system", "length", *KEYS]
-    return (
-        table.sort_values("date", kind="stable")
-        .drop_duplicates(same, keep="last")
-        .sort_values(["system", "length"], ignore_index=True)
-    )
+    latest = table.sort_values("date", kind="stable").drop_duplicates(same, keep="last")
+    return latest.sort_values(["system", "length"], ignore_index=True)
 
 
 def of_passes(file: Path, source: str) -> pd.DataFrame:
@@ -133,10 +131,7 @@ def place(table: pd.DataFrame) -> str:
 
 
 def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
-    mask = np.ones(len(table), dtype=bool)
-    for name, value in zip(KEYS, shape, strict=True):
-        mask &= (table[name] == value).to_numpy()
-    return table[mask]
+    return table[(table[KEYS] == list(shape)).all(axis=1)]
 
 
 def usual(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -168,9 +163,9 @@ def fit_line(table: pd.DataFrame, system: str, column: str = "ms", start: int = 
         return None
     x, y = np.log(rows["length"].to_numpy(float)), np.log(rows[column].to_numpy(float))
     centred = x - x.mean()
-    slope = float(centred @ y / (centred @ centred))
+    slope, width = float(centred @ y / (centred @ centred)), len(x) - 2
     residual = y - y.mean() - slope * centred
-    error = math.sqrt(float(residual @ residual) / (len(x) - 2) / float(centred @ centred)) if len(x) > 2 else math.nan
+    error = math.sqrt(float(residual @ residual / width / (centred @ centred))) if width else math.nan
     with np.errstate(over="ignore"):
         factor = float(np.exp(y.mean() - slope * x.mean()))  # infinite for a line that is nearly upright
     return Fit(slope, error, factor, int(rows["length"].min()), int(rows["length"].max()), len(rows))
@@ -195,22 +190,17 @@ def versus(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.
 def crossings(ratio: pd.Series) -> list[float]:
     """Lengths at which the ratio passes 1, between neighbours along a straight line of the logarithms."""
     n, r = np.log(ratio.index.to_numpy(float)), np.log(ratio.to_numpy(float))
-    found = [
-        float(math.exp(n[i] - r[i] * (n[i + 1] - n[i]) / (r[i + 1] - r[i])))
-        for i in range(len(n) - 1)
-        if (r[i] < 0) != (r[i + 1] < 0)
-    ]
-    return found
+    at = np.flatnonzero(np.diff(r < 0))
+    return np.exp(n[at] - r[at] * np.diff(n)[at] / np.diff(r)[at]).tolist()
 
 
 def crossing(checkpoints: Path) -> float:
     """From which length on ELASTIC stays faster than SASRec with fused attention, by the shipped rows; NaN where none tell."""
-    file = checkpoints / "benchmarks" / "latency.csv"
-    return _crossing(checkpoints, file.stat().st_mtime_ns if file.is_file() else 0)
+    return _crossing(checkpoints, disk.stamp(checkpoints / "benchmarks" / "latency.csv"))
 
 
 @functools.lru_cache(maxsize=4)
-def _crossing(checkpoints: Path, changed: int) -> float:
+def _crossing(checkpoints: Path, stamp: tuple[int, ...]) -> float:
     table, column = usual(shipped(checkpoints))
     found = crossings(versus(table, "elastic", "sasrec-fused", column))
     return rounded(found[-1]) if found else math.nan
@@ -223,7 +213,11 @@ def rounded(length: float) -> float:
 
 def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     """Where the peer wins, where we win, and where they cross; no length is left out."""
-    ratio, us, them = versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer)
+    return _race(versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer))
+
+
+def _race(ratio: pd.Series, us: str, them: str) -> str:
+    """The same of how many times slower they are, by length."""
     if ratio.empty:
         return f"{us} and {them} were not measured at the same lengths."
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
@@ -280,8 +274,7 @@ def memory_words(table: pd.DataFrame) -> str:
         ratio = versus(table, "elastic", peer, "memory")
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
-            amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
-            said.append(f"{LABELS[peer]} needs {amount} times as much at N = {length:,}")
+            said.append(f"{LABELS[peer]} needs {times:.{1 if times >= 2 else 2}f} times as much at N = {length:,}")
     return f"Memory, compared with ELASTIC: {'; '.join(said)}." if said else ""
 
 
@@ -296,7 +289,8 @@ def event_words(wide: pd.DataFrame) -> str:
     said = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
     if alone.empty:
         return said
-    said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. {_event_race(ours, alone)}"
+    said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. "
+    said += _race((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
         said += " When its window is full, SASRec needs a refresh, too. Then it takes "
@@ -318,13 +312,6 @@ def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
     if step not in wide or (refreshed and again not in wide):
         return pd.Series(dtype=float)
     return (wide[step] + wide[again] / ROOM if refreshed else wide[step]).dropna()
-
-
-def _event_race(ours: pd.Series, peer: pd.Series) -> str:
-    """`speed_sentence` of the two."""
-    sides = (("elastic", ours), ("sasrec-fused", peer))
-    return speed_sentence(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
-                 "elastic", "sasrec-fused")  # fmt: skip
 
 
 def machine(table: pd.DataFrame) -> str:
