@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,7 @@ EXACTNESS = {
 }
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """One dataset as it is used here: after repeats were dropped and the k-core was taken."""
 
     label: str

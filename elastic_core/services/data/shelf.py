@@ -14,7 +14,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -131,8 +130,7 @@ def same_source(one: DataConfig, other: DataConfig) -> bool:
 # --- the shelf -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class KeptData:
+class KeptData(NamedTuple):
     """One accepted upload or planted world. `label` is unique on the shelf; it goes through the form of the Train page."""
 
     id: str

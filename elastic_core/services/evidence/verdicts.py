@@ -8,7 +8,6 @@ small enough for so many questions at once is *not known*; the finding says whic
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -32,8 +31,7 @@ ASIDE = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, where t
 SMALL, ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One sentence, and what it stands on. `answer` is about the claim that it belongs to; `why` it is not known, in brief."""
 
     answer: Answer
@@ -58,8 +56,7 @@ class Finding:
         return minus(f"{place} {self.difference:+.4f}") + (f" ({why})" if why else "")
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`change` is what would change our mind; `screen` where the numbers are shown whole."""
 
     key: str

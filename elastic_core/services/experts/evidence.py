@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,7 @@ FEWEST = 5  # people who must have met the genre at all before anything is claim
 RAREST = 0.005  # a genre below this share of what it is compared with is left out
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """The genres an expert stands for, the strongest first, with the evidence of the first."""
 
     genres: tuple[str, ...]

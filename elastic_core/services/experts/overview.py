@@ -22,6 +22,7 @@ from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
+from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batches
 
 SHUFFLES = 5
@@ -53,7 +54,7 @@ class Survey:
     def size(self) -> int:
         return self.side**2
 
-    @cached_property
+    @property
     def band(self) -> tuple[int, int]:
         return band(self.traffic)
 
@@ -128,8 +129,7 @@ def held_out_labels(found: Survey) -> HeldOut:
     """Does what an expert is called say anything of people it was not learned from?"""
     rng = np.random.default_rng(0)
     half = rng.permutation(found.people) < found.people // 2
-    first = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0))
-    tops = first.tops
+    tops = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0)).tops
     tops = tops[tops["low"] > 1]
     experts, shares = found.traffic.experts[~half], found.shares[~half]
     base, genre = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
@@ -170,7 +170,8 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
             reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
             if met is not None:
                 truth = event_truth(dataset, users, dataset.ends("test")[users], batch.items.shape[1])
-                _count(met, found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth)
+                readers, known = found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth != NOISE
+                np.add.at(met, (readers[known], truth[known]), 1)  # each event to the expert that reads it most
     return Survey(
         traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None, genres,
         np.concatenate(shares),
@@ -178,19 +179,15 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
     )  # fmt: skip
 
 
-def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:
-    """Adds each event to the expert that reads it most; events drawn from noise stand for no interest."""
-    known = truth != NOISE
-    np.add.at(met, (readers[known], truth[known]), 1)
-
-
 def expert_table(found: Survey) -> pd.DataFrame:
     """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
-    numbers, traffic = np.arange(found.size), found.traffic
-    frame = pd.DataFrame({"expert": numbers, "row": numbers // found.side, "column": numbers % found.side})
-    frame["load"], frame["status"] = traffic.load, found.status()
-    frame["traffic"] = traffic.traffic / max(traffic.traffic.sum(), 1e-12)
-    frame["spread"] = found.spread()
+    traffic = found.traffic
+    frame = grid(found.side).assign(
+        load=traffic.load,
+        status=found.status(),
+        traffic=traffic.traffic / max(traffic.traffic.sum(), 1e-12),
+        spread=found.spread(),
+    )
     for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
         if evidence is not None and found.genres:
             frame = frame.join(evidence.tops.add_prefix(f"{name}_"))

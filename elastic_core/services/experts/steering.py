@@ -9,7 +9,6 @@ somebody retrieves and they do not. What moves under it as much is the turning, 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +30,7 @@ STEP = 64  # people between two words of progress
 SCORES = 500_000  # of one pass over random turns
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """`factors`: (expert, factor) in order of their numbers, none of 1. `lent` is turned `by`."""
 
     factors: tuple[tuple[int, float], ...] = ()

@@ -1,6 +1,5 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -198,8 +197,7 @@ def _through_experts(model: Recommender, items: np.ndarray, trace: Trace | None)
 LEAST, MOST, DRAWN = 2, 40, 12  # events that are drawn, and at first
 
 
-@dataclass(frozen=True, eq=False)
-class Dispatch:
+class Dispatch(NamedTuple):
     """The last N events that a model reads: what its experts collect from them, and what these get back.
 
     `held` [k, N]: which part of what an expert can hold, or reads in the first layer, is an event; a row sums to 1 with `older`

@@ -17,6 +17,7 @@ from elastic_core.core.elastic import Keys, ProductKeys, candidate_ranks, top_pa
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys.search import Lesson, of_chance, queries
+from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batch_of
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
@@ -190,10 +191,10 @@ def as_printed(keys: ProductKeys, k: int, queries: Tensor) -> Printed:
     printed = top_pairs(keys(torch.cat([first, first], dim=-1)), k).indices
     exchanged = top_pairs(keys(torch.cat([first, queries[:, half:].roll(1, 0)], dim=-1)), k).indices
     common = (meant[:, :, None] == printed[:, None, :]).any(-1)
-    load = pd.DataFrame({"expert": range(side * side)})
-    load["row"], load["column"] = load["expert"] // side, load["expert"] % side
-    load["meant"] = torch.bincount(meant[:, 0], minlength=side * side).tolist()
-    load["printed"] = torch.bincount(printed[:, 0], minlength=side * side).tolist()
+    best = {
+        name: torch.bincount(each[:, 0], minlength=side**2).numpy() for name, each in (("meant", meant), ("printed", printed))
+    }
+    load = grid(side).assign(**best)
     table = pd.DataFrame({"place": range(1, k + 1), "meant": meant[0].tolist(), "printed": printed[0].tolist()})
     table["printed_is_right"] = table["printed"].isin(table["meant"])
     return Printed(

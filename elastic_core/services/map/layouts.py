@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -113,8 +113,7 @@ def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.
     return layout[nearest].mean(1).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What one UMAP was asked for."""
 
     neighbours: int = 15

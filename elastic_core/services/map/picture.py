@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,8 +26,7 @@ WRITTEN = 1_200  # characters of a set that fit in an address
 LONGEST = 200_000  # bytes of an uploaded file
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
+class Map(NamedTuple):
     """`experts [n]` at `xy [n, 2]`; `placed`: not part of the layout, put beside their nearest afterwards."""
 
     experts: np.ndarray

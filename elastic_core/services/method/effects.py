@@ -6,7 +6,6 @@ Nothing is typed in: where no run exists the effect says so and names the comman
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,8 +41,7 @@ class Effect(NamedTuple):
     command: str = ""
 
 
-@dataclass(frozen=True)
-class MeasuredVariant:
+class MeasuredVariant(NamedTuple):
     """One variant on one dataset: the test metric's mean over people and seeds, and its 95% half-width over people."""
 
     runs: tuple[str, ...]

@@ -7,7 +7,6 @@ expert speaks after. For models that mix their experts into one vector there is 
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +25,7 @@ SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """One suggestion. `expert` is None for the part that reads no slot; `after` is a dense item id, None if none stands out."""
 
     item: int

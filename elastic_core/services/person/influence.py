@@ -5,7 +5,6 @@ not come back into the ranking, so that only the reading changes, not the compan
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +29,7 @@ class Agreement(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, eq=False)
-class Influence:
+class Influence(NamedTuple):
     """`table`: position (from 1), item, title, change (of the target's log-chance that having the event makes), times (the
     same as a factor), places (ranks gained by having it), attention (NaN where none is known); oldest first."""
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -71,8 +70,7 @@ def item_words(dataset: Dataset) -> Words:
 OFTEN = 0.1  # of the people: from there on a list without what they had met before would be wrong by design
 
 
-@dataclass(frozen=True)
-class Repeats:
+class Repeats(NamedTuple):
     """How many people's next item was one they had met before, of all."""
 
     again: int
@@ -109,14 +107,9 @@ def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | N
     """The most recent `last` events, oldest first: position, item, title, genres, and the date where one is known."""
     start = max(len(read.items) - last, 0)
     items, catalog = read.items[start:], dataset.catalog
-    table = pd.DataFrame(
-        {
-            "position": np.arange(start + 1, len(read.items) + 1),
-            "item": items,
-            "title": catalog.called(items),
-            "genres": [catalog.genres[int(i)] if catalog.genres else () for i in items],
-        }
-    )
+    genres = [catalog.genres[int(i)] if catalog.genres else () for i in items]
+    numbers = np.arange(start + 1, len(read.items) + 1)
+    table = pd.DataFrame({"position": numbers, "item": items, "title": catalog.called(items), "genres": genres})
     if user is not None and dataset.has_times and dataset.truth is None:
         at = dataset.histories.offsets[user] + start
         table["date"] = pd.to_datetime(dataset.histories.times[at : at + len(items)], unit="s").strftime("%Y-%m-%d")
@@ -134,8 +127,7 @@ def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     return table.sort_values(["since", "user"]).drop_duplicates("user").reset_index(drop=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Situation:
+class Situation(NamedTuple):
     """One person, possibly with a changed history or silenced experts: what was read, retrieved and answered."""
 
     read: Reading
@@ -173,7 +165,7 @@ def situation_of(
     edit = silence(silenced)
     answered = answer(model, dataset, read, edit=edit, stay=stay)
     here = Situation(read, model.length, found, answered, tuple(silenced), stay)
-    return replace(here, strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
+    return here._replace(strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
 
 
 def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change] = (), stay: bool = False) -> Situation:
@@ -182,21 +174,22 @@ def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Chang
     return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
 
 
+def grid(side: int) -> pd.DataFrame:
+    """All experts of a memory: expert, row, column."""
+    row, column = np.divmod(np.arange(side**2), side)
+    return pd.DataFrame({"expert": np.arange(side**2), "row": row, "column": column})
+
+
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
 
     The score is what experts are chosen by (`Retrieved.every`): the sum of the two halves', where nothing votes."""
-    rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
-    side = len(rows)
-    if not side:
+    rows, columns = found.halves[0].numpy()
+    if not len(rows):
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
-    numbers = np.arange(side * side)
-    table = pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
+    table, retrieved = grid(len(rows)), found.experts[0].numpy()
     table["row_score"], table["column_score"] = rows[table["row"]], columns[table["column"]]
-    table["score"] = found.every[0].numpy()
-    table["load"] = load
-    table["rank"], table["gate"] = 0, 0.0
-    retrieved = found.experts[0].numpy()
+    table = table.assign(score=found.every[0].numpy(), load=load, rank=0, gate=0.0)
     table.loc[retrieved, "rank"] = np.arange(1, len(retrieved) + 1)
     table.loc[retrieved, "gate"] = found.gates[0].numpy().astype(float)
     return table
@@ -227,12 +220,9 @@ def others_retrieved(before: Situation, here: Situation) -> str:
     if before.found is None or here.found is None:
         return ""
     earlier, mine = before.found.experts[0].tolist(), here.found.experts[0].tolist()
-    new = [expert for expert in mine if expert not in earlier]
-    return (
-        f"{len(new)} of its {len(mine)} experts {'is another' if len(new) == 1 else 'are others'}."
-        if new
-        else f"The same {len(mine)} experts."
-    )
+    new = len(set(mine) - set(earlier))
+    words = f"{new} of its {len(mine)} experts {'is another' if new == 1 else 'are others'}."
+    return words if new else f"The same {len(mine)} experts."
 
 
 def good_example(model: Recommender, dataset: Dataset) -> int:

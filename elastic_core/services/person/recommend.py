@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -66,8 +66,7 @@ def experts_silenced(changes: Sequence[Change]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(change for change in changes if change is not None and change >= 0))
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(NamedTuple):
     """`table`: rank, item, title, genres, score, is_truth. The arrays have one entry per item, 0 = padding."""
 
     table: pd.DataFrame
@@ -235,8 +234,7 @@ def _table(catalog: Catalog, order: np.ndarray, values: np.ndarray, truth: int |
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Moved:
+class Moved(NamedTuple):
     """`table`: the list after, with `was` (rank before, 0 = not in the running) and `change` (same, up, down, new)."""
 
     table: pd.DataFrame

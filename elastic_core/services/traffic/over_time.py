@@ -1,7 +1,6 @@
 """Traffic over time and over settings: what a run's metrics and snapshots say by epoch, and Figure 5 from finished runs."""
 
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,9 +36,7 @@ def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
 
 def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
     """The last epoch after which anybody retrieved each expert; 0 = never."""
-    used = loads > 0
-    numbers = np.array(epochs)[:, None]
-    return np.where(used, numbers, 0).max(0) if len(epochs) else np.zeros(loads.shape[1], dtype=int)
+    return np.where(loads > 0, np.array(epochs, dtype=int)[:, None], 0).max(0, initial=0)
 
 
 def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
@@ -49,8 +46,7 @@ def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(loads[:, order].T, index=order, columns=epochs)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(NamedTuple):
     """`table`: finished runs that differ from the chosen one in √K, k and seed alone. `missing`: settings without one."""
 
     table: pd.DataFrame
@@ -62,8 +58,8 @@ class Sensitivity:
     @property
     def sentence(self) -> str:
         """What cannot be shown, in words."""
-        parts = [(name, [str(v) for n, v in self.missing if n == name]) for name in ("√K", "k")]
-        absent = " and ".join(f"{name} = {', '.join(values)}" for name, values in parts if values)
+        parts = {name: ", ".join(str(v) for n, v in self.missing if n == name) for name in ("√K", "k")}
+        absent = " and ".join(f"{name} = {values}" for name, values in parts.items() if values)
         said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
         if self.different:
             said += f" Not shown: {self.different} that differ in other settings, too."

@@ -7,8 +7,8 @@ what the backward pass of one step keeps, and the process itself. By formula it 
 """
 
 import time
-from dataclasses import dataclass
 from math import nan
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -34,8 +34,7 @@ PROCESS_MB = 350  # Python, PyTorch and pandas before the first weight
 TEST_FACTOR = 1.5  # the test is ranked under all protocols, validation under one
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Seconds on one core of this machine as busy as it was during the probe."""
 
     parameters: int

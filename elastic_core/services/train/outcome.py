@@ -2,8 +2,7 @@
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -21,8 +20,7 @@ SEED_GAP = 0.0058  # standard deviation of the gap between two seeds of ml-100k-
 ALIVE = 0.8  # of the experts that a random router would use: fewer are worth a word
 
 
-@dataclass(frozen=True)
-class TrainingOutcome:
+class TrainingOutcome(NamedTuple):
     """`score` is None for a run without a test; `longer` and `again` are trainings worth a click."""
 
     score: Interval | None

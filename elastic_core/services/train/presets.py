@@ -127,7 +127,7 @@ def form_settings(config: RunConfig, section: Literal["model", "objective", "tra
 def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
     named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
-    lost = set(_dotted(config.to_dict())) - set(_dotted(named.to_dict()))  # settings that the newly named have not
+    lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective and made.objective.name not in _teachers(made.model):
         objectives.check(made.objective.name, _outline(made.model))  # says why not
@@ -136,8 +136,10 @@ def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
 
 def config_differences(one: RunConfig, other: RunConfig) -> list[str]:
     """`model.side: 16 → 32`, … : what sets two configurations apart."""
-    a, b = _dotted(one.to_dict()), _dotted(other.to_dict())
-    return [f"{key}: {a.get(key, 'absent')} → {b.get(key, 'absent')}" for key in {**a, **b} if a.get(key) != b.get(key)]
+    return [
+        f"{path}: {' → '.join('absent' if value is None else str(value) for value in values)}"
+        for path, *values in one.differences(other)
+    ]
 
 
 def command(config_file: str, out: str) -> str:
@@ -174,11 +176,3 @@ def _setting(key: str, hint: Any, value: Any) -> Setting:
         hint = next(part for part in get_args(hint) if part is not type(None))
     kinds: dict[Any, Literal["int", "float", "bool", "text"]] = {int: "int", float: "float", bool: "bool"}
     return Setting(key, kinds.get(hint, "text"), value)
-
-
-def _dotted(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings as dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in plain.items():
-        flat |= _dotted(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
-    return flat

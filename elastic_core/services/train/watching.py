@@ -1,7 +1,7 @@
 """Where a background training stands, in numbers a page can print as they are."""
 
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from elastic_core.runs import EVENTS
 from elastic_core.services.background.durations import clock
@@ -13,8 +13,7 @@ PHASES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(NamedTuple):
     """`share` (0 … 1) is of the time budget if there is one, else of the epochs asked for."""
 
     phase: str
