@@ -32,12 +32,10 @@ def _plain_values(value: Any) -> Any:
     """Numbers, texts, lists and dictionaries only."""
     if isinstance(value, Mapping):
         return {str(key): _plain_values(inner) for key, inner in value.items()}
-    if isinstance(value, np.ndarray):
-        return [_plain_values(inner) for inner in value.tolist()]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain_values(value.tolist())
     if isinstance(value, (list, tuple, set)):
         return [_plain_values(inner) for inner in value]
-    if isinstance(value, np.generic):
-        return _plain_values(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int, str)):

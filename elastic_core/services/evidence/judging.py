@@ -45,12 +45,12 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
     known = cards(ranked, protocol)
     told = carded(ranked, known) if known else baseline(ranked, protocol, compare)
     found = found.rename(columns={PAPER_COLUMN: PAPER}) if PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
-    labels = list(ranked)
+    seeds = [len(runs) if needs_training(runs[0]) else None for runs in ranked.values()]
+    weights = [runs[0].path / WEIGHTS for runs in ranked.values()]
     table = found.assign(**{
-        "label": labels, "seeds": pd.array([_trainings(ranked[label]) for label in labels], dtype="Int64"),
-        "beside the baseline": [told[label] for label in labels],
-        "weights MB": [_megabytes(ranked[label][0]) for label in labels],
-        "trained with": [settings_text(ranked[label]) for label in labels],
+        "label": list(ranked), "seeds": pd.array(seeds, dtype="Int64"), "beside the baseline": [told[label] for label in ranked],
+        "weights MB": [file.stat().st_size / 1e6 if file.exists() else math.nan for file in weights],
+        "trained with": list(map(settings_text, ranked.values())),
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
     })[list(SYSTEMS)]  # fmt: skip
     return pd.concat([_counting(known, table), table], ignore_index=True).astype(table.dtypes) if known else table
@@ -222,12 +222,3 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     close = names[counted & (against["who"] == "")].tolist()
     first += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}." if close else ""
     return first + (f" {once} trained only once, so nothing is claimed." if once else "")
-
-
-def _trainings(runs: Sequence[Run]) -> int | None:
-    return len(runs) if needs_training(runs[0]) else None
-
-
-def _megabytes(run: Run) -> float:
-    file = run.path / WEIGHTS
-    return file.stat().st_size / 1e6 if file.exists() else math.nan

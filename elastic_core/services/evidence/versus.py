@@ -43,16 +43,12 @@ def list_everybody(model: Recommender, dataset: Dataset, tell: Tell | None = Non
     with judging(model) as judge:
         for users, scores, targets in scored(judge, model.length, dataset, candidates, people, CHUNK):
             running = candidates.mask("full", users).scatter(1, targets[:, None], True)  # seen before or not, it takes part
-            found.append(_best(scores.float(), running))
+            values, items = scores.float().masked_fill(~running, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
+            best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
+            found.append(np.pad(best, ((0, 0), (0, TOP - best.shape[1]))))
             if tell is not None:
                 tell(min((users[-1] + 1) / len(people), 1.0))
     return Lists(np.concatenate(found), time.thread_time() - began)
-
-
-def _best(scores: torch.Tensor, running: torch.Tensor) -> np.ndarray:
-    values, items = scores.masked_fill(~running, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
-    best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
-    return np.pad(best, ((0, 0), (0, TOP - best.shape[1])))
 
 
 def duel(a: Report, b: Report) -> dict[str, int]:

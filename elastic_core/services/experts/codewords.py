@@ -121,7 +121,8 @@ def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread
     rows, books = [], []
     size = found.words.shape[1]
     for book in range(found.chosen.shape[1]):
-        table = _in_words(found, book)
+        # how much of every item is in which word, [n_items, w]
+        table = np.eye(size)[found.chosen[:, book]] if found.shares is None else found.shares[:, book].double().numpy()
         mine, all_ = table[items].mean(0), counts @ table / counts.sum()
         rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
         low, high = limits_of([over(table[row].mean(0)) for row in drawn])
@@ -133,10 +134,3 @@ def over(shares: np.ndarray) -> float:
     """Over how many words something is spread, as if evenly: e^entropy, 1 to w."""
     known = shares[shares > 0]
     return float(np.exp(-(known * np.log(known)).sum()))
-
-
-def _in_words(found: Codewords, book: int) -> np.ndarray:
-    """How much of every item is in which word of a codebook, `[n_items, w]`."""
-    if found.shares is not None:
-        return np.asarray(found.shares[:, book].numpy(), dtype=np.float64)
-    return np.eye(found.words.shape[1])[found.chosen[:, book].numpy()]

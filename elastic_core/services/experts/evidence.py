@@ -60,10 +60,9 @@ class Evidence:
     def of(self, expert: int) -> pd.DataFrame:
         """genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few people."""
         users, ranks = np.nonzero(self.experts == expert)
-        share, base, lift, low, high = self._lifts(users, ranks)
-        genres = np.array(self.genres, dtype=object)[: len(share)]
-        table = {"genre": genres, "share": share, "base": base, "lift": lift, "low": low, "high": high, "n": len(users)}
-        frame = pd.DataFrame(table).dropna(subset=["low"])
+        columns = dict(zip(("share", "base", "lift", "low", "high"), self._lifts(users, ranks), strict=True))
+        genres = np.array(self.genres, dtype=object)[: len(columns["share"])]
+        frame = pd.DataFrame({"genre": genres, **columns, "n": len(users)}).dropna(subset=["low"])
         return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
     @cached_property

@@ -216,16 +216,11 @@ def label(found: Survey, expert: int) -> Label | None:
     return found.of_people.label(expert) if found.genres else None
 
 
-def busyness(traffic: Routing, experts: np.ndarray) -> np.ndarray:
-    """How busy each of these is against the random router: `status` within `band`."""
-    return status(traffic.load[experts], band(traffic))
-
-
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     """The experts a person retrieves, best first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
-    (0 for those who do not retrieve it). `kind`: see `busyness`.
+    (0 for those who do not retrieve it). `kind`: how busy against the random router (`status` within `band`).
     """
     if not 0 <= user < len(traffic.experts):
         raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
@@ -234,5 +229,5 @@ def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
-        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": busyness(traffic, experts),
+        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": status(load, band(traffic)),
     })  # fmt: skip

@@ -27,16 +27,11 @@ class Along(NamedTuple):
     experts: pd.DataFrame
 
 
-def moments(events: int, most: int = MOMENTS) -> np.ndarray:
-    """At most `most` evenly spaced numbers of events to read, 1 … events - 1, both ends included."""
-    return np.unique(np.linspace(1, events - 1, min(most, events - 1)).round().astype(np.int64))
-
-
 @torch.inference_mode()
 def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
-    ends = moments(len(items), most)
+    ends = np.unique(np.linspace(1, len(items) - 1, min(most, len(items) - 1)).round().astype(np.int64))
     reads = [Reading(items[:end], int(items[end])) for end in ends]
     batch = packed(reads, model.length)
     scores = model.score(batch).float().numpy()
@@ -130,26 +125,23 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
     said: dict[int, dict[int, str]] = {}
-    for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
-        most = sums[(sums["expert"] == expert) & (sums["layer"] == layer)].head(2)
+    for (expert, layer), rows in sums.groupby(["expert", "layer"]):
+        most = rows.head(2)
         names = [
             f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
             for row in most.itertuples()
         ]
         beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
-        said.setdefault(int(expert), {})[int(layer)] = ", ".join(names) + beside
-    return {expert: _layers(of) for expert, of in said.items()}
+        said.setdefault(expert, {})[layer] = ", ".join(names) + beside
+    told = {}
+    for expert, of in said.items():
+        once = set(of.values())  # one sentence for all layers, as where an event is written to its expert only once
+        told[int(expert)] = once.pop() if len(once) == 1 else "; ".join(f"layer {layer}: {of[layer]}" for layer in sorted(of))
+    return told
 
 
 def _share_text(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
-
-
-def _layers(said: dict[int, str]) -> str:
-    """One sentence for all layers where they say the same, as they do where an event is written to its expert only once."""
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return "; ".join(f"layer {layer}: {names}" for layer, names in sorted(said.items()))
 
 
 @torch.inference_mode()

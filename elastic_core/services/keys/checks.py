@@ -70,8 +70,10 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
     """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision, of which
     so many rows of the grid are written out at a time as fit."""
     twin, queries = copy.deepcopy(keys).double(), queries.double()
-    (rows, columns), side = _sub_keys(twin), twin.side
-    comparable, step = _comparable(twin, queries), max(WRITTEN // side, 1)
+    side, step, (rows, columns), comparable = twin.side, max(WRITTEN // twin.side, 1), twin.sub_keys, queries
+    if twin.log_temperature is not None:
+        rows, columns = functional.normalize(twin.sub_keys, dim=-1)
+        comparable = (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * twin.log_temperature.exp()).flatten(-2)
 
     @functools.lru_cache(maxsize=1)
     def written(row: int) -> Tensor:  # the time that it takes counts only where one block does not hold them all
@@ -131,18 +133,6 @@ def turned(rows: Sequence[tuple[int, float, float]]) -> str:
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:
     return torch.randn(n, width, generator=torch.Generator().manual_seed(seed))
-
-
-def _sub_keys(keys: ProductKeys) -> Tensor:
-    """`[2, side, d/2]`, as they are compared."""
-    return keys.sub_keys if keys.log_temperature is None else functional.normalize(keys.sub_keys, dim=-1)
-
-
-def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:
-    """The queries on the scale of the full keys."""
-    if keys.log_temperature is None:
-        return queries
-    return (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * keys.log_temperature.exp()).flatten(-2)
 
 
 # --- Eq. 7 as printed ------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 All is read from the ballots that the model itself counted.
 """
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -30,8 +30,7 @@ def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
     return retrieved(model, reading(dataset, user))
 
 
-@dataclass(frozen=True)
-class Election:
+class Election(NamedTuple):
     """All events of a history, of which one is looked at, and the experts that their votes elect."""
 
     found: Retrieved
@@ -55,7 +54,7 @@ class Election:
 
     def at(self, chosen: str) -> "Election":
         """Looking at another one of `offered`."""
-        return replace(self, event=self.newest - self.offered.index(chosen))
+        return self._replace(event=self.newest - self.offered.index(chosen))
 
 
 def election(model: Recommender, dataset: Dataset, user: int) -> Election:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
     store = layouts.read_store(run, values)
     if store is None or not np.array_equal(store.experts, experts):
         store = Store(experts)  # layouts of another sample never share a store
-    store.about.update({"hash": layouts.values_fingerprint(values), "versions": _versions(), "metric": "cosine"})
+    versions = {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
+    store.about.update({"hash": layouts.values_fingerprint(values), "versions": versions, "metric": "cosine"})
     noise = layouts.random_like(values[experts])
     todo = [
         (settings, seed, kind)
@@ -114,12 +116,6 @@ def values_of(run: Run) -> np.ndarray:
         raise InputError(f"{run.name} has no interest memory")
     whole.check_size(model)
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
 
 
 def _say(done: int, of: int, phase: str) -> None:

@@ -20,7 +20,15 @@ DRAWS = 200  # of sets at random, for the limits of 95%
 
 def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
     """int64 [n, count]: every point's nearest others, by angle or by distance; ties by number."""
-    return np.argsort(_distances(points, angles), axis=1, kind="stable")[:, :count]
+    if angles:
+        vectors = unit(points)
+        distances = 1 - vectors @ vectors.T
+    else:
+        points = points.astype(np.float64)
+        squares = (points**2).sum(1)
+        distances = squares[:, None] + squares - 2 * points @ points.T
+    np.fill_diagonal(distances, np.inf)
+    return np.argsort(distances, axis=1, kind="stable")[:, :count]
 
 
 def neighbours(size: int) -> int:
@@ -116,15 +124,3 @@ def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, flo
         return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
 
     return mean(chosen), *limits_of([mean(rng.choice(len(values), size, replace=False)) for _ in range(DRAWS)])
-
-
-def _distances(points: np.ndarray, angles: bool) -> np.ndarray:
-    if angles:
-        vectors = unit(points)
-        distances = 1 - vectors @ vectors.T
-    else:
-        points = points.astype(np.float64)
-        squares = (points**2).sum(1)
-        distances = squares[:, None] + squares - 2 * points @ points.T
-    np.fill_diagonal(distances, np.inf)
-    return distances

@@ -74,20 +74,13 @@ def path(model: Recommender, here: Situation, shown: Collection[int] | None = No
             gives[:, kept] = found.parts[0, :, : len(kept)].numpy()
             keeps[kept, -count:] = found.held[0, :, -count:].numpy()
         else:
-            keeps = _reading_weights(model, here, heard, keeps)
+            try:  # how the experts of the first layer read the events, where the model says so
+                trace = tracing(model).trace(history_batch(read.items, model.length, read.times))
+                keeps[heard, -count:] = trace.reading[0][0].mean(0).numpy()[heard, -count:]
+            except InputError:
+                keeps = None
     without, missing = _removals(model, here, items, places, experts, heard)
     return Path(places, experts, asks, wanted, usual, keeps, gives, without, missing)
-
-
-def _reading_weights(model: Recommender, here: Situation, heard: Sequence[int], keeps: np.ndarray) -> np.ndarray | None:
-    """How the experts of the first layer read the events; None for a model that does not say."""
-    try:
-        trace = tracing(model).trace(history_batch(here.read.items, model.length, here.read.times))
-    except InputError:
-        return None
-    weights = trace.reading[0][0].mean(0).numpy()[:, -here.events_read :]
-    keeps[heard, -here.events_read :] = weights[heard]
-    return keeps
 
 
 def _removals(

@@ -187,7 +187,16 @@ def answer(
     scores = scores.float().masked_fill(~torch.from_numpy(running(len(scores), read, stay)), -torch.inf)
     values = scores.numpy()
     order, ranks = order_of(values)
-    return Answer(_table(_catalog(data), order[:top], values, read.truth), scores.softmax(0).numpy(), ranks, read.truth)
+    catalog, first = _catalog(data), order[:top]
+    genres, is_truth = [catalog.genres[i] if catalog.genres else () for i in first], [int(i) == read.truth for i in first]
+    table = {
+        "rank": ranks[first],
+        "item": first,
+        "title": catalog.called(first),
+        "genres": genres,
+        "score": values[first].astype(float),
+    }
+    return Answer(pd.DataFrame(table).assign(is_truth=is_truth), scores.softmax(0).numpy(), ranks, read.truth)
 
 
 def recommend(
@@ -219,19 +228,6 @@ def recommend(
 
 def _catalog(data: Dataset | Catalog) -> Catalog:
     return data if isinstance(data, Catalog) else data.catalog
-
-
-def _table(catalog: Catalog, order: np.ndarray, values: np.ndarray, truth: int | None) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "rank": np.arange(1, len(order) + 1),
-            "item": order,
-            "title": catalog.called(order),
-            "genres": [catalog.genres[i] if catalog.genres else () for i in order],
-            "score": values[order].astype(float),
-            "is_truth": [int(i) == truth for i in order],
-        }
-    )
 
 
 class Moved(NamedTuple):

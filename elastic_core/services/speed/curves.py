@@ -41,17 +41,10 @@ LISA = ["question", "system", "where", "here", "the paper’s"]
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
-class Reported(NamedTuple):
-    """A figure that somebody else published, with what it was measured on."""
-
-    what: str
-    value: str
-    where: str
-
-
+# What somebody else published, and what it was measured on.
 PAPER = (
-    Reported("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
-    Reported("GPU memory", "about 90% less", "likewise"),
+    ("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
+    ("GPU memory", "about 90% less", "likewise"),
 )
 
 
@@ -233,11 +226,9 @@ def _race(ratio: pd.Series, us: str, them: str) -> str:
 
 def _listed(lengths: pd.Index, among: pd.Index) -> str:
     """`64 to 256, 1,024`: three and more that were measured one after the other are a range."""
-    places = sorted(among.get_indexer(lengths))
-    starts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1] + 1]
-    parts = list[str]()
-    for start, end in zip(starts, [*starts[1:], len(places)], strict=True):
-        names = [f"{int(among[place]):,}" for place in places[start:end]]
+    places, parts = np.sort(among.get_indexer(lengths)), list[str]()
+    for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+        names = [f"{int(among[place]):,}" for place in run]
         parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
     return ", ".join(parts)
 

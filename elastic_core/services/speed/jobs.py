@@ -32,17 +32,13 @@ class Measurement(Task[Plan]):
     """One measurement."""
 
     @property
-    def plan(self) -> Plan:
-        return self.asked
-
-    @property
     def cut(self) -> str:
         """What it did not get to, in words; nothing for one that finished."""
         if self.state == "finished":
             return ""
         done = self.latencies()["length"].nunique()
         word = "still running" if self.active else "cancelled" if self.state == "stopped" else self.state
-        return f"This measurement is {word}: {done} of {len(self.plan.lengths)} lengths, so it says nothing about the others."
+        return f"This measurement is {word}: {done} of {len(self.asked.lengths)} lengths, so it says nothing about the others."
 
     def latencies(self) -> pd.DataFrame:
         """As from `curves.tidy`; empty while nothing is there."""
@@ -71,11 +67,11 @@ class Measurements(Queue[Measurement]):
             raise InputError("its job.json holds no plan of a measurement") from None
 
     def work(self, task: Measurement, hand: Hand) -> str:
-        measure_plan(task.plan, task.path, hand)
+        measure_plan(task.asked, task.path, hand)
         return ""
 
     def threads(self, task: Measurement) -> int:
-        return task.plan.threads
+        return task.asked.threads
 
     def submit(self, plan: Plan) -> Measurement:
         return self.ask(lambda: asdict(plan))

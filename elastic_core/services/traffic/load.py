@@ -104,7 +104,7 @@ def health_of(now: Traffic) -> dict[str, float]:
 
 
 def _health(now: Traffic, experts: np.ndarray, load: np.ndarray) -> dict[str, float]:
-    people = _count(experts, np.ones_like(now.gates), now.size)
+    people = np.bincount(experts.ravel(), minlength=now.size)
     return health(load, _count(experts, now.gates, now.size)) | {"kl": divergence(people)}
 
 

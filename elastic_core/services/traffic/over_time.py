@@ -1,5 +1,6 @@
 """Traffic over time and over settings: what a run's metrics and snapshots say by epoch, and Figure 5 from finished runs."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.runs import Run
+from elastic_core.runs import Run, Snapshot
 from elastic_core.services.person.people import spaced
 
 SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
@@ -22,16 +23,20 @@ def by_epoch(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(EPOCHS))
 
 
+def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
+    """By epoch what the run kept, at most so many, evenly over the training, the last included. Unreadable files are left out."""
+    found, files = dict[int, Snapshot](), run.snapshots()
+    for epoch, path in (files[i] for i in spaced(len(files), most)):
+        with suppress(InputError):
+            found[epoch] = run.snapshot(path)
+    return found
+
+
 def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
     """Epochs and load `[epochs, K]` from the run's snapshots; empty where it kept none. Unreadable files are left out."""
-    epochs, loads = [], []
-    for epoch, path in run.snapshots():
-        try:
-            loads.append(run.snapshot(path).load)
-        except InputError:
-            continue
-        epochs.append(epoch)
-    return epochs, np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
+    found = kept_snapshots(run)
+    loads = [snapshot.load for snapshot in found.values()]
+    return list(found), np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
 
 
 def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:

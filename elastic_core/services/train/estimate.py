@@ -114,7 +114,9 @@ def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]
     learner.model.train()
 
     def step(rows: int) -> tuple[float, float]:
-        part, kept = _first(batch, rows), _Kept()
+        part, kept = batch.rows(slice(rows)), _Kept()
+        if part.targets is not None and not (part.targets > 0).any():
+            raise InputError("the data has too few events to learn from")
         began = time.perf_counter()
         with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
             learner.step(part)
@@ -143,13 +145,6 @@ def _judge(model: models.Recommender, dataset: Dataset, rows: int) -> float:
         scores = model.score(batch)
         (scores > scores[:, 1:2]).sum(1)
     return (time.perf_counter() - began) * dataset.histories.n_users / len(users)
-
-
-def _first(batch: Batch, rows: int) -> Batch:
-    part = batch.rows(slice(rows))
-    if part.targets is not None and not (part.targets > 0).any():
-        raise InputError("the data has too few events to learn from")
-    return part
 
 
 class _Kept:

@@ -35,7 +35,10 @@ def watch(job: Job) -> Watch:
     epochs = job.run.events("epoch")
     last = epochs[-1] if epochs else {}
     best = max(epochs, key=lambda row: row["valid"]["NDCG@10"], default=None)
-    seconds = last.get("seconds", 0.0) + _since(job)
+    files = [path for path in (job.run.path / EVENTS, job.path / "begun.json") if path.exists()]
+    # since the last row of the run, or since the process took it, whichever is later
+    since = time.time() - max(path.stat().st_mtime for path in files) if files and job.state == "running" else 0.0
+    seconds = last.get("seconds", 0.0) + max(since, 0.0)
     train, step = job.config.train, job.event
     done = step["done"] / max(step["of"], 1) if step.get("event") == "step" else 0.0
     share = seconds / (train.minutes * 60) if train.minutes else (len(epochs) + done) / train.epochs
@@ -52,15 +55,9 @@ def watch(job: Job) -> Watch:
 
 
 def _phase(job: Job, epochs: int) -> str:
-    step = job.event
-    if job.stopping and step.get("event") != "end":
+    step, event = job.event, job.event.get("event")
+    if job.stopping and event != "end":
         return "Stopping: the best weights are being tested"
-    if step.get("event") == "step":
+    if event == "step":
         return f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
-    return PHASES.get(str(step.get("event")), f"Epoch {epochs + 1}")
-
-
-def _since(job: Job) -> float:
-    """Seconds since the last row of the run, or since the process took it, whichever is later."""
-    times = [path.stat().st_mtime for path in (job.run.path / EVENTS, job.path / "begun.json") if path.exists()]
-    return max(time.time() - max(times), 0.0) if times and job.state == "running" else 0.0
+    return PHASES.get(str(event), f"Epoch {epochs + 1}")
