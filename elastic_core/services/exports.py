@@ -23,8 +23,7 @@ def to_csv(table: pd.DataFrame) -> str:
 
 def to_json(tables: Mapping[str, pd.DataFrame], settings: Mapping[str, Any]) -> str:
     """A view: its settings and every table it shows, as lists of rows. Valid JSON: what is not a number becomes null."""
-    rows = {name: [dict(zip(map(str, table.columns), row, strict=True)) for row in table.to_numpy(dtype=object)]
-            for name, table in tables.items()}  # fmt: skip
+    rows = {name: table.rename(columns=str).to_dict("records") for name, table in tables.items()}
     return json.dumps(_plain_values({"settings": dict(settings), "tables": rows}), ensure_ascii=False, indent=1, allow_nan=False)
 
 

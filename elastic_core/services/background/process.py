@@ -8,10 +8,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import elastic_core
 from elastic_core import disk
@@ -42,8 +41,7 @@ def spawn(module: str, *arguments: Path | str, log: Path, threads: int = 1) -> N
     threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
 
 
-@dataclass(frozen=True)
-class Hand:
+class Hand(NamedTuple):
     """What the work of a job reaches the page with."""
 
     path: Path

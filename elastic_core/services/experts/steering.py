@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch, history_batch
+from elastic_core.core.batches import history_batch
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
@@ -138,8 +138,7 @@ def _many(model: Recommender, read: Reading, random: list[tuple], holds: np.ndar
     tops, parts = [np.zeros((0, TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
     for at in range(0, len(lent), width):
         here = slice(at, at + width)
-        row = one.items.expand(len(lent[here]), -1)
-        batch = Batch(row, row, times=None if one.times is None else one.times.expand(len(row), -1))
+        batch = one.rows(torch.zeros(len(lent[here]), dtype=torch.long))
         states = model.last_state(batch, edit=knobs.turns(model, factors[here], lent[here]))  # type: ignore[call-arg]
         scores = model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
         tops.append(scores.topk(min(TOP, scores.shape[1] - 1)).indices.numpy())

@@ -83,9 +83,10 @@ def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Ch
     read = whole.only(left)
     before = Version(read, silenced)
     if last is None or last < 0:
-        if last is not None and -last - 1 not in left:
+        place = left[-1] if last is None else -last - 1
+        if place not in left:
             return None
-        at = len(left) - 1 if last is None else left.index(-last - 1)
+        at = left.index(place)
         act = Version(read.without(at), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
         return compare_acts(model, before, act, removals(model, dataset, before, [at]), stay)
     rest = [expert for expert in retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
@@ -114,15 +115,11 @@ def compare_acts(
         return None
     versions = [before, act, *others]
     ranks, tens, was = rank_versions(model, versions, stay)
-    rows = [
-        (
-            version.name,
-            float(ranks[0] - rank) if version.read.truth else np.nan,
-            max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0),
-            len(set(tens[0]) - set(ten)),
-        )
-        for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True)
-    ]
+    rows = []
+    for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True):
+        furthest = max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0)
+        places = float(ranks[0] - rank) if version.read.truth else np.nan
+        rows.append((version.name, places, furthest, len(set(tens[0]) - set(ten))))
     return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 

@@ -279,13 +279,8 @@ def _some_titles(rows: pd.DataFrame, most: int) -> str:
 
 def moved(before: Answer, after: Answer) -> Moved:
     """How the list answered a change."""
-    table = after.table.copy()
-    top = set(before.table["item"])
-    table["was"] = [int(before.ranks[item]) for item in table["item"]]
-    table["change"] = [
-        "new" if item not in top else "same" if rank == was else "up" if rank < was else "down"
-        for item, rank, was in zip(table["item"], table["rank"], table["was"], strict=True)
-    ]
-    gone = before.table[~before.table["item"].isin(table["item"])].copy()
-    gone["now"] = [int(after.ranks[item]) for item in gone["item"]]
-    return Moved(table, gone, before.truth_rank, after.truth_rank)
+    table = after.table.assign(was=before.ranks[after.table["item"]])
+    rank, was, stayed = table["rank"], table["was"], table["item"].isin(before.table["item"])
+    table["change"] = np.select([~stayed, rank == was, rank < was], ["new", "same", "up"], "down")
+    gone = before.table[~before.table["item"].isin(table["item"])]
+    return Moved(table, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)
