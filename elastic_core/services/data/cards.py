@@ -149,8 +149,8 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
     items = data.histories.of(user)
     start = max(0, len(items) - MOST_EVENTS)
     numbers = np.arange(start, len(items))
-    split = np.where(numbers == len(items) - 1, "test", np.where(numbers == len(items) - 2, "validation", "train"))
-    frame = pd.DataFrame({"event": numbers + 1, "split": split, "title": data.catalog.called(items[start:])})
+    split = ["train"] * (len(items) - 2) + ["validation", "test"]
+    frame = pd.DataFrame({"event": numbers + 1, "split": split[start:], "title": data.catalog.called(items[start:])})
     if data.catalog.genres is not None:
         frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
     if data.has_times:

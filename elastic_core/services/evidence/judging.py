@@ -191,7 +191,7 @@ def _families(systems: Systems, ours: str) -> dict[str, list[str]]:
 def settings_text(runs: Sequence[Run]) -> str:
     """What a system was trained with, in one line."""
     run = runs[0]
-    model, train, plain = run.config.model, run.config.train, run.config.to_dict()
+    model, train = run.config.model, run.config.train
     epochs = [int(end["best_epoch"]) for each in runs if (end := each.last("end")) and end.get("best_epoch")]
     if not epochs:
         return "needs no training"
@@ -200,7 +200,7 @@ def settings_text(runs: Sequence[Run]) -> str:
     parts += [f"decay {train.weight_decay:g}"] if train.weight_decay else []
     parts += [f"weights averaged {train.ema_decay:g}"] if train.ema_decay else []
     parts += [f"{train.minutes:g} minutes" + (" of processor" if train.clock == "processor" else "")] if train.minutes else []
-    parts += [f"objective {plain['objective'].get('name', '?')}", f"chosen by {train.judged_by}"]
+    parts += [f"objective {run.config.objective.name}", f"chosen by {train.judged_by}"]
     return ", ".join(parts) + f"; best epoch {', '.join(map(str, epochs))}"
 
 

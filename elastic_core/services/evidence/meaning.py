@@ -133,12 +133,12 @@ def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     came, here = (read_meaning(file) for file in files(root))
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
-    found = {
-        run.name: rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
+    found = [
+        rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
         for run in runs
         if run.name in names
-    }
-    return {name: row for name, row in found.items() if row is not None}
+    ]
+    return {row.run: row for row in found if row is not None}
 
 
 def keep_meaning(root: Path, row: MeaningRow) -> None:

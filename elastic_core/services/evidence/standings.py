@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pandas as pd
 
@@ -34,18 +35,12 @@ QUANTITIES = {
 
 def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
     """Runs that keep the ranks of a test on exactly this data and the usual candidates, the one with the best NDCG@10 first."""
-    found = [(run, mean) for run in runs if (mean := _full(run, dataset)) is not None]
-    return [run for run, _ in sorted(found, key=lambda pair: (-pair[1], pair[0].name))]
-
-
-def _full(run: Run, dataset: Dataset) -> float | None:
-    """Full NDCG@10, None for a run that cannot be compared on this data."""
-    try:
-        if not run.config or not run.has_report or footing(run) != (dataset.hash, SEED, dataset.histories.n_users):
-            return None
-        return run.report().interval("full", "NDCG@10").mean
-    except InputError:
-        return None
+    found = []
+    for run in runs:
+        with suppress(InputError):
+            if run.config and run.has_report and footing(run) == (dataset.hash, SEED, dataset.histories.n_users):
+                found.append((-run.report().interval("full", "NDCG@10").mean, run.name, run))
+    return [run for _, _, run in sorted(found, key=lambda each: each[:2])]
 
 
 def partner(runs: list[Run], chosen: Run) -> Run | None:

@@ -72,22 +72,18 @@ def extremes(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str,
     difference = a.values(protocol, metric) - b.values(protocol, metric)
     ratio = np.log2(theirs / mine)
     order = np.lexsort((ratio, difference))
-    best = [u for u in order[::-1][:top] if difference[u] > 0 or (difference[u] == 0 and ratio[u] > 0)]
-    worst = [u for u in order[:top] if difference[u] < 0 or (difference[u] == 0 and ratio[u] < 0)]
-    chosen = np.array(best + worst, dtype=np.int64)
+    ahead = np.where(difference != 0, difference, ratio)
+    ends = order[::-1][:top], order[:top]
+    best, worst = ends[0][ahead[ends[0]] > 0], ends[1][ahead[ends[1]] < 0]
+    chosen = np.concatenate([best, worst])
     targets, counts = dataset.targets("test")[chosen], dataset.counts()
     return pd.DataFrame(
         {
-            "side": ["A"] * len(best) + ["B"] * len(worst),
-            "user": chosen,
-            "title": dataset.catalog.called(targets),
-            "place_a": mine[chosen],
-            "place_b": theirs[chosen],
-            "difference": difference[chosen],
-            "events": dataset.readable()[chosen],
-            "popularity": counts[targets],
+            "side": ["A"] * len(best) + ["B"] * len(worst), "user": chosen, "title": dataset.catalog.called(targets),
+            "place_a": mine[chosen], "place_b": theirs[chosen], "difference": difference[chosen],
+            "events": dataset.readable()[chosen], "popularity": counts[targets],
         }
-    )
+    )  # fmt: skip
 
 
 class Properties(NamedTuple):

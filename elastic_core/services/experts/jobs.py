@@ -48,7 +48,6 @@ class Passes(OverEverybody):
 def _effects(file: Path, stamp: tuple[int, ...]) -> pd.DataFrame | None:
     try:
         table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)))
-        whole = {"expert": "int64", "n": "int64"}
-        return table[list(COLUMNS)].astype({name: whole.get(name, "float64") for name in COLUMNS})
+        return table[list(COLUMNS)].astype("float64").astype({"expert": "int64", "n": "int64"})
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return None

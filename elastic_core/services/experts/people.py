@@ -26,9 +26,7 @@ BINS = 40
 
 def bands(found: Survey, expert: int) -> np.ndarray:
     """The band of every person, text [U]."""
-    margins = found.margins(expert)
-    retrieved = np.zeros(found.people, dtype=bool)
-    retrieved[found.users(expert)] = True
+    margins, retrieved = found.margins(expert), (found.traffic.experts == expert).any(1)
     result, order = np.full(found.people, FAR, dtype=object), np.argsort(-margins, kind="stable")
     inside, outside = order[retrieved[order]], order[~retrieved[order]]
     n, quarter = len(inside), max(len(inside) // 4, 1)

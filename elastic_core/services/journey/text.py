@@ -34,8 +34,9 @@ def encode(tree: Tree) -> str:
         return ""
     parts = [tree.base.digest]
     for number, version in enumerate(tree.versions):
-        parent = "" if version.parent == number else f"{version.parent}."
-        parts.append(parent + _letters(version.edit))
+        edit, parent = version.edit, "" if version.parent == number else f"{version.parent}."
+        letter = next(letter for letter, kind in KINDS.items() if kind is type(edit))
+        parts.append(parent + letter + "-".join(map(str, edit.items if isinstance(edit, Replace) else vars(edit).values())))
     current = [] if tree.current == len(tree.versions) else [f"c{tree.current}"]
     return "~".join(parts + current)
 
@@ -59,11 +60,6 @@ def decode(code: str, fresh: Tree) -> Tree:
         current = int(steps.pop()[1:])
     versions = tuple(_version(step, number) for number, step in enumerate(steps))
     return replace(fresh, versions=versions, current=current).checked()
-
-
-def _letters(edit: Edit) -> str:
-    letter = next(letter for letter, kind in KINDS.items() if kind is type(edit))
-    return letter + "-".join(map(str, edit.items if isinstance(edit, Replace) else vars(edit).values()))
 
 
 def _version(step: str, number: int) -> Version:

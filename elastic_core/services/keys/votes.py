@@ -21,8 +21,8 @@ EARLIER = 0  # the number under which all events before them stand together
 def events(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     """The events that the model reads of a person, newest first: `event` (its number in the history, from 1) and `title`."""
     items = reading(dataset, user).items
-    numbers = range(len(items), max(len(items) - model.length, 0), -1)
-    return pd.DataFrame({"event": numbers, "title": dataset.catalog.called(items[::-1][: model.length])})
+    table = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
+    return table.iloc[::-1].head(model.length).reset_index(drop=True)
 
 
 def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:

@@ -51,10 +51,11 @@ def by_umap(values: np.ndarray, store: Store, settings: Settings, seed: int, alw
     xy = store.get(settings, seed)
     if xy is None:
         return None
-    missing = np.setdiff1d(np.array([e for e in always if 0 <= e < len(values)], dtype=np.int64), store.experts)
+    missing = np.setdiff1d(np.intersect1d(always, np.arange(len(values))), store.experts).astype(np.int64)
     added = layouts.place(values, store.experts, xy, missing)
-    placed = np.concatenate([np.zeros(len(xy), dtype=bool), np.ones(len(missing), dtype=bool)])
-    return Map(np.concatenate([store.experts, missing]), np.concatenate([xy, added]), placed)
+    return Map(
+        np.concatenate([store.experts, missing]), np.concatenate([xy, added]), np.arange(len(xy) + len(missing)) >= len(xy)
+    )
 
 
 def offered(table: pd.DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ Nothing is typed in: where no run exists the effect says so and names the comman
 import math
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import join_names
 from elastic_core.memory.routing import Routing
-from elastic_core.reproduce import PlannedRun, rows
+from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -82,8 +83,11 @@ def against(root: Path, data: str, variant: str, protocol: str = "full") -> Comp
 
 def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
     label = variant if variant in models.names() else f"elastic ({variant})"
-    found = [row for row in rows() if row.data == data and row.label == label and _done(row, root)]
-    return [run for row in found if (run := Run(row.folder(root))).has_report]
+    found = list[Run]()
+    for run in [Run(row.folder(root)) for row in rows() if row.data == data and row.label == label]:
+        with suppress(InputError, OSError):
+            found += [run] if run.finished and run.has_report else []
+    return found
 
 
 def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
@@ -115,13 +119,6 @@ def spoken(table: pd.DataFrame) -> pd.DataFrame:
 
 def _name(data: str, variant: str) -> str:
     return f"{data}-{variant}" if variant in models.names() else f"{data}-elastic-{variant}"
-
-
-def _done(row: PlannedRun, root: Path) -> bool:
-    try:
-        return Run(row.folder(root)).finished
-    except (InputError, OSError):
-        return False
 
 
 # --- the nine questions ----------------------------------------------------------------------------------------------

@@ -114,29 +114,21 @@ def compare_acts(
     if not others:
         return None
     versions = [before, act, *others]
-    ranks, tens, was = rank_versions(model, versions, stay)
-    rows = []
-    for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True):
-        furthest = max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0)
-        places = float(ranks[0] - rank) if version.read.truth else np.nan
-        rows.append((version.name, places, furthest, len(set(tens[0]) - set(ten))))
-    return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
-
-
-def rank_versions(
-    model: Recommender, versions: Sequence[Version], stay: bool = False
-) -> tuple[list[int], list[list[int]], np.ndarray]:
-    """Where what came next stands in each version (0: unknown) and its ten likeliest, best first, as `recommend.answer` ranks
-    them; and where every item stands in the first version (0: not in the running)."""
     values, ranks, tens = scores(model, versions), [], list[list[int]]()
-    for row, (read, *_) in zip(values, versions, strict=True):
+    for row, (read, *_) in zip(values, versions, strict=True):  # ranked as by `recommend.answer`
         free = recommend.running(len(row), read, stay)
         row[~free] = -np.inf
         ranks.append(recommend.rank_of_target(row, free, read.truth) if read.truth else 0)
         least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
         near = np.flatnonzero((row >= least) & np.isfinite(row))
         tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
-    return ranks, tens, recommend.order_of(values[0])[1]
+    was = recommend.order_of(values[0])[1]  # where every item stood before; 0: not in the running
+    rows = []
+    for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True):
+        furthest = max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0)
+        places = float(ranks[0] - rank) if version.read.truth else np.nan
+        rows.append((version.name, places, furthest, len(set(tens[0]) - set(ten))))
+    return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 
 @torch.inference_mode()

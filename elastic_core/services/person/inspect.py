@@ -35,8 +35,9 @@ def first_genres(dataset: Dataset, user: int) -> list[str]:
     """The genres that are listed first for most items, the most frequent first; ties by name. In a made-up world every hobby has
     as many items: there for most of this person's own events."""
     listed = dataset.catalog.genres or ()
-    own = dataset.truth is not None and listed
-    return _frequent((genres[0] for genres in ([listed[i] for i in dataset.histories.of(user)] if own else listed) if genres), 7)
+    if listed and dataset.truth is not None:
+        listed = tuple(listed[i] for i in dataset.histories.of(user))
+    return _frequent((genres[0] for genres in listed if genres), 7)
 
 
 def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
@@ -88,10 +89,10 @@ class Repeats(NamedTuple):
 
 def repeats(dataset: Dataset) -> Repeats:
     """Do people choose again what they have met?"""
-    histories, ends, targets = dataset.histories, dataset.ends("test"), dataset.targets("test")
+    histories = dataset.histories
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
-    before = np.arange(len(users)) < ends[users]
-    met = before & (histories.items == targets[users])
+    before = np.arange(len(users)) < dataset.ends("test")[users]
+    met = before & (histories.items == dataset.targets("test")[users])
     return Repeats(len(np.unique(users[met])), histories.n_users)
 
 

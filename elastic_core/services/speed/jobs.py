@@ -79,10 +79,8 @@ class Measurements(Queue[Measurement]):
     def shown(self) -> Measurement | None:
         """The one that answers: the latest if it runs or finished. After one that failed or was cut, the last that finished; only
         where there is none, what the latest found until then."""
-        found = self.all()
-        if found and not found[-1].active:
-            return next((each for each in reversed(found) if each.state == "finished"), found[-1])
-        return found[-1] if found else None
+        last = self.latest()
+        return last if last is None or last.active else self.latest("finished") or last
 
 
 def cores() -> int:

@@ -116,7 +116,7 @@ def looked_at_or_decisive(asked: TourAsked) -> Answer:
     found = of_person(asked.model, asked.dataset, asked.user)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
-    titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
+    titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]
     text = f"Read most: “{titles[0]}”. Most decisive: “{titles[1]}”. {found.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 

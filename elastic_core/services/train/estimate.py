@@ -127,8 +127,7 @@ def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]
     step(few)  # the first step of a process pays for things that later ones do not
     first, _ = step(few)
     rows = max(few, min(most, int(few * STEP_SECONDS / first)))
-    times: list[float] = []
-    kept = 0.0
+    times, kept = list[float](), 0.0
     while not times or (sum(times) + times[-1] < TIMED and len(times) < 5):
         seconds, kept = step(rows)
         times.append(seconds)
