@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import elastic_core
 from elastic_core import disk
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 
 MOST_BYTES, MOST_LOG = 2**18, 2**32  # of a file that is read whole, and of a log
@@ -54,7 +53,7 @@ class Hand(NamedTuple):
     def say(self, progress: dict[str, Any]) -> None:
         if self.path.exists():
             with suppress(InputError, FileNotFoundError):  # a full disk is the work's to notice, when it keeps something
-                write_text(self.path / "progress.json", json.dumps(progress | {"time": round(time.time(), 1)}))
+                disk.write_text(self.path / "progress.json", json.dumps(progress | {"time": round(time.time(), 1)}))
 
     def stop(self) -> bool:
         """Whether somebody asked it to stop, or took it away."""

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from elastic_core import disk
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
@@ -171,7 +170,7 @@ class Queue(Generic[Kept]):
                 fresh = path.with_name(f".new-{path.name}")
                 fresh.mkdir(parents=True)
                 try:
-                    write_text(fresh / "job.json", json.dumps(plain, indent=1))
+                    disk.write_text(fresh / "job.json", json.dumps(plain, indent=1))
                     os.replace(fresh, path)  # in the list as a whole, or not at all
                 finally:
                     shutil.rmtree(fresh, ignore_errors=True)

@@ -31,7 +31,6 @@ from elastic_core.data.reading.reader import Sheet, Table, open_sheet, read_rows
 from elastic_core.data.reading.times import Dates
 from elastic_core.data.sources import CARD, PLANTED
 from elastic_core.data.synthetic import planted
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import list_runs
 from elastic_core.services import public
@@ -217,7 +216,7 @@ class Shelf:
                 (beside / DATA).write_text(text, encoding="utf-8", newline="")
             (beside / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
             if (place := self.folder / found).is_dir():  # it holds the same rows, so only its card is replaced
-                write_text(place / CARD, json.dumps(card, indent=1))
+                disk.write_text(place / CARD, json.dumps(card, indent=1))
             else:
                 os.replace(beside, place)
         except OSError as error:

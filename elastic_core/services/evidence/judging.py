@@ -12,7 +12,6 @@ from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
 from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, join_names, named, plainly
-from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.evidence.systems import OWN, Group
 from elastic_core.services.train import beside
@@ -44,7 +43,9 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
         return pd.DataFrame(columns=list(SYSTEMS))
     known = cards(ranked, protocol)
     told = carded(ranked, known) if known else baseline(ranked, protocol, compare)
-    found = found.rename(columns={PAPER_COLUMN: PAPER}) if PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
+    found = (
+        found.rename(columns={report.PAPER_COLUMN: PAPER}) if report.PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
+    )
     seeds = [len(runs) if needs_training(runs[0]) else None for runs in ranked.values()]
     weights = [runs[0].path / WEIGHTS for runs in ranked.values()]
     table = found.assign(**{

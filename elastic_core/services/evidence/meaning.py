@@ -25,12 +25,10 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.bench.store import read_table
 from elastic_core.data import Dataset, load
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
 from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
-from elastic_core.memory.gauges import Gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -51,7 +49,7 @@ Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class MeaningRow(Gauges):
+class MeaningRow(gauges.Gauges):
     """One run, asked on the test split. Scores are adjusted mutual information; NaN where the truth is not known."""
 
     run: str
@@ -148,7 +146,7 @@ def keep_meaning(root: Path, row: MeaningRow) -> None:
     rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
     with disk.said(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, text([*rest, row]))
+        disk.write_text(file, text([*rest, row]))
 
 
 def text(rows: Sequence[MeaningRow]) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.runs import Run
@@ -35,7 +34,7 @@ class Passes(OverEverybody):
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
         found = ablation.remove_each(model, dataset, routing(model, dataset, "test"), tell)
-        write_text(task.path / EFFECTS, found.to_csv(index=False))
+        disk.write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:

@@ -24,7 +24,6 @@ from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
-from elastic_core.services.experts.overview import Survey
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
 TRIES = 50  # at drawing somebody an expert they do not have
@@ -47,7 +46,7 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
 
 
 @torch.inference_mode()
-def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: Survey | None = None) -> np.ndarray:
+def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: overview.Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""

@@ -20,7 +20,6 @@ from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs
-from elastic_core.services.experts.ablation import TOP, Effect, Judged
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import Moved, Reading, answer, moved, running
 
@@ -135,13 +134,13 @@ def _many(model: Recommender, read: Reading, random: list[tuple], holds: np.ndar
     one, width = history_batch(read.items, model.length, read.times), max(SCORES // model.n_items, 1)
     factors, lent = np.array([row for row, _ in random]), np.array([expert for _, expert in random], np.int64)
     out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
-    tops, parts = [np.zeros((0, TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
+    tops, parts = [np.zeros((0, ablation.TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
     for at in range(0, len(lent), width):
         here = slice(at, at + width)
         batch = one.rows(torch.zeros(len(lent[here]), dtype=torch.long))
         states = model.last_state(batch, edit=knobs.turns(model, factors[here], lent[here]))  # type: ignore[call-arg]
         scores = model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
-        tops.append(scores.topk(min(TOP, scores.shape[1] - 1)).indices.numpy())
+        tops.append(scores.topk(min(ablation.TOP, scores.shape[1] - 1)).indices.numpy())
         parts.append(scores.softmax(1).numpy() @ holds)
     return np.concatenate([part for part in tops if len(part)] or tops), np.concatenate(parts)
 
@@ -166,7 +165,7 @@ def cost(
         for dealt, other in others(factors[i], int(lent[i]), traffic.experts[user], used, 1, seed=int(user)):
             null[0][i], null[1][i], able[i] = dealt, other, True
 
-    def after(where: np.ndarray, turned: tuple[np.ndarray, np.ndarray], begun: float) -> Judged:
+    def after(where: np.ndarray, turned: tuple[np.ndarray, np.ndarray], begun: float) -> ablation.Judged:
         parts = []
         for at in range(0, len(where), STEP):
             here = where[at : at + STEP]
@@ -178,7 +177,7 @@ def cost(
 
     all_, some = np.arange(len(users)), np.flatnonzero(able)
     rows = [
-        Effect("this turn", users, first, after(all_, (factors, lent), 0.0)),
-        Effect("the same turn of other experts", users[some], first.of(some), after(some, null, 0.5)),
+        ablation.Effect("this turn", users, first, after(all_, (factors, lent), 0.0)),
+        ablation.Effect("the same turn of other experts", users[some], first.of(some), after(some, null, 0.5)),
     ]
     return pd.DataFrame([row.row() for row in rows]).assign(touched=len(everybody))

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.disk import write_whole
 from elastic_core.runs import Run
 from elastic_core.services.traffic.over_time import kept_snapshots
 
@@ -184,7 +183,7 @@ def write_store(run: Run, store: Store) -> Path:
         with beside.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **parts)
 
-    write_whole(path, save)
+    disk.write_whole(path, save)
     return path
 
 

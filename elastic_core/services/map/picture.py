@@ -11,7 +11,6 @@ import pandas as pd
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.map import layouts
-from elastic_core.services.map.layouts import Settings, Store
 
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
 COLOURS = {
@@ -46,7 +45,7 @@ def by_pca(
     return Map(experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
-def by_umap(values: np.ndarray, store: Store, settings: Settings, seed: int, always: Sequence[int]) -> Map | None:
+def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings, seed: int, always: Sequence[int]) -> Map | None:
     """The stored layout, and `always` too; None where it was never computed."""
     xy = store.get(settings, seed)
     if xy is None:

@@ -54,13 +54,11 @@ def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float
 
 def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
     """map, of (experts, random), seed, trust, overlap, neighbours: PCA, UMAP with three seeds, and both of random vectors."""
-    rows: list[tuple[str, str, int | None, np.ndarray, np.ndarray | None]]
-    rows = [("PCA", "experts", None, values[experts], projection.pca(values[experts]))]
-    noise = projection.random_like(values[experts])
-    rows.append(("PCA", "random vectors", None, noise, projection.pca(noise)))
+    mine, noise = values[experts], projection.random_like(values[experts])
+    sides = {"experts": mine, "random vectors": noise}
+    rows: list[tuple] = [("PCA", of, None, vectors, projection.pca(vectors)) for of, vectors in sides.items()]
     if store is not None and np.array_equal(store.experts, experts):
-        for seed in projection.SEEDS:
-            rows.append(("UMAP", "experts", seed, values[experts], store.get(settings, seed)))
+        rows += [("UMAP", "experts", seed, mine, store.get(settings, seed)) for seed in projection.SEEDS]
         rows.append(("UMAP", "random vectors", 0, noise, store.get(settings, 0, "null")))
     keep = some_of(len(experts), MOST, seed=0)
     count = neighbours(len(keep))

@@ -14,7 +14,6 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person import recommend
-from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading, retrieved
 
 MOST = 64  # other events that an act is tried on
 TOP = 10
@@ -24,7 +23,7 @@ ENOUGH = 20  # others that a 95% range needs; with fewer the range is that of al
 class Version(NamedTuple):
     """A history and the experts that are silenced in it; `name` says what was done to get there."""
 
-    read: Reading
+    read: recommend.Reading
     silenced: frozenset[int] = frozenset()
     name: str = ""
 
@@ -75,11 +74,13 @@ class Chance(NamedTuple):
         ]
 
 
-def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change], stay: bool = False) -> Chance | None:
+def of_edits(
+    model: Recommender, dataset: Dataset, user: int, edits: Sequence[recommend.Change], stay: bool = False
+) -> Chance | None:
     """The last of a person's edits beside the same on their other events or experts. None where there is no other."""
     *earlier, last = edits
-    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user)
-    left = places_left(len(whole.items), earlier)
+    silenced, whole = frozenset(recommend.experts_silenced(earlier)), recommend.reading(dataset, user)
+    left = recommend.places_left(len(whole.items), earlier)
     read = whole.only(left)
     before = Version(read, silenced)
     if last is None or last < 0:
@@ -89,7 +90,7 @@ def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Ch
         at = left.index(place)
         act = Version(read.without(at), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
         return compare_acts(model, before, act, removals(model, dataset, before, [at]), stay)
-    rest = [expert for expert in retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
+    rest = [expert for expert in recommend.retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
     others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in rest]
     return compare_acts(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
 

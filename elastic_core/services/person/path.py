@@ -17,7 +17,6 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.person import chance
 from elastic_core.services.person.attribution import attributed
-from elastic_core.services.person.chance import Version
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.recommend import silence
 
@@ -90,8 +89,8 @@ def _removals(
     silenced = frozenset(here.silenced)
     quieter = [silenced | {experts[at]} for at in heard] if len(heard) > 1 else []
     away = [place for place in places if place >= here.events - here.events_read] if here.events > 1 else []
-    versions = [Version(here.read, silenced), *(Version(here.read, quiet) for quiet in quieter)]
-    versions += [Version(here.read.without(place), silenced) for place in away]
+    versions = [chance.Version(here.read, silenced), *(chance.Version(here.read, quiet) for quiet in quieter)]
+    versions += [chance.Version(here.read.without(place), silenced) for place in away]
     scores = torch.from_numpy(chance.scores(model, versions)).double()
     scores[:, torch.from_numpy(here.answer.ranks == 0)] = -torch.inf
     logs = scores.log_softmax(1)[:, torch.tensor(items)]
