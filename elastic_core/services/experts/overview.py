@@ -157,11 +157,12 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
         found = memory_of(model).retrieve(batch)
         halves.append(found.halves.float().numpy())
         most = min(k + 1, len(traffic.load))
-        if found.votes is None:
+        if found.ballots is None:
             best = top_pairs(found.halves, most).scores
         else:
-            best = found.every.topk(most).values
-            votes.append(found.every.float().numpy())
+            every = found.every
+            best = every.topk(most).values
+            votes.append(every.float().numpy())
         bars.append(best[:, [k - 1, most - 1]].float().numpy())
         shares.append(trait_shares(dataset, batch.items.numpy()))
         if traced:
