@@ -5,7 +5,7 @@ score lies above or below what it takes to be among their k: for those who retri
 best expert left out; for the others, its score less that of the weakest expert taken.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -110,11 +110,8 @@ class Survey:
     def by_chance(self) -> tuple[int, float]:
         """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
         rng, experts = np.random.default_rng(0), self.traffic.experts
-        null = [
-            Evidence(self.genres, experts[rng.permutation(len(experts))], self.shares, self.shares.mean(0)).labelled()
-            for _ in range(SHUFFLES)
-        ]
-        return self.of_people.labelled(), float(np.mean(null))
+        shuffled = [replace(self.of_people, experts=experts[rng.permutation(len(experts))]) for _ in range(SHUFFLES)]
+        return self.of_people.labelled(), float(np.mean([each.labelled() for each in shuffled]))
 
 
 class HeldOut(NamedTuple):

@@ -102,9 +102,8 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
 
 def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
     """The other people whose histories are most alike in length, at least as long first; ties by number."""
-    lengths = dataset.readable()
-    apart = lengths - lengths[user]
-    order = np.lexsort((np.arange(len(lengths)), np.where(apart < 0, -2 * apart, apart)))
+    apart = dataset.readable() - dataset.readable()[user]
+    order = np.argsort(np.where(apart < 0, -2 * apart, apart), kind="stable")
     return order[order != user][:most]
 
 

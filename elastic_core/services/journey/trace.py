@@ -1,5 +1,6 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -151,11 +152,14 @@ def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
     weight is the sum over experts of slot weight times reading weight. Weights without a softmax count by their size.
     """
-    count = min(len(read.items), model.length)
+    count, found = min(len(read.items), model.length), None
     if isinstance(model, Attends):
         found = shares(model, packed([read], model.length))
-    else:
-        found = _through_experts(model, read.items, trace)
+    elif model.retrieves:
+        with suppress(InputError):
+            trace = trace or traced(model, read.items)
+            paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
+            found = torch.stack(paths).mean(0).unsqueeze(0).numpy()
     if found is None:
         return None
     weights = np.full(len(read.items), np.nan)
@@ -171,17 +175,6 @@ def shares(model: Attends, batch: Batch) -> np.ndarray | None:
         return None
     sizes = found.abs().mean((0, 2)).double()
     return np.asarray((sizes / sizes.sum(-1, keepdim=True).clamp_min(1e-30)).numpy())
-
-
-def _through_experts(model: Recommender, items: np.ndarray, trace: Trace | None) -> np.ndarray | None:
-    if not model.retrieves:
-        return None
-    try:
-        trace = trace or traced(model, items)
-    except InputError:
-        return None
-    paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
-    return np.asarray(torch.stack(paths).mean(0).unsqueeze(0).numpy())
 
 
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------

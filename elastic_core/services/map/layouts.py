@@ -87,8 +87,8 @@ def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndar
 
 def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
     """float32 [E, n, 2]: PCA of every epoch, turned and mirrored onto the next one (orthogonal Procrustes), the last as it is."""
-    layouts = [pca(table) for table in tables]
-    for e in range(len(layouts) - 2, -1, -1):
+    layouts = list(map(pca, tables))
+    for e in reversed(range(len(layouts) - 1)):
         u, _, vt = np.linalg.svd(layouts[e].T @ layouts[e + 1])
         layouts[e] = layouts[e] @ (u @ vt)
     return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)

@@ -86,7 +86,8 @@ def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
     found = list[Run]()
     for run in [Run(row.folder(root)) for row in rows() if row.data == data and row.label == label]:
         with suppress(InputError, OSError):
-            found += [run] if run.finished and run.has_report else []
+            if run.finished and run.has_report:
+                found.append(run)
     return found
 
 

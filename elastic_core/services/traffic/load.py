@@ -91,21 +91,12 @@ def by_marginals(load: np.ndarray) -> float:
     return float(np.corrcoef(load, fitted)[0, 1] ** 2) if load.std() > 0 and fitted.std() > 0 else 0.0
 
 
-def health(load: np.ndarray, weighted: np.ndarray) -> dict[str, float]:
-    """All of HEALTH for one load; `weighted` is the gate-weighted load of the same choices."""
-    held = [holders(load, share) for share in (0.5, 0.9, 0.99)]
-    values = ((load > 0).mean(), gini(load), divergence(load), divergence(weighted), *held, by_marginals(load))
-    return dict(zip(HEALTH, map(float, values), strict=True))
-
-
 def health_of(now: Traffic) -> dict[str, float]:
-    """The health of this traffic; KL is always given both ways, the rest by its own measure."""
-    return _health(now, now.experts, now.load)
-
-
-def _health(now: Traffic, experts: np.ndarray, load: np.ndarray) -> dict[str, float]:
-    people = np.bincount(experts.ravel(), minlength=now.size)
-    return health(load, _count(experts, now.gates, now.size)) | {"kl": divergence(people)}
+    """All of HEALTH for this traffic; KL is always given both ways, the rest by its own measure."""
+    load, people = now.load, np.bincount(now.experts.ravel(), minlength=now.size)
+    held = [holders(load, share) for share in (0.5, 0.9, 0.99)]
+    ways = divergence(people), divergence(_count(now.experts, now.gates, now.size))
+    return dict(zip(HEALTH, map(float, ((load > 0).mean(), gini(load), *ways, *held, by_marginals(load))), strict=True))
 
 
 class Chance(NamedTuple):
@@ -124,12 +115,13 @@ def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, each = [], [], [], []
     for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed):
-        load = _count(experts, now.weights, now.size)
+        drawn = now._replace(experts=experts)
+        load = drawn.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
         grid = load.reshape(now.side, now.side)
         lines.append(np.concatenate([grid.sum(0), grid.sum(1)]))
         each.append(load[:: max(now.size // 4096, 1)])
-        rows.append(_health(now, experts, load))
+        rows.append(health_of(drawn))
     frame, stacked = pd.DataFrame(rows), np.stack(ordered)
     exact = likely_load(now.people, now.experts.shape[1], now.size)
     return Chance(

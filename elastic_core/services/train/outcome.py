@@ -52,7 +52,9 @@ def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
     rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
-    advice = [_time(epochs, best, end), _use(run, epochs)][:: -1 if _patience(end) and len(epochs) > 1 else 1]
+    advice = [_time(epochs, best, end), _use(run, epochs)]
+    if _patience(end) and len(epochs) > 1:
+        advice.reverse()
     seeds, again = _seeds(run, list(among), protocol)
     return TrainingOutcome(
         score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(filter(None, advice)), seeds,
