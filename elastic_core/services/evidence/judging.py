@@ -16,7 +16,7 @@ from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.evidence.systems import OWN, Group
 from elastic_core.services.train import beside
 from elastic_core.services.train.beside import Beside
-from elastic_core.tables import Asked, Claim, Systems
+from elastic_core.tables import Asked, Systems
 
 PAPER = "the paper’s NDCG@10"
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
@@ -133,7 +133,13 @@ def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[str, str]:
     best = max(means, key=lambda label: means[label])
     name, others = named(best, systems[best]), [label for label in systems if label not in means]
     told = {label: "the best baseline" if label == best else "a baseline" for label in means}
-    return told | {label: _beside(name, claim) for label, claim in report.against(systems, best, others, protocol, compare)}
+    for label, claim in report.against(systems, best, others, protocol, compare):
+        if claim.found is None:
+            told[label] = "not compared: measured on other people or candidates"
+        else:
+            why = "" if claim.who else ", may be chance" if claim.found.seeds_counted else ", trained once: no claim"
+            told[label] = _side(-claim.found.difference, name) + why
+    return told
 
 
 def _floor(label: str) -> bool:
@@ -142,13 +148,6 @@ def _floor(label: str) -> bool:
 
 def _side(ahead: float, name: str) -> str:
     return f"{'above' if ahead > 0 else 'below' if ahead < 0 else 'level with'} {name} by {abs(ahead):.4f}"
-
-
-def _beside(name: str, claim: Claim) -> str:
-    if claim.found is None:
-        return "not compared: measured on other people or candidates"
-    why = "" if claim.who else ", may be chance" if claim.found.seeds_counted else ", trained once: no claim"
-    return _side(-claim.found.difference, name) + why
 
 
 def rivals(group: Group, table: pd.DataFrame) -> list[str]:

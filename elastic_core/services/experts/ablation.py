@@ -193,14 +193,6 @@ def remove(
     return effect_of(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
 
 
-def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged) -> Effect:
-    """The yardstick: the same people without another of their experts, drawn at random for each."""
-    (users, ranks), k = retrieving(traffic, expert), traffic.experts.shape[1]
-    others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
-    what = "without another of their experts, drawn at random"
-    return effect_of(what, model, dataset, users, lambda rows: drop(others[rows]), before)
-
-
 def swap(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int,
     before: Judged | None = None, most: int | None = None,
@@ -217,14 +209,16 @@ def swap(
 def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
     """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
     others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    users, few = retrieving(traffic, expert)[0], retrieving(traffic, expert, FEW)[0]
-    before = judged(model, dataset, users)
+    (users, ranks), few = retrieving(traffic, expert), retrieving(traffic, expert, FEW)[0]
+    before, k = judged(model, dataset, users), traffic.experts.shape[1]
+    others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
+    another = "without another of their experts, drawn at random"  # the yardstick: for each of the same people
     known = before.of(np.searchsorted(users, few))
     instead = [each for each in alike(traffic, other) if each != expert]
     swapped = [swap(model, dataset, traffic, expert, each, known, FEW) for each in instead]
     rows = [
         remove(model, dataset, traffic, expert, before),
-        remove_another(model, dataset, traffic, expert, before),
+        effect_of(another, model, dataset, users, lambda rows: drop(others[rows]), before),
         remove_alike(model, dataset, traffic, expert),
         swap(model, dataset, traffic, expert, other, before),
         pooled(f"an expert used as much as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,

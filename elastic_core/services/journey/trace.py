@@ -42,17 +42,14 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
         truth, free = int(items[end]), running(len(values), read, stay)
         rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
-    return Along(ranks, _retrieved(model, batch, ends))
-
-
-def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
     if not model.retrieves:
-        return pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []})
+        return Along(ranks, pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []}))
     found: Retrieved = memory_of(model).retrieve(batch)
     people, k = found.experts.shape
     events, places = np.repeat(ends, k), np.tile(np.arange(1, k + 1), people)
     gates = found.gates.numpy().ravel().astype(float)
-    return pd.DataFrame({"event": events, "expert": found.experts.numpy().ravel(), "place": places, "gate": gates})
+    experts = {"event": events, "expert": found.experts.numpy().ravel(), "place": places, "gate": gates}
+    return Along(ranks, pd.DataFrame(experts))
 
 
 class Aggregation(NamedTuple):

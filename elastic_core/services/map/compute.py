@@ -63,15 +63,6 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     )  # fmt: skip
 
 
-def lay_out_epochs(tables: list[np.ndarray], settings: Settings) -> np.ndarray:
-    """float32 [E, n, 2]: AlignedUMAP, every expert tied to itself in the epochs beside."""
-    same = {i: i for i in range(len(tables[0]))}
-    few = min(settings.neighbours, len(tables[0]) - 1)
-    mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0)
-    found = mapper.fit_transform([layouts.unit(table) for table in tables], relations=[same] * (len(tables) - 1))
-    return np.stack([np.asarray(xy, dtype=np.float32) for xy in found])
-
-
 def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligned: bool, tell: Tell) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
@@ -102,7 +93,11 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
         epochs, tables = layouts.snapshots(run)
         if len(tables) < 2:
             raise InputError("this run kept fewer than two snapshots of its experts")
-        xy = lay_out_epochs([table[experts] for table in tables], wanted[0])
+        # AlignedUMAP, every expert tied to itself in the epochs beside
+        same, few = {i: i for i in range(len(experts))}, min(wanted[0].neighbours, len(experts) - 1)
+        mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=wanted[0].distance, metric="cosine", random_state=0)
+        found = mapper.fit_transform([layouts.unit(table[experts]) for table in tables], relations=[same] * (len(tables) - 1))
+        xy = np.stack([*found]).astype(np.float32)
         store = Store(store.experts, store.layouts, np.array(epochs, dtype=np.int32), xy, store.about)
     layouts.write_store(run, store)
     tell(steps, max(steps, 1), "Done")

@@ -40,10 +40,16 @@ def watch(job: Job) -> Watch:
     since = time.time() - max(path.stat().st_mtime for path in files) if files and job.state == "running" else 0.0
     seconds = last.get("seconds", 0.0) + max(since, 0.0)
     train, step = job.config.train, job.event
-    done = step["done"] / max(step["of"], 1) if step.get("event") == "step" else 0.0
+    event = step.get("event")
+    done = step["done"] / max(step["of"], 1) if event == "step" else 0.0
     share = seconds / (train.minutes * 60) if train.minutes else (len(epochs) + done) / train.epochs
+    phase = PHASES.get(str(event), f"Epoch {len(epochs) + 1}")
+    if job.stopping and event != "end":
+        phase = "Stopping: the best weights are being tested"
+    elif event == "step":
+        phase = f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
     return Watch(
-        phase=_phase(job, len(epochs)),
+        phase=phase,
         share=min(max(share, 0.0), 1.0),
         epochs=len(epochs),
         loss=step.get("loss", last.get("loss")),
@@ -52,12 +58,3 @@ def watch(job: Job) -> Watch:
         used=last.get("used"),
         seconds=seconds,
     )
-
-
-def _phase(job: Job, epochs: int) -> str:
-    step, event = job.event, job.event.get("event")
-    if job.stopping and event != "end":
-        return "Stopping: the best weights are being tested"
-    if event == "step":
-        return f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
-    return PHASES.get(str(event), f"Epoch {epochs + 1}")
