@@ -11,7 +11,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services.person import inspect
 from elastic_core.services.person.attribution import CLEAR, reasons, share_agreement
-from elastic_core.services.person.recommend import answer, reading
+from elastic_core.services.person.recommend import answer, reading, silence
 
 ITEMS = [3, 1, 7, 20]
 
@@ -65,7 +65,7 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
             assert (one.after is not None) == clear and f"expert {one.expert} (" in one.sentence(small_world)
             assert one.after is None or one.after in read.items
     silenced = experts[0]
-    after = reasons(model, read, table["item"].tolist(), inspect.silence([silenced]))
+    after = reasons(model, read, table["item"].tolist(), silence([silenced]))
     assert after is not None and all(one.expert != silenced for one in after)
 
 
@@ -76,11 +76,11 @@ def test_an_expert_taken_away_leaves_the_other_slots_as_they_were(small_world: D
     expert = int(model.retrieve(batch).experts[0, 1])  # type: ignore[operator]
     scorer = model.scorer()
     before, _ = scorer.split(model.last_state(batch))
-    after, after_shares = scorer.split(model.last_state(batch, edit=inspect.silence([expert])))  # type: ignore[call-arg]
+    after, after_shares = scorer.split(model.last_state(batch, edit=silence([expert])))  # type: ignore[call-arg]
     torch.testing.assert_close(after[0, :2], before[0, [0, 2]])
     assert after_shares[0, 3] < -1e3 and after_shares[0, :3].exp().sum() == pytest.approx(1)
     whole = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
-    less = model.attribute(batch, torch.tensor([ITEMS]), inspect.silence([expert]))  # type: ignore[operator]
+    less = model.attribute(batch, torch.tensor([ITEMS]), silence([expert]))  # type: ignore[operator]
     torch.testing.assert_close(less.held, whole.held[:, [0, 2]])
 
 
@@ -113,7 +113,7 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
         lost = []
         for rank in range(3):
             expert = int(model.retrieve(batch).experts[0, rank])  # type: ignore[operator]
-            after = scorer(model.last_state(batch, edit=inspect.silence([expert])))[0, item]  # type: ignore[call-arg]
+            after = scorer(model.last_state(batch, edit=silence([expert])))[0, item]  # type: ignore[call-arg]
             want = torch.log1p(-parts[rank]) - torch.log1p(-shares[rank])  # p' = (p - π p_s) / (1 - π)
             if user < 5:
                 torch.testing.assert_close(after - scorer(state)[0, item], want, atol=1e-3, rtol=1e-3)

@@ -19,7 +19,7 @@ from elastic_core.services.journey import trace, versions
 from elastic_core.services.journey.versions import Add, Cut, Move, Replace
 from elastic_core.services.person import chance, inspect, recommend
 from elastic_core.services.person.chance import Chance, Version
-from elastic_core.services.person.recommend import answer, moved, reading
+from elastic_core.services.person.recommend import answer, moved, reading, silence
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
 ELASTIC = ElasticConfig(length=16, width=16, layers=2, side=6, k=4)
@@ -36,7 +36,7 @@ def slow(model: Recommender, data: Dataset, before: Version, after: Version, sta
     """As the pages draw it: two lists, and what moved between them."""
     lists = []
     for read, silenced, _ in (before, after):
-        edit = inspect.silence(silenced) if silenced else None
+        edit = silence(silenced)
         lists.append(answer(model, data, read, edit=edit, stay=stay))
     change = moved(*lists)
     known = change.table[change.table["was"] > 0]

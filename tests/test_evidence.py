@@ -80,7 +80,7 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
 def test_a_yes_of_made_up_worlds_alone_says_so() -> None:
     """And real data without a yes are named where others have one: neither badge is a plain yes."""
     made_up, films, shop = (verdicts.Finding("yes", "", kind=kind) for kind in (systems.MADE_UP, systems.FILMS, "Shop"))
-    unknown = dataclasses.replace(films, answer="not known")
+    unknown = films._replace(answer="not known")
 
     def of(*findings: verdicts.Finding) -> tuple[str, list[str]]:
         found = verdicts.Verdict("", "", findings, "", "systems")
@@ -89,7 +89,7 @@ def test_a_yes_of_made_up_worlds_alone_says_so() -> None:
     assert of(made_up, unknown) == ("made-up", [systems.FILMS])
     assert of(made_up, shop, unknown) == ("in part", [systems.FILMS])
     assert of(films, unknown) == ("in part", []) and of(made_up, films) == ("yes", [])
-    lost = dataclasses.replace(made_up, answer="not known")
+    lost = made_up._replace(answer="not known")
     assert of(made_up, lost) == ("in part", []), "a claim about made-up worlds"
     assert of(lost, unknown)[0] == "not known"
 

@@ -130,9 +130,9 @@ def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, bu
     some = [np.isin(each.users, ablation.retrieving(found.traffic, e, ablation.FEW)[0])
             for e, each in zip(ablation.alike(found.traffic, busy), single, strict=True)]  # fmt: skip
     gained = np.concatenate([(each.after.gain - each.before.gain)[kept] for each, kept in zip(single, some, strict=True)])
-    assert pooled.n == len(gained) <= 5 * ablation.FEW and pooled.row()["d_ndcg"] == pytest.approx(gained.mean())
+    assert len(pooled.users) == len(gained) <= 5 * ablation.FEW and pooled.row()["d_ndcg"] == pytest.approx(gained.mean())
     table = ablation.effects(model, dataset, found.traffic, busy, ablation.random_used(found.traffic, busy))
-    assert len(table) == 5 and table["n"][2] == pooled.n and table["n"][4] > 0
+    assert len(table) == 5 and table["n"][2] == len(pooled.users) and table["n"][4] > 0
 
 
 def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_already(world: World, busy: int) -> None:
@@ -141,7 +141,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     other = int(np.bincount(found.traffic.experts[without].ravel(), minlength=found.size).argmax())
     effect = ablation.swap(model, dataset, found.traffic, busy, other)
     theirs = found.traffic.experts[effect.users]
-    assert effect.n and not (theirs == other).any() and (theirs == busy).any(1).all()
+    assert len(effect.users) and not (theirs == other).any() and (theirs == busy).any(1).all()
     value = model.expert_values()[other]  # type: ignore[operator]
 
     def exchange(old: Retrieved) -> Retrieved:
@@ -152,7 +152,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     for i, user in enumerate(effect.users[:25]):
         assert effect.after.rank[i] == alone(model, dataset, user, exchange)[0]
     same = ablation.swap(model, dataset, killed(found, busy).traffic, other, busy)
-    assert same.n  # an expert that nobody retrieves can still be put in
+    assert len(same.users)  # an expert that nobody retrieves can still be put in
 
 
 def test_all_effects_at_once_equal_one_by_one(world: World) -> None:

@@ -34,6 +34,13 @@ def slots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recommender, Datase
     return Run(path).model(), dataset
 
 
+def up(model: Recommender, ranks: np.ndarray, factor: float) -> ablation.Edit:
+    """One rank of each row turned."""
+    factors = np.ones((len(ranks), memory_of(model).config.k))  # type: ignore[attr-defined]
+    factors[np.arange(len(ranks)), ranks] = factor
+    return knobs.turns(model, factors, np.full(len(ranks), -1))
+
+
 def scores(model: Recommender, dataset: Dataset, edit: ablation.Edit | None = None) -> torch.Tensor:
     batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
     with torch.inference_mode():
@@ -61,19 +68,19 @@ def test_a_turned_slot_has_its_share_multiplied(slots: tuple[Recommender, Datase
         turned = shares.clone()
         turned[:, 1] += np.log(factor)
         want = (each + turned.log_softmax(-1).unsqueeze(-1)).logsumexp(1)
-        found = scores(model, dataset, knobs.turn(np.full(len(USERS), 1), factor))[:, 1:]
+        found = scores(model, dataset, up(model, np.full(len(USERS), 1), factor))[:, 1:]
         torch.testing.assert_close(found, want, atol=1e-4, rtol=1e-4)
     without = shares.clone()
     without[:, 1] = -torch.inf
     want = (each + without.log_softmax(-1).unsqueeze(-1)).logsumexp(1)
-    torch.testing.assert_close(scores(model, dataset, knobs.turn(np.full(len(USERS), 1), 0.0))[:, 1:], want, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(scores(model, dataset, up(model, np.full(len(USERS), 1), 0.0))[:, 1:], want, atol=1e-4, rtol=1e-4)
 
 
 def test_a_knob_at_one_changes_nothing_and_in_elastic_it_is_the_gate(
     slots: tuple[Recommender, Dataset], tiny: tuple[Recommender, Dataset, Run]
 ) -> None:
     for model, dataset in (slots, tiny[:2]):
-        same = scores(model, dataset, knobs.turn(np.zeros(len(USERS), int), 1.0))
+        same = scores(model, dataset, up(model, np.zeros(len(USERS), int), 1.0))
         torch.testing.assert_close(same[:, 1:], scores(model, dataset)[:, 1:], atol=1e-4, rtol=1e-5)  # shares are summed anew
     model, dataset, _ = tiny
 
@@ -82,14 +89,14 @@ def test_a_knob_at_one_changes_nothing_and_in_elastic_it_is_the_gate(
         factors[:, 2] = 5.0
         return found._replace(interests=found.interests * factors.unsqueeze(-1), gates=found.gates * factors)
 
-    torch.testing.assert_close(scores(model, dataset, knobs.turn(np.full(len(USERS), 2), 5.0)), scores(model, dataset, by_hand))
+    torch.testing.assert_close(scores(model, dataset, up(model, np.full(len(USERS), 2), 5.0)), scores(model, dataset, by_hand))
 
 
 def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
     batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
     before, lent = memory_of(model).retrieve(batch), np.arange(len(USERS))
-    after = knobs.lend(model, lent, 4.0)(before)
+    after = knobs.turns(model, np.tile([1.0, 1.0, 4.0], (len(USERS), 1)), lent)(before)
     assert after.experts[:, -1].tolist() == lent.tolist() and torch.equal(after.experts[:, :-1], before.experts[:, :-1])
     value = memory_of(model).expert_values()[torch.from_numpy(lent)] * before.gates[:, -1:]
     torch.testing.assert_close(after.interests[:, -1], value)
@@ -161,7 +168,7 @@ def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(s
     lent = int(np.setdiff1d(np.flatnonzero(traffic.load), own)[0])
     for turn in (Turn(((int(own[1]), 4.0),)), Turn(((int(own[0]), 0.0),), lent, 2.0)):
         found = steering.steer(model, dataset, read, turn, traffic, own, means)
-        edit = knobs.turn(np.array([1]), 4.0)
+        edit = knobs.turns(model, np.array([[1.0, 4.0, 1.0]]), np.array([-1]))
         if turn.lent is not None:
             edit = knobs.turns(model, np.array([[0.0, 1.0, 2.0]]), np.array([lent]))
         by_hand = answer(model, dataset, read, edit=edit)
@@ -193,7 +200,7 @@ def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
     table = steering.cost(model, dataset, traffic, Turn(((expert, 4.0),)), tell=told.append)
     users, ranks = ablation.retrieving(traffic, expert)
     before = ablation.judged(model, dataset, users)
-    after = ablation.judged(model, dataset, users, make=lambda rows: knobs.turn(ranks[rows], 4.0))
+    after = ablation.judged(model, dataset, users, make=lambda rows: up(model, ranks[rows], 4.0))
     assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)
     assert table["d_ndcg"][0] == pytest.approx((after.gain - before.gain).mean()) and told[-1] == 1.0 and told == sorted(told)
     monkeypatch.setattr(steering, "SAMPLE", 50)

@@ -51,7 +51,7 @@ def test_without_an_edit_it_is_the_model_itself(
     batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], made.length)
     state = tiny[0].last_state(batch)
     assert torch.equal(made.last_state(batch), state) and torch.equal(made.score(batch), tiny[0].score(batch))
-    torch.testing.assert_close(made.last_state(batch, knobs.turn(np.zeros(7, int), 1.0)), state)
+    torch.testing.assert_close(made.last_state(batch, knobs.turns(made, np.ones((7, 3)), np.full(7, -1))), state)
     assert 0 < found.held_out <= 1 and found.explained > 0.15 and 0 < found.used <= 1 and found.states > 1_000
 
 
@@ -62,9 +62,9 @@ def test_edits_move_the_state_by_what_the_latent_told(told: tuple[Latents, Fit, 
     state, found = made.last_state(batch), made.retrieve(batch)
     told_by = [float(made.dictionary.scale) * found.gates[:, [r]] * made.expert_values()[found.experts[:, r]] for r in range(3)]
     torch.testing.assert_close(made.last_state(batch, ablation.drop(np.full(7, 1))), state - told_by[1], atol=1e-5, rtol=1e-5)
-    turned = made.last_state(batch, knobs.turn(np.full(7, 2), 4.0))
+    turned = made.last_state(batch, knobs.turns(made, np.tile([1.0, 1.0, 4.0], (7, 1)), np.full(7, -1)))
     torch.testing.assert_close(turned, state + 3 * told_by[2], atol=1e-5, rtol=1e-5)
-    lent = made.last_state(batch, knobs.lend(made, np.full(7, 4), 1.0))
+    lent = made.last_state(batch, knobs.turns(made, np.ones((7, 3)), np.full(7, 4)))
     given = float(made.dictionary.scale) * found.gates[:, [2]] * made.expert_values()[4]
     torch.testing.assert_close(lent, state - told_by[2] + given, atol=1e-5, rtol=1e-5)
     centred = state[3] / made.dictionary.scale - made.dictionary.bias

@@ -11,7 +11,7 @@ from elastic_core.models import Recommender
 from elastic_core.services.person import inspect
 from elastic_core.services.person.attribution import attributed, genres_suggested
 from elastic_core.services.person.path import path
-from elastic_core.services.person.recommend import places_left
+from elastic_core.services.person.recommend import places_left, silence
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     every = here.found.votes
     assert every is not None
     np.testing.assert_allclose(found.wanted, every[0, found.experts])
-    shares = attributed(slots, here.read, items, inspect.silence([first]))
+    shares = attributed(slots, here.read, items, silence([first]))
     assert shares is not None
     away = found.experts.index(first)
     left = [at for at in range(3) if at != away]

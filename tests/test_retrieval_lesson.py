@@ -193,12 +193,12 @@ def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pyte
     small, large = search.of_chance(16, 16, 5, seed=1), search.of_chance(300, 16, 5, seed=1)
     assert len(small.values) and not len(large.values)
     for lesson in (small, large):
-        found = checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
+        found = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
         assert (found.queries, found.agree, found.wrong) == (1, 1, 0)
         assert frames.frames(lesson)["counts"]["long"] == lesson.side**2
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
-    assert checks.check_in_blocks(large.keys, 5, large.query).wrong == 1
+    assert checks.check_search(large.keys, 5, large.query[None]).wrong == 1
 
 
 # --- Eq. 7 as printed ------------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ def to_csv(table: pd.DataFrame) -> str:
 
 def to_json(tables: Mapping[str, pd.DataFrame], settings: Mapping[str, Any]) -> str:
     """A view: its settings and every table it shows, as lists of rows. Valid JSON: what is not a number becomes null."""
-    rows = {name: [dict(zip(map(str, table.columns), row, strict=True)) for row in table.to_numpy(dtype=object)]
-            for name, table in tables.items()}  # fmt: skip
+    rows = {name: table.rename(columns=str).to_dict("records") for name, table in tables.items()}
     return json.dumps(_plain_values({"settings": dict(settings), "tables": rows}), ensure_ascii=False, indent=1, allow_nan=False)
 
 
@@ -32,12 +31,10 @@ def _plain_values(value: Any) -> Any:
     """Numbers, texts, lists and dictionaries only."""
     if isinstance(value, Mapping):
         return {str(key): _plain_values(inner) for key, inner in value.items()}
-    if isinstance(value, np.ndarray):
-        return [_plain_values(inner) for inner in value.tolist()]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain_values(value.tolist())
     if isinstance(value, (list, tuple, set)):
         return [_plain_values(inner) for inner in value]
-    if isinstance(value, np.generic):
-        return _plain_values(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int, str)):

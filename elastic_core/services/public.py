@@ -41,7 +41,7 @@ def refuse(act: Act) -> None:
 
 def exposed(address: str | None) -> str:
     """What strangers could do if the server listens on this address (None: on all of them); nothing where they cannot."""
-    if on() or _is_here(address):
+    if on() or (address is not None and is_here(address)):
         return ""
     return (
         f"The app listens on {address or 'every address of this machine'}, not for this machine only. Whoever reaches it can "
@@ -50,9 +50,8 @@ def exposed(address: str | None) -> str:
     )
 
 
-def _is_here(address: str | None) -> bool:
-    if address is None:
-        return False
+def is_here(address: str) -> bool:
+    """Whether it leads to this machine alone."""
     if address == "localhost" or address.startswith("unix:"):
         return True
     try:

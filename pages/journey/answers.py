@@ -24,8 +24,6 @@ from pages.journey import charts
 from pages.kit import cache, plot
 from pages.kit.kept import copied, kept
 
-Items = tuple[int, ...]
-
 
 @kept(64)
 def situation(run: Run, model: Recommender, data: Dataset, read: Reading, stay: bool = False) -> Situation:
@@ -48,10 +46,9 @@ def _inside(run: Run, model: Recommender, items: np.ndarray) -> Trace | None:
 
 
 @kept(64)
-def influence(run: Run, model: Recommender, data: Dataset, items: Items, target: int, stay: bool) -> removal.Influence:
+def influence(run: Run, model: Recommender, data: Dataset, read: Reading, stay: bool) -> removal.Influence:
     """Each of the last events taken away once."""
-    read = np.array(items, dtype=np.int64)
-    return removal.influence(model, data, read, target, stay=stay, trace=_inside(run, model, read))
+    return removal.influence(model, data, read, stay=stay, trace=_inside(run, model, read.items))
 
 
 @kept(64)

@@ -7,6 +7,7 @@ from elastic_core.services.journey.shown import span_titles, strongest
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation, Words
+from elastic_core.services.person.recommend import Reading
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, charts, dispatcher, state
@@ -27,7 +28,7 @@ def influence(now: Context, here: Situation, words: Words) -> list[str]:
         show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW, label_visibility="collapsed")
     target = truth if truth is not None and asked != TOP else top
     try:
-        found = answers.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target, here.stay)
+        found = answers.influence(now.run, now.model, now.dataset, Reading(here.read.items, target), here.stay)
     except InputError as error:
         st.write(state.sentence(error))
         return []

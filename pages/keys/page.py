@@ -33,7 +33,7 @@ def draw_another() -> None:
 def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     """A random query among a million random keys, and what the long way finds and takes on this machine."""
     lesson = search.of_chance(SIDE, width, MANY, seed)
-    return lesson, checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
+    return lesson, checks.check_search(lesson.keys, lesson.k, lesson.query[None])
 
 
 @kept(32)

@@ -44,7 +44,7 @@ def _exactness(scene: Scene) -> None:
     lesson, every = scene.lesson, f"{scene.lesson.side**2:,}"
     if not len(lesson.values):
         st.markdown(SAYS("EXACT_ONE", all=every))
-        found = checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
+        found = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
         (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
         return
     name, before = st.session_state.get(CHECKED, ("", Check()))

@@ -7,7 +7,7 @@ import streamlit as st
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.chance import Chance
 from elastic_core.services.person.inspect import Situation
-from elastic_core.services.person.recommend import Moved
+from elastic_core.services.person.recommend import Moved, silence
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, plot, tiles
@@ -45,7 +45,7 @@ def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
 
 def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> None:
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
-    edit = inspect.silence(here.silenced) if here.silenced else None
+    edit = silence(here.silenced)
     why = attribution.reasons(now.model, here.read, change.table["item"].tolist(), edit)
     ranked(now, change, here.answer.truth, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
 
@@ -78,7 +78,7 @@ def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: S
 
 def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]:
     """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them."""
-    edit = inspect.silence(here.silenced) if here.silenced else None
+    edit = silence(here.silenced)
     found = attribution.attributed(now.model, here.read, change.table["item"].tolist(), edit)
     if found is not None:
         heard = found.experts[0].tolist()

@@ -3,7 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from elastic_core.services.map.jobs import Drawing, Maps
+from elastic_core.services.background.queue import Task
+from elastic_core.services.map.jobs import MapAsked, Maps
 from elastic_core.services.map.layouts import Settings
 from pages.frame import shell
 from pages.frame.shell import Context
@@ -36,5 +37,5 @@ def offer(now: Context, settings: Settings, experts: np.ndarray, *, aligned: boo
     )  # fmt: skip
 
 
-def _title(job: Drawing) -> str:
-    return f"Map of {shell.plain(job.title)}"
+def _title(job: Task[MapAsked]) -> str:
+    return f"Map of {shell.plain(job.asked.title)}"

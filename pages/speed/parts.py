@@ -83,7 +83,7 @@ def _curves(
 def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
-        told = "; ".join(f"{each.what}: **{each.value}** ({each.where})" for each in curves.PAPER)
+        told = "; ".join(f"{what}: **{value}** ({where})" for what, value, where in curves.PAPER)
         st.markdown(SAYS("paper", told=told))
 
 

@@ -60,7 +60,7 @@ def test_the_button_starts_one_measurement_and_cancel_reaches_it(
     app = opened(PAGE, spd_k="4", spd_repeats="5")
     app = press(app, "Start measuring")
     (found,) = Measurements(app_runs).all()
-    assert len(started) == 1 and found.plan.k == 4 and found.plan.repeats == 5 and found.state == "queued"
+    assert len(started) == 1 and found.asked.k == 4 and found.asked.repeats == 5 and found.state == "queued"
     assert app.button(key="spd_start").disabled and app.segmented_control(key="spd_source").value == curves.MEASURED
     press(app, "Cancel")
     assert Measurements(app_runs).all() == [] and not app.button(key="spd_start").disabled

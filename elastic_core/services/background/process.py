@@ -8,14 +8,12 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import elastic_core
 from elastic_core import disk
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 
 MOST_BYTES, MOST_LOG = 2**18, 2**32  # of a file that is read whole, and of a log
@@ -42,8 +40,7 @@ def spawn(module: str, *arguments: Path | str, log: Path, threads: int = 1) -> N
     threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
 
 
-@dataclass(frozen=True)
-class Hand:
+class Hand(NamedTuple):
     """What the work of a job reaches the page with."""
 
     path: Path
@@ -56,7 +53,7 @@ class Hand:
     def say(self, progress: dict[str, Any]) -> None:
         if self.path.exists():
             with suppress(InputError, FileNotFoundError):  # a full disk is the work's to notice, when it keeps something
-                write_text(self.path / "progress.json", json.dumps(progress | {"time": round(time.time(), 1)}))
+                disk.write_text(self.path / "progress.json", json.dumps(progress | {"time": round(time.time(), 1)}))
 
     def stop(self) -> bool:
         """Whether somebody asked it to stop, or took it away."""
@@ -92,12 +89,11 @@ def next_name(folder: Path) -> str:
     """A name for a new folder in a list that is in the order of its names: the time, and later than all that are there even if
     the clock was set back. A name of next year is none that a clock has given."""
     now = datetime.now(UTC).replace(tzinfo=None)
-    latest, given = now + timedelta(days=366), now
+    given = [now]
     for path in disk.folders(folder, "[0-9]*"):
         with suppress(ValueError):
-            found = datetime.strptime(path.name, FORM)
-            given = max(given, found + timedelta(microseconds=1)) if found < latest else given
-    return given.strftime(FORM)
+            given.append(datetime.strptime(path.name, FORM) + timedelta(microseconds=1))
+    return max(time for time in given if time < now + timedelta(days=366)).strftime(FORM)
 
 
 def age(path: Path) -> float:

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from elastic_core import disk
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
@@ -171,11 +170,15 @@ class Queue(Generic[Kept]):
                 fresh = path.with_name(f".new-{path.name}")
                 fresh.mkdir(parents=True)
                 try:
-                    write_text(fresh / "job.json", json.dumps(plain, indent=1))
+                    disk.write_text(fresh / "job.json", json.dumps(plain, indent=1))
                     os.replace(fresh, path)  # in the list as a whole, or not at all
                 finally:
                     shutil.rmtree(fresh, ignore_errors=True)
-                self._prune({job.path for job in listed if job.active} | {path})
+                needed = {job.path for job in listed if job.active} | {path}
+                over = [old for old in self._folders() if old not in needed]
+                for old in over[: -self.kept] if self.kept is not None else ():
+                    with suppress(InputError):
+                        disk.remove(old, self.folder)
             self.pump()
             return self.get(path.name)
 
@@ -260,8 +263,9 @@ class Queue(Generic[Kept]):
         if public.on():
             return
         with self._told():
-            first = self._first()
-            if first is None or self.slot.held:
+            lane = [each for kind in KINDS if (each := queue(self.root, kind)).lane == self.lane]
+            waiting = [(each, job) for each in lane if (job := each.next()) is not None]
+            if not waiting or self.slot.held:
                 return
             mark = self.hall / "starting"
             with Slot(self.hall / "start.lock"):
@@ -269,15 +273,10 @@ class Queue(Generic[Kept]):
                     return
                 mark.unlink(missing_ok=True)
                 mark.touch()
-                first[0]._spawn(first[1])
+                first, job = min(waiting, key=lambda found: found[1].id)  # the oldest queued job of the lane
+                first._spawn(job)
 
     # --- files --------------------------------------------------------------------------------------------------------
-
-    def _first(self) -> "tuple[Queue[Any], Task[Any]] | None":
-        """The oldest queued job of the lane."""
-        lane = [each for kind in KINDS if (each := queue(self.root, kind)).lane == self.lane]
-        waiting = [(each, job) for each in lane if (job := each.next()) is not None]
-        return min(waiting, key=lambda found: found[1].id, default=None)
 
     def _current(self) -> str:
         """The id of the job in the slot, if it is of this kind."""
@@ -331,12 +330,6 @@ class Queue(Generic[Kept]):
         if sum(job.state == "queued" for job in listed) >= MOST_QUEUED:
             raise InputError(f"{MOST_QUEUED} {self.noun}s wait already, which is all that the queue holds; take one out, or wait")
 
-    def _prune(self, needed: set[Path]) -> None:
-        if self.kept is not None:
-            for old in [path for path in self._folders() if path not in needed][: -self.kept]:
-                with suppress(InputError):
-                    disk.remove(old, self.folder)
-
     def _spawn(self, task: Kept) -> None:
         log = self.hall / "worker.log"
         spawn("elastic_core.services.background.worker", self.root, self.kind, task.id, log=log, threads=self.threads(task))
@@ -351,7 +344,7 @@ def queue(root: Path | str, kind: str) -> Queue[Any]:
 def name_of_run(plain: dict[str, Any]) -> str:
     """The run that a job.json asks about; whether there is one is seen when it is begun. Raises InputError."""
     name = plain.get("run")
-    if not isinstance(name, str) or not name or len(name) > disk.LONGEST_NAME or not re.fullmatch(r"[^/\\\0]+", name):
+    if not isinstance(name, str) or len(name) > disk.LONGEST_NAME or not re.fullmatch(r"[^/\\\0]+", name):
         raise InputError("its job.json names no run")
     return name
 

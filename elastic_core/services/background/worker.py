@@ -47,7 +47,9 @@ def _begin(jobs: Queue[Any], job: Task[Any]) -> bool:
     """False if somebody took the job from the queue at the last moment, or the disk takes nothing: it stays in the queue."""
     hand = Hand(job.path)
     try:
-        _redirect(job.path / "log.txt")
+        with (job.path / "log.txt").open("ab") as log:  # standard output and errors go to the job's own file
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
         (job.path / "beat").touch()
         (job.path / SPARE).write_bytes(bytes(ROOM))
         write_text(jobs.hall / "slot.json", json.dumps({"kind": jobs.kind, "job": job.id, "pid": os.getpid()}))
@@ -102,13 +104,6 @@ def _end(job: Task[Any], state: str, reason: str) -> None:
     (job.path / SPARE).unlink(missing_ok=True)  # so that a disk that is full now takes this one sentence
     if job.path.exists() and not (job.path / "end.json").exists():
         write_text(job.path / "end.json", json.dumps({"state": state, "reason": reason, "time": round(time.time(), 1)}))
-
-
-def _redirect(log: Path) -> None:
-    """Standard output and errors go to the job's own file."""
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,7 @@ EXACTNESS = {
 }
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """One dataset as it is used here: after repeats were dropped and the k-core was taken."""
 
     label: str
@@ -41,8 +40,7 @@ class Card:
     people: int
     items: int
     events: int
-    first: str  # day, or nothing where the file has no times
-    last: str
+    span: str  # days, where the file has times
     ties: str  # how many events share their time and what decides then; nothing without times
     shortest: int
     median: float
@@ -59,23 +57,16 @@ class Card:
         """Share of all (person, item) pairs that an event could have, if none repeated."""
         return self.events / (self.people * self.items)
 
-    @property
-    def span(self) -> str:
-        return f"{self.first} to {self.last}" if self.first else "order only"
-
 
 def card(data: Dataset, k_core: int) -> Card:
-    lengths = data.histories.lengths
-    days = [str(np.datetime64(int(f(data.histories.times)), "s").astype("datetime64[D]")) for f in (np.min, np.max)]
-    source = SOURCES.get(data.name)
+    lengths, times, source = data.histories.lengths, data.histories.times, SOURCES.get(data.name)
     return Card(
         label=data.label,
         k_core=k_core,
         people=data.histories.n_users,
         items=data.catalog.n_items,
         events=int(lengths.sum()),
-        first=days[0] if data.has_times else "",
-        last=days[1] if data.has_times else "",
+        span=" to ".join(_days(np.array([times.min(), times.max()]))) if data.has_times else "order only",
         ties=str(data.ties or ""),
         shortest=int(lengths.min()),
         median=float(np.median(lengths)),
@@ -87,6 +78,10 @@ def card(data: Dataset, k_core: int) -> Card:
         hash=data.hash,
         notes=data.notes,
     )
+
+
+def _days(times: np.ndarray) -> list[str]:
+    return times.astype("datetime64[s]").astype("datetime64[D]").astype(str).tolist()
 
 
 def _exact(data: Dataset) -> str:
@@ -103,11 +98,10 @@ def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None =
     """Every dataset that can be shown without downloading, by label; the chosen run's own first."""
     choices = {SOURCES[name].label: DataConfig(source=name) for name in SOURCES if at_hand(name)}
     choices |= {PLANTED_LABEL: DataConfig(source=PLANTED), **kept}
-    first = next((label for label, config in choices.items() if config == current), None)
-    if current is not None and first is None:
-        first = "The chosen run's data"
-        choices[first] = current
-    return {first: choices.pop(first), **choices} if first else choices
+    if current is None:
+        return choices
+    first = next((label for label, config in choices.items() if config == current), "The chosen run's data")
+    return {first: current} | choices
 
 
 def elsewhere() -> pd.DataFrame:
@@ -142,8 +136,7 @@ def top_share(data: Dataset) -> float:
 
 
 def _histogram(values: np.ndarray, counted: str) -> pd.DataFrame:
-    low, high = int(values.min()), int(values.max())
-    edges = np.unique(np.floor(np.geomspace(low, high + 1, BINS + 1)).astype(np.int64))
+    edges = np.unique(np.floor(np.geomspace(values.min(), values.max() + 1, BINS + 1)).astype(np.int64))
     counts, _ = np.histogram(values, bins=edges)
     counts[-1] = int((values >= edges[-2]).sum())
     return pd.DataFrame({"from": edges[:-1], "to": edges[1:] - 1, counted: counts})
@@ -156,14 +149,12 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
     items = data.histories.of(user)
     start = max(0, len(items) - MOST_EVENTS)
     numbers = np.arange(start, len(items))
-    split = np.where(numbers == len(items) - 1, "test", np.where(numbers == len(items) - 2, "validation", "train"))
-    frame = pd.DataFrame({"event": numbers + 1, "split": split, "title": data.catalog.called(items[start:])})
+    split = ["train"] * (len(items) - 2) + ["validation", "test"]
+    frame = pd.DataFrame({"event": numbers + 1, "split": split[start:], "title": data.catalog.called(items[start:])})
     if data.catalog.genres is not None:
         frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
     if data.has_times:
-        begin = int(data.histories.offsets[user])
-        times = data.histories.times[begin + start : begin + len(items)]
-        frame["day"] = times.astype("datetime64[s]").astype("datetime64[D]").astype(str)
+        frame["day"] = _days(data.histories.times[data.histories.offsets[user] :][start : len(items)])
     ids = {"person": user + 1, "id": str(data.histories.user_ids[user]), "item": data.catalog.ids[items[start:]]}
     return frame.assign(**ids)
 
@@ -182,8 +173,7 @@ def interest_blocks(data: Dataset, most: int = 16_000) -> pd.DataFrame:
     groups = min(data.catalog.n_items, most // len(names))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order)) * groups // len(order)
-    row = np.where(truth.event_interest < 0, len(names) - 1, truth.event_interest)
-    cell = row * groups + place[data.histories.items - 1]
+    cell = truth.event_interest % len(names) * groups + place[data.histories.items - 1]  # noise is -1, and the last
     counts = np.bincount(cell, minlength=len(names) * groups)
     home = np.full(groups, -1)
     home[place] = truth.item_interest[1:]
@@ -194,8 +184,7 @@ def interest_blocks(data: Dataset, most: int = 16_000) -> pd.DataFrame:
 def interest_path(data: Dataset, user: int) -> pd.DataFrame:
     """One person's events with the interest that truly moved each (or noise): event, interest, title."""
     truth, events = _truth(data), data.histories.of(user)
-    begin = int(data.histories.offsets[user])
-    moved = truth.event_interest[begin : begin + len(events)]
+    moved = truth.event_interest[data.histories.offsets[user] :][: len(events)]
     names = [truth.interests[i] if i >= 0 else "noise" for i in moved]
     return pd.DataFrame({"event": np.arange(1, len(events) + 1), "interest": names, "title": data.catalog.called(events)})
 

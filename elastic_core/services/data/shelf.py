@@ -14,7 +14,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -32,9 +31,8 @@ from elastic_core.data.reading.reader import Sheet, Table, open_sheet, read_rows
 from elastic_core.data.reading.times import Dates
 from elastic_core.data.sources import CARD, PLANTED
 from elastic_core.data.synthetic import planted
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import list_runs
 from elastic_core.services import public
 
 MOST_KEPT, MOST_BYTES = 20, 20 * 2**20
@@ -83,10 +81,9 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
     if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
     said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
-    found = choose(sheet.sample, said, sheet.shown, sheet.headed)
-    wanted = [ours for ours in (*ROLES, "clock") if ours in said or (ours == "clock" and "time" in said)]
-    kept = {ours: found.roles[ours] for ours in wanted if ours in found.roles}
-    guess = choose(sheet.sample, {}, sheet.shown, sheet.headed)
+    found, guess = (choose(sheet.sample, known, sheet.shown, sheet.headed) for known in (said, {}))
+    wanted = {*said, *(["clock"] if "time" in said else [])}
+    kept = {ours: found.roles[ours] for ours in (*ROLES, "clock") if ours in wanted and ours in found.roles}
     why = {ours: guess.why[ours] for ours, column in kept.items() if guess.roles.get(ours) == column and ours in guess.why}
     choice = Choice(kept, {**found.why, **why}, found.ordered)
     for ours in choice.missing:
@@ -131,8 +128,7 @@ def same_source(one: DataConfig, other: DataConfig) -> bool:
 # --- the shelf -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class KeptData:
+class KeptData(NamedTuple):
     """One accepted upload or planted world. `label` is unique on the shelf; it goes through the form of the Train page."""
 
     id: str
@@ -180,12 +176,8 @@ class Shelf:
         public.refuse("upload")
         text = _csv(outcome.table)
         found = hashlib.sha256(text.encode()).hexdigest()[:12]
-        facts = {
-            **_facts(outcome.dataset),
-            "hash": outcome.dataset.hash,
-            "left out": outcome.table.faults.count,
-            "notes": [*outcome.table.notes, *outcome.dataset.notes],
-        }
+        notes = [*outcome.table.notes, *outcome.dataset.notes]
+        facts = {**_facts(outcome.dataset), "hash": outcome.dataset.hash, "left out": outcome.table.faults.count, "notes": notes}
         columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
         source, ties = str(_relative_place(self.folder / found / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
@@ -208,7 +200,7 @@ class Shelf:
     def runs_on(self, wanted: str, root: Path) -> list[str]:
         """Names of the runs that need these data, whatever their k-core: it may have been kept again with another since."""
         mine = self.get(wanted).config
-        return [run.name for run in list_runs(root) if (theirs := _data_of(run)) is not None and same_source(mine, theirs)]
+        return [run.name for run in list_runs(root) if same_source(mine, run.config.data)]
 
     def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> KeptData:
         others = [kept for kept in self.all() if kept.id != found]
@@ -223,19 +215,15 @@ class Shelf:
             if text is not None:
                 (beside / DATA).write_text(text, encoding="utf-8", newline="")
             (beside / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
-            self._settle(beside, self.folder / found)
+            if (place := self.folder / found).is_dir():  # it holds the same rows, so only its card is replaced
+                disk.write_text(place / CARD, json.dumps(card, indent=1))
+            else:
+                os.replace(beside, place)
         except OSError as error:
             raise InputError(f"the data could not be stored: {disk.reason(error)}") from None
         finally:
             shutil.rmtree(beside, ignore_errors=True)
         return self.get(found)
-
-    def _settle(self, beside: Path, place: Path) -> None:
-        """A new folder is renamed into place. One that is there holds the same rows, so only its card is replaced."""
-        if place.is_dir():
-            write_text(place / CARD, (beside / CARD).read_text(encoding="utf-8"))
-        else:
-            os.replace(beside, place)
 
 
 def _facts(data: Dataset) -> dict[str, Any]:
@@ -267,7 +255,9 @@ def _read_card(path: Path) -> KeptData:
     disk.check_folder(path)
     card = disk.read_object(path / CARD, MOST_CARD, path)
     kind, label, facts, when = (card.get(name) for name in ("kind", "label", "facts", "when"))
-    if not ID.fullmatch(path.name) or not isinstance(label, str) or not _ours(label, path.name):
+    # as `_put` writes it: two folders cannot share a label, and nothing in it can format or load anything
+    words, _, start = str(label).rpartition(" · ")
+    if not ID.fullmatch(path.name) or not isinstance(label, str) or start != path.name[:4] or words != _tame(words):
         raise InputError(f"its {CARD} is of other data than its name")
     if not isinstance(when, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}", when):
         raise InputError(f"its {CARD} does not say when it was kept")
@@ -282,16 +272,3 @@ def _read_card(path: Path) -> KeptData:
     elif kind != "planted" or config.source != PLANTED:
         raise InputError(f"its {CARD} is neither of a file nor of a planted world")
     return KeptData(path.name, kind, label, config, facts, when)
-
-
-def _ours(label: str, name: str) -> bool:
-    """As `_put` writes it: two folders cannot share one, and nothing in it can format or load anything."""
-    words, mark, start = label.rpartition(" · ")
-    return bool(mark) and start == name[:4] and words == _tame(words)
-
-
-def _data_of(run: Run) -> DataConfig | None:
-    try:
-        return run.config.data
-    except InputError:
-        return None

@@ -12,12 +12,11 @@ from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
 from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, join_names, named, plainly
-from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.evidence.systems import OWN, Group
 from elastic_core.services.train import beside
 from elastic_core.services.train.beside import Beside
-from elastic_core.tables import Asked, Claim, Systems
+from elastic_core.tables import Asked, Systems
 
 PAPER = "the paper’s NDCG@10"
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
@@ -44,13 +43,15 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
         return pd.DataFrame(columns=list(SYSTEMS))
     known = cards(ranked, protocol)
     told = carded(ranked, known) if known else baseline(ranked, protocol, compare)
-    found = found.rename(columns={PAPER_COLUMN: PAPER}) if PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
-    labels = list(ranked)
+    found = (
+        found.rename(columns={report.PAPER_COLUMN: PAPER}) if report.PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
+    )
+    seeds = [len(runs) if needs_training(runs[0]) else None for runs in ranked.values()]
+    weights = [runs[0].path / WEIGHTS for runs in ranked.values()]
     table = found.assign(**{
-        "label": labels, "seeds": pd.array([_trainings(ranked[label]) for label in labels], dtype="Int64"),
-        "beside the baseline": [told[label] for label in labels],
-        "weights MB": [_megabytes(ranked[label][0]) for label in labels],
-        "trained with": [settings_text(ranked[label]) for label in labels],
+        "label": list(ranked), "seeds": pd.array(seeds, dtype="Int64"), "beside the baseline": [told[label] for label in ranked],
+        "weights MB": [file.stat().st_size / 1e6 if file.exists() else math.nan for file in weights],
+        "trained with": list(map(settings_text, ranked.values())),
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
     })[list(SYSTEMS)]  # fmt: skip
     return pd.concat([_counting(known, table), table], ignore_index=True).astype(table.dtypes) if known else table
@@ -90,24 +91,22 @@ def carded(systems: Systems, known: dict[str, list[Beside]]) -> dict[str, str]:
         assert best is not None
         ahead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
         why = "trained once: no claim" if len(systems[label]) == 1 else "no claim"
-        told[label] = f"{_side(ahead)} {best.system} by {abs(ahead):.4f}, {why}"
+        told[label] = f"{_side(ahead, best.system)}, {why}"
     return told
 
 
 def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFrame:
     """The baselines of the cards as rows; fitted to the same data, so any card has the same."""
     card = next(iter(known.values()))[0]
-    kept = [row for row in card.rows if not row.fault]
-    return pd.DataFrame(
-        [
-            {
-                "system": row.system, "label": "", "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "people": card.people,
-                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "parameters": 0,
-                "device": "", "trained with": "needs no training", "runs": "judged with each training",
-            }
-            for row in sorted(kept, key=lambda row: row.mean)
-        ]
-    ).reindex(columns=like.columns)  # fmt: skip
+    same = {"label": "", "people": card.people, "parameters": 0, "device": "", "trained with": "needs no training"}
+    rows = [
+        same | {
+            "system": row.system, "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "runs": "judged with each training",
+            "beside the baseline": "the best baseline" if row == card.best else "a baseline",
+        }
+        for row in sorted(card.rows, key=lambda row: row.mean) if not row.fault
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=like.columns)
 
 
 def fitting(group: Group) -> str:
@@ -134,25 +133,21 @@ def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[str, str]:
     best = max(means, key=lambda label: means[label])
     name, others = named(best, systems[best]), [label for label in systems if label not in means]
     told = {label: "the best baseline" if label == best else "a baseline" for label in means}
-    return told | {label: _beside(name, claim) for label, claim in report.against(systems, best, others, protocol, compare)}
+    for label, claim in report.against(systems, best, others, protocol, compare):
+        if claim.found is None:
+            told[label] = "not compared: measured on other people or candidates"
+        else:
+            why = "" if claim.who else ", may be chance" if claim.found.seeds_counted else ", trained once: no claim"
+            told[label] = _side(-claim.found.difference, name) + why
+    return told
 
 
 def _floor(label: str) -> bool:
     return label.partition(" ")[0] in FLOORS
 
 
-def _side(ahead: float) -> str:
-    return "above" if ahead > 0 else "below" if ahead < 0 else "level with"
-
-
-def _beside(name: str, claim: Claim) -> str:
-    if claim.found is None:
-        return "not compared: measured on other people or candidates"
-    ahead = -claim.found.difference
-    if claim.who:
-        return f"{_side(ahead)} {name} by {abs(ahead):.4f}"
-    why = "may be chance" if claim.found.seeds_counted else "trained once: no claim"
-    return f"{_side(ahead)} {name} by {abs(ahead):.4f}, {why}"
+def _side(ahead: float, name: str) -> str:
+    return f"{'above' if ahead > 0 else 'below' if ahead < 0 else 'level with'} {name} by {abs(ahead):.4f}"
 
 
 def rivals(group: Group, table: pd.DataFrame) -> list[str]:
@@ -174,11 +169,10 @@ def system_differences(group: Group, ours: str, protocol: str, compare: Asked) -
             found, name = claim.found, named(ours, systems[ours])
             better = {"A": f"{name} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
             short = claim.name.partition(": ")[2] if family == "its own variants" else claim.name
-            rows.append({
+            rows.append(vars(found) | {
                 "family": FAMILIES[family], "system": claim.name, "short": short or claim.name, "label": label,
-                "seeds": len(claim.runs), "n": found.users,
-                "A": found.mean_a, "B": found.mean_b, "difference": found.difference, "low": found.low, "high": found.high,
-                "p": found.p, "adjusted": claim.adjusted, "seeds_counted": found.seeds_counted, "who": claim.who, "claim": better,
+                "seeds": len(claim.runs), "n": found.users, "A": found.mean_a, "B": found.mean_b, "adjusted": claim.adjusted,
+                "who": claim.who, "claim": better,
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
 
@@ -197,17 +191,16 @@ def _families(systems: Systems, ours: str) -> dict[str, list[str]]:
 def settings_text(runs: Sequence[Run]) -> str:
     """What a system was trained with, in one line."""
     run = runs[0]
-    model, train, plain = run.config.model, run.config.train, run.config.to_dict()
+    model, train = run.config.model, run.config.train
     epochs = [int(end["best_epoch"]) for each in runs if (end := each.last("end")) and end.get("best_epoch")]
     if not epochs:
         return "needs no training"
-    names = {"length": "length", "width": "d", "layers": "layers", "dropout": "dropout"}
-    parts = [f"{word} {getattr(model, key):g}" for key, word in names.items() if hasattr(model, key)]
+    parts = [f"length {model.length}", f"d {model.width}", f"layers {model.layers}", f"dropout {model.dropout:g}"]
     parts += [f"{train.optimizer} {train.learning_rate:g}", f"batch {train.batch}"]
     parts += [f"decay {train.weight_decay:g}"] if train.weight_decay else []
     parts += [f"weights averaged {train.ema_decay:g}"] if train.ema_decay else []
     parts += [f"{train.minutes:g} minutes" + (" of processor" if train.clock == "processor" else "")] if train.minutes else []
-    parts += [f"objective {plain['objective'].get('name', '?')}", f"chosen by {train.judged_by}"]
+    parts += [f"objective {run.config.objective.name}", f"chosen by {train.judged_by}"]
     return ", ".join(parts) + f"; best epoch {', '.join(map(str, epochs))}"
 
 
@@ -229,14 +222,3 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     close = names[counted & (against["who"] == "")].tolist()
     first += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}." if close else ""
     return first + (f" {once} trained only once, so nothing is claimed." if once else "")
-
-
-def _trainings(runs: Sequence[Run]) -> int | None:
-    return len(runs) if needs_training(runs[0]) else None
-
-
-def _megabytes(run: Run) -> float:
-    try:
-        return (run.path / WEIGHTS).stat().st_size / 1e6
-    except OSError:
-        return math.nan

@@ -19,17 +19,16 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from elastic_core import disk
 from elastic_core.bench.store import read_table
 from elastic_core.data import Dataset, load
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
 from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
-from elastic_core.memory.gauges import Gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -50,7 +49,7 @@ Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class MeaningRow(Gauges):
+class MeaningRow(gauges.Gauges):
     """One run, asked on the test split. Scores are adjusted mutual information; NaN where the truth is not known."""
 
     run: str
@@ -77,27 +76,24 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
     tell(0.0)
     parts = len(ASKED) + 1 if dataset.truth is not None else 1
     found = gauges.gauges(model, dataset, tell=lambda share: tell(share / parts))
-    scores: dict[str, Any] = dict.fromkeys((*COLUMNS, *map(_strongest, COLUMNS), "ceiling"), math.nan) | {"events": 0}
+    names = [*COLUMNS, *(f"strongest_{column}" for column in COLUMNS), "ceiling"]
+    scores: dict[str, Any] = dict.fromkeys(names, math.nan) | {"events": 0}
     if dataset.truth is not None:
         for i, (name, column) in enumerate(ASKED.items(), 2):
             other = model if name == TRAINED else recovery.broken(model, dataset.catalog, name)
             score = recovery.recover(other, dataset, shuffles=1)
-            scores[column], scores[_strongest(column)] = score.events.ami, score.strongest.ami
+            scores[column], scores[f"strongest_{column}"] = score.events.ami, score.strongest.ami
             scores["events"] = score.events.labelled
             tell(i / parts)
         scores["ceiling"] = recovery.ceiling(dataset, model.length)
     return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=commit(), **scores)
 
 
-def _strongest(column: str) -> str:
-    return f"strongest_{column}"
-
-
 def recovered(row: MeaningRow) -> pd.DataFrame:
     """What the experts tell of the planted interests, a row for the run and for each model in which the claim is broken.
 
     Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
-    scores = [(name, getattr(row, _strongest(column)), getattr(row, column)) for name, column in ASKED.items()]
+    scores = [(name, getattr(row, f"strongest_{column}"), getattr(row, column)) for name, column in ASKED.items()]
     table = pd.DataFrame([*scores, (ORACLE, row.ceiling, 1.0)], columns=["model", "people", "events"])
     return table.round(3).replace(-0.0, 0.0)
 
@@ -110,8 +106,8 @@ def files(root: Path) -> tuple[Path, Path]:
 def read_meaning(file: Path) -> list[MeaningRow]:
     """The rows of a file that may have been measured; none of one that is missing or of another form."""
     try:
-        table = read_table(file, NAMES)
-        plain = table[[field.name for field in fields(MeaningRow)]].astype({f.name: f.type for f in fields(MeaningRow)})
+        types = {field.name: field.type for field in fields(MeaningRow)}
+        plain = read_table(file, NAMES)[list(types)].astype(types)
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return []
     return [row for row in (MeaningRow(**line) for line in plain.to_dict("records")) if _measured(row)]
@@ -135,12 +131,12 @@ def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     came, here = (read_meaning(file) for file in files(root))
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
-    found = {
-        run.name: rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
+    found = [
+        rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
         for run in runs
         if run.name in names
-    }
-    return {name: row for name, row in found.items() if row is not None}
+    ]
+    return {row.run: row for row in found if row is not None}
 
 
 def keep_meaning(root: Path, row: MeaningRow) -> None:
@@ -150,7 +146,7 @@ def keep_meaning(root: Path, row: MeaningRow) -> None:
     rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
     with disk.said(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, text([*rest, row]))
+        disk.write_text(file, text([*rest, row]))
 
 
 def text(rows: Sequence[MeaningRow]) -> str:
@@ -163,12 +159,11 @@ def text(rows: Sequence[MeaningRow]) -> str:
 def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
-        (group, f"{in_words(label)} on {group.title}", [rows[run.name] for run in runs if run.name in rows])
+        (group, f"{in_words(label)} on {group.title}", found)
         for group in groups
         for label, runs in group.systems.items()
-        if not is_variant(label)
+        if not is_variant(label) and (found := [rows[run.name] for run in runs if run.name in rows])
     ]
-    measured = [each for each in measured if each[2]]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]
     nobody = "Measured on no run yet."
     return [
@@ -188,11 +183,12 @@ def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdi
 
 
 def _recovered(group: Group, where: str, rows: list[MeaningRow]) -> Finding:
-    nulls = {name: column for name, column in ASKED.items() if name != TRAINED}
-    means = {name: statistics.fmean(getattr(row, key) for row in rows) for name, key in nulls.items()}
-    ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
-    n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)
-    told = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+    scores = np.array(
+        [[getattr(row, column) for column in COLUMNS] for row in rows]
+    )  # [trainings, the model and the broken ones]
+    mine, *broken = scores.mean(0)
+    ahead = (scores[:, 0] - scores[:, 1:].max(1)).tolist()
+    n, told = rows[0].events, ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), broken, strict=True))
     start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {told}"
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
 

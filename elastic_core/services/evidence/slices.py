@@ -39,9 +39,9 @@ def groups(dataset: Dataset) -> list[Group]:
     targets, counts = dataset.targets("test"), dataset.counts()
     lengths = dataset.readable()
     cold = counts[targets] < COLD
-    named = [(f"cold: under {COLD} training events", cold), (f"warm: {COLD} or more", ~cold)]
+    named = {f"cold: under {COLD} training events": cold, f"warm: {COLD} or more": ~cold}
     found = _quarters(FAMILIES[0], lengths, "events") + _quarters(FAMILIES[1], counts[targets], "training events")
-    found += [Group(FAMILIES[2], name, np.flatnonzero(mask)) for name, mask in named if mask.any()]
+    found += [Group(FAMILIES[2], name, np.flatnonzero(mask)) for name, mask in named.items() if mask.any()]
     return found + _genres(dataset, targets)
 
 
@@ -49,13 +49,12 @@ def _quarters(family: str, values: np.ndarray, unit: str) -> list[Group]:
     """Four groups of about the same size; equal values stay together, so there may be fewer."""
     edges = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="higher"))
     which = np.searchsorted(edges, values, side="right")
-    parts = [np.flatnonzero(which == i) for i in range(len(edges) + 1)]
-    return [Group(family, _span(values[users], unit), users) for users in parts if len(users)]
-
-
-def _span(values: np.ndarray, unit: str) -> str:
-    low, high = int(values.min()), int(values.max())
-    return f"{low:,} {unit}" if low == high else f"{low:,} to {high:,} {unit}"
+    found = []
+    for part in np.unique(which):
+        users = np.flatnonzero(which == part)
+        low, high = values[users].min(), values[users].max()
+        found.append(Group(family, f"{low:,} {unit}" if low == high else f"{low:,} to {high:,} {unit}", users))
+    return found
 
 
 def _genres(dataset: Dataset, targets: np.ndarray) -> list[Group]:
@@ -86,9 +85,9 @@ def forest(
         said = {"family": group.family, "group": group.name, "n": len(group.users), "A": mine.mean(), "B": theirs.mean()}
         rows.append(said | found._asdict())
     table = pd.DataFrame(rows)
-    table["adjusted p"] = holm(table["p"].to_numpy())
-    asked = zip(table.itertuples(), table["adjusted p"], strict=True)
-    return table.assign(who=[verdict.better(row, adjusted) for row, adjusted in asked])
+    adjusted = holm(table["p"].to_numpy())
+    who = [verdict.better(row, p) for row, p in zip(table.itertuples(), adjusted, strict=True)]
+    return table.assign(**{"adjusted p": adjusted, "who": who})
 
 
 def remaining(table: pd.DataFrame) -> str:

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from elastic_core.services.evidence.versus import Lists, properties
 from elastic_core.services.train import run_table
 
 Z = 1.96
+ACROSS = ("protocol", "metric", "n", "A", "B", "difference", "low", "high", "p", "seeds_counted", "who")
 QUANTITIES = {
     "NDCG@10": "NDCG@10",
     "HR@10": "HR@10",
@@ -34,18 +35,12 @@ QUANTITIES = {
 
 def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
     """Runs that keep the ranks of a test on exactly this data and the usual candidates, the one with the best NDCG@10 first."""
-    found = [(run, mean) for run in runs if (mean := _full(run, dataset)) is not None]
-    return [run for run, _ in sorted(found, key=lambda pair: (-pair[1], pair[0].name))]
-
-
-def _full(run: Run, dataset: Dataset) -> float | None:
-    """Full NDCG@10, None for a run that cannot be compared on this data."""
-    try:
-        if not run.config or not run.has_report or footing(run) != (dataset.hash, SEED, dataset.histories.n_users):
-            return None
-        return run.report().interval("full", "NDCG@10").mean
-    except InputError:
-        return None
+    found = []
+    for run in runs:
+        with suppress(InputError):
+            if run.config and run.has_report and footing(run) == (dataset.hash, SEED, dataset.histories.n_users):
+                found.append((-run.report().interval("full", "NDCG@10").mean, run.name, run))
+    return [run for _, _, run in sorted(found, key=lambda each: each[:2])]
 
 
 def partner(runs: list[Run], chosen: Run) -> Run | None:
@@ -63,14 +58,8 @@ def partner(runs: list[Run], chosen: Run) -> Run | None:
 
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
     """One row a protocol: A, B, A - B with its 95% interval, p, people, whether training noise is counted, and who is better."""
-    rows = [
-        {
-            "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,
-            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted, "who": verdict.better(c),
-        }
-        for c in found
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
+    rows = [vars(c) | {"n": c.users, "A": c.mean_a, "B": c.mean_b, "who": verdict.better(c)} for c in found]
+    return pd.DataFrame(rows, columns=list(ACROSS))
 
 
 def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
@@ -86,25 +75,21 @@ def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
 
 def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset) -> pd.DataFrame:
     """One row a run, one column a quantity of `QUANTITIES`; NaN where it was not measured."""
-    return pd.DataFrame([_quantities(run, protocol, listed.get(run.name), dataset) for run in runs])
-
-
-def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset) -> dict[str, Any]:
-    start, end, report = run.last("start") or {}, run.last("end") or {}, run.report()
-    epochs, nothing = len(run.events("epoch")), float("nan")
-    row: dict[str, Any] = {"run": run.name, "system": run_table.system(run.config), "device": start.get("device", "")}
-    for name in [key for key in QUANTITIES if key in NAMES]:
-        found = report.interval(protocol, name)
-        row |= {name: found.mean, f"{name} ±": Z * found.error}
-    lists = properties(listed.items, dataset) if listed else None
-    return row | {
-        "parameters": start.get("parameters", nothing),
-        "seconds per epoch": end["seconds"] / epochs if epochs and "seconds" in end else nothing,
-        "training seconds": end.get("seconds", nothing),
-        "scoring time": 1e3 * listed.seconds / len(listed.items) if listed else nothing,
-        "coverage": lists.coverage if lists else nothing,
-        "popularity": lists.popularity if lists else nothing,
-    }
+    rows = []
+    for run in runs:
+        start, seconds, epochs = run.last("start") or {}, (run.last("end") or {}).get("seconds"), len(run.events("epoch"))
+        row = {"run": run.name, "system": run_table.system(run.config), "device": start.get("device", "")}
+        for name in [key for key in QUANTITIES if key in NAMES]:
+            found = run.report().interval(protocol, name)
+            row |= {name: found.mean, f"{name} ±": Z * found.error}
+        row |= {"parameters": start.get("parameters"), "training seconds": seconds}
+        if epochs and seconds is not None:
+            row["seconds per epoch"] = seconds / epochs
+        if (lists := listed.get(run.name)) is not None:
+            row |= properties(lists.items, dataset)._asdict() | {"scoring time": 1e3 * lists.seconds / len(lists.items)}
+        rows.append(row)
+    measured = [column for name in QUANTITIES for column in ([name, f"{name} ±"] if name in NAMES else [name])]
+    return pd.DataFrame(rows, columns=["run", "system", "device", *measured]).astype(dict.fromkeys(measured, float))
 
 
 def places_counted(counts: dict[str, int], a: str, b: str) -> pd.DataFrame:
@@ -142,6 +127,8 @@ def list_properties(a: Lists, b: Lists, dataset: Dataset, names: tuple[str, str]
         "coverage": "share of the catalogue in anybody’s list", "popularity": "training events of a listed item",
         "top_share": "share from the most popular tenth",
     }  # fmt: skip
-    cells = {"popularity": "{:.0f}"}
-    rows = [[text, *(cells.get(key, "{:.1%}").format(getattr(each, key)) for each in found)] for key, text in texts.items()]
+    rows = [
+        [text, *(f"{getattr(each, key):{'.0f' if key == 'popularity' else '.1%'}}" for each in found)]
+        for key, text in texts.items()
+    ]
     return pd.DataFrame(rows, columns=["property", *names, "really chosen"])

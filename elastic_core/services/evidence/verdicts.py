@@ -8,7 +8,6 @@ small enough for so many questions at once is *not known*; the finding says whic
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -32,8 +31,7 @@ ASIDE = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, where t
 SMALL, ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One sentence, and what it stands on. `answer` is about the claim that it belongs to; `why` it is not known, in brief."""
 
     answer: Answer
@@ -58,8 +56,7 @@ class Finding:
         return minus(f"{place} {self.difference:+.4f}") + (f" ({why})" if why else "")
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`change` is what would change our mind; `screen` where the numbers are shown whole."""
 
     key: str
@@ -147,40 +144,34 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
         a = next((label for label in mine if (MET in label) == pair.told), None)
         if a is None:
             continue
-        b = next((label for label in group.systems if _same(label, pair.b, a)), None)
-        table = differences(group, a, PROTOCOL) if b is not None else pd.DataFrame(columns=["label"])
-        row = table[table["label"] == b]
-        if row.empty:
+        wanted = pair.b if pair.b == FLOOR else f"{pair.b} {recipe_of(a)}".strip()  # floors stand beside every recipe
+        b = wanted if wanted in group.systems else None
+        table = differences(group, a, PROTOCOL).set_index("label") if b is not None else pd.DataFrame()
+        if b is None or b not in table.index:
             missing += [group.title]
             lacking |= {group.key}
             continue
-        together = int(table.loc[table["family"] == row.iloc[0]["family"], "seeds_counted"].sum())
-        other = _otherwise(group, a, str(b), row.iloc[0]["who"], differences)
-        found.append(_finding(group, a, str(b), row.iloc[0], together, other))
+        row = table.loc[b]
+        together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
+        found.append(_finding(group, a, b, row, together, _otherwise(group, a, b, row["who"], differences)))
     absent = f"No finished run on {join_names(missing)}." if missing else "" if found else "No run here."
     lacks = [row for row in rows() if row.data in lacking and plainly(row.label) == pair.b and (MET in row.label) == pair.told]
     command = f'python -m elastic_core reproduce --only "{lacks[0].name}*"' if lacks else ""
     return Verdict(pair.key, pair.claim, tuple(found), pair.change, "systems", command, absent)
 
 
-def _same(label: str, wanted: str, a: str) -> bool:
-    """Floors stand beside every recipe, other systems beside their own: `sasrec (20 minutes)` beside `elastic (20 minutes)`."""
-    return label == (wanted if wanted == FLOOR else f"{wanted} {recipe_of(a)}".strip())
-
-
 def _otherwise(group: Group, a: str, b: str, who: str, differences: Differences) -> str:
     """In worlds whose people choose again what they know: what ranking the known items, too, says, where it says otherwise."""
-    table = differences(group, a, SEEN) if group.kind == MADE_UP else pd.DataFrame(columns=["label"])
-    row = table[table["label"] == b]
-    if row.empty or row.iloc[0]["who"] == who:
+    table = differences(group, a, SEEN).set_index("label") if group.kind == MADE_UP else pd.DataFrame()
+    if b not in table.index or table.loc[b, "who"] == who:
         return ""
-    said = {"A": "better", "B": "worse", "": "not known"}[row.iloc[0]["who"]]
-    return minus(f"{SEEN} {row.iloc[0]['difference']:+.4f}, {said}")
+    said = {"A": "better", "B": "worse", "": "not known"}[table.loc[b, "who"]]
+    return minus(f"{SEEN} {table.loc[b, 'difference']:+.4f}, {said}")
 
 
 def _finding(group: Group, a: str, b: str, row: pd.Series, together: int, other: str) -> Finding:
     """`together`: how many comparisons the p of this one was adjusted for, itself among them."""
-    low, high, difference = float(row["low"]), float(row["high"]), float(row["difference"])
+    low, high, difference = map(float, row[["low", "high", "difference"]])
     counted, sides = bool(row["seeds_counted"]), (group.systems[a], group.systems[b])
     answer: Answer = "not known"
     if row["who"]:
@@ -200,16 +191,12 @@ def _finding(group: Group, a: str, b: str, row: pd.Series, together: int, other:
         could = power_of(*sides, PROTOCOL).detectable() if several else power.of_interval(low, high)
         why, said = SMALL, f"zero lies inside; only {could:.4f} or more would usually be seen (4 times in 5)"
     where = f"{group.title}{recipe_in_words(recipe_of(a))}"
-    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, {_trainings(*sides)})"
+    often = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
+    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {often})"
     runs = tuple(run.name for side in sides for run in side)
     said += f". Ranked with known items, too: {other}" if other else ""
     return Finding(answer, minus(f"{where}: {numbers}: {said}."), why, group.key, where, group.kind, named(a, sides[0]), runs,
                    difference, low, high, int(row["n"]), other)  # fmt: skip
-
-
-def _trainings(*sides: Sequence) -> str:
-    """How often either was trained."""
-    return "trainings: " + " and ".join(str(len(runs)) if needs_training(runs[0]) else "none" for runs in sides)
 
 
 # --- speed -----------------------------------------------------------------------------------------------------------
@@ -249,7 +236,7 @@ COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not
 def verdict_table(found: Sequence[Verdict]) -> pd.DataFrame:
     """One row a finding, `COLUMNS`."""
     lines = [
-        (each.claim, one.answer, one.where, one.difference, one.low, one.high, one.n, one.why, ", ".join(one.runs), one.sentence)
+        one._asdict() | {"claim": each.claim, "data": one.where, "why not known": one.why, "runs": ", ".join(one.runs)}
         for each in found
         for one in each.findings
     ]

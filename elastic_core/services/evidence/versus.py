@@ -43,17 +43,12 @@ def list_everybody(model: Recommender, dataset: Dataset, tell: Tell | None = Non
     with judging(model) as judge:
         for users, scores, targets in scored(judge, model.length, dataset, candidates, people, CHUNK):
             running = candidates.mask("full", users).scatter(1, targets[:, None], True)  # seen before or not, it takes part
-            found.append(best_ten(scores.float(), running))
+            values, items = scores.float().masked_fill(~running, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
+            best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
+            found.append(np.pad(best, ((0, 0), (0, TOP - best.shape[1]))))
             if tell is not None:
                 tell(min((users[-1] + 1) / len(people), 1.0))
     return Lists(np.concatenate(found), time.thread_time() - began)
-
-
-def best_ten(scores: torch.Tensor, running: torch.Tensor) -> np.ndarray:
-    """int32 [B, 10]: the best of the items that are `running`, both [B, n_items + 1]; 0 where fewer are left."""
-    values, items = scores.masked_fill(~running, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
-    best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
-    return np.pad(best, ((0, 0), (0, TOP - best.shape[1])))
 
 
 def duel(a: Report, b: Report) -> dict[str, int]:
@@ -77,22 +72,18 @@ def extremes(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str,
     difference = a.values(protocol, metric) - b.values(protocol, metric)
     ratio = np.log2(theirs / mine)
     order = np.lexsort((ratio, difference))
-    best = [u for u in order[::-1][:top] if difference[u] > 0 or (difference[u] == 0 and ratio[u] > 0)]
-    worst = [u for u in order[:top] if difference[u] < 0 or (difference[u] == 0 and ratio[u] < 0)]
-    chosen = np.array(best + worst, dtype=np.int64)
+    ahead = np.where(difference != 0, difference, ratio)
+    ends = order[::-1][:top], order[:top]
+    best, worst = ends[0][ahead[ends[0]] > 0], ends[1][ahead[ends[1]] < 0]
+    chosen = np.concatenate([best, worst])
     targets, counts = dataset.targets("test")[chosen], dataset.counts()
     return pd.DataFrame(
         {
-            "side": ["A"] * len(best) + ["B"] * len(worst),
-            "user": chosen,
-            "title": dataset.catalog.called(targets),
-            "place_a": mine[chosen],
-            "place_b": theirs[chosen],
-            "difference": difference[chosen],
-            "events": dataset.readable()[chosen],
-            "popularity": counts[targets],
+            "side": ["A"] * len(best) + ["B"] * len(worst), "user": chosen, "title": dataset.catalog.called(targets),
+            "place_a": mine[chosen], "place_b": theirs[chosen], "difference": difference[chosen],
+            "events": dataset.readable()[chosen], "popularity": counts[targets],
         }
-    )
+    )  # fmt: skip
 
 
 class Properties(NamedTuple):

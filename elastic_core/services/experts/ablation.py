@@ -5,8 +5,7 @@ over the gate of the expert it replaces. In runs that retrieve before every laye
 Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from elastic_core.evaluation.compare import over_people, sign_flips
 from elastic_core.evaluation.verdict import sign
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
 METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
@@ -58,13 +58,8 @@ def replace(ranks: np.ndarray, expert: int, value: Tensor) -> Edit:
 
 def first(edit: Edit) -> Edit:
     """Only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
-    seen: list[bool] = []
-
-    def once(found: Retrieved) -> Retrieved:
-        seen.append(True)
-        return edit(found) if len(seen) == 1 else found
-
-    return once
+    waiting = [edit]
+    return lambda found: waiting.pop()(found) if waiting else found
 
 
 class Judged(NamedTuple):
@@ -78,18 +73,13 @@ class Judged(NamedTuple):
         return Judged(self.rank[rows], self.gain[rows], self.top[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Effect:
+class Effect(NamedTuple):
     """A change to the retrieval of `users`, judged on their true next item."""
 
     what: str
     users: np.ndarray
     before: Judged
     after: Judged
-
-    @property
-    def n(self) -> int:
-        return len(self.users)
 
     @property
     def replaced(self) -> np.ndarray:
@@ -100,15 +90,16 @@ class Effect:
     def row(self) -> dict[str, Any]:
         """change, n, median ranks, d rank (median, mean), NDCG@10 before and after, its d with interval and p, and how many
         of the ten suggestions are others (mean)."""
-        moved, gained = self.after.rank - self.before.rank, self.after.gain - self.before.gain
+        before, after = (pd.DataFrame({"rank": side.rank, "ndcg": side.gain}) for side in (self.before, self.after))
+        d_rank, gained = after["rank"] - before["rank"], self.after.gain - self.before.gain
         low, high = interval(gained)
         return {
-            "change": self.what, "n": self.n,
-            "rank_before": _safe(np.median, self.before.rank), "rank_after": _safe(np.median, self.after.rank),
-            "d_rank_median": _safe(np.median, moved), "d_rank_mean": _safe(np.mean, moved),
-            "ndcg_before": _safe(np.mean, self.before.gain), "ndcg_after": _safe(np.mean, self.after.gain),
-            "d_ndcg": _safe(np.mean, gained), "low": low, "high": high, "p": sign_flips(gained) if self.n else np.nan,
-            "replaced": _safe(np.mean, self.replaced),
+            "change": self.what, "n": len(gained),
+            "rank_before": before["rank"].median(), "rank_after": after["rank"].median(),
+            "d_rank_median": d_rank.median(), "d_rank_mean": d_rank.mean(),
+            "ndcg_before": before["ndcg"].mean(), "ndcg_after": after["ndcg"].mean(),
+            "d_ndcg": pd.Series(gained).mean(), "low": low, "high": high, "p": sign_flips(gained) if len(gained) else np.nan,
+            "replaced": pd.Series(self.replaced).mean(),
         }  # fmt: skip
 
 
@@ -135,10 +126,6 @@ def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
     return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
 
 
-def _safe(of: Callable[[np.ndarray], np.floating], values: np.ndarray) -> float:
-    return float(of(values)) if len(values) else float("nan")
-
-
 Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to the edit of that batch
 
 
@@ -163,10 +150,8 @@ def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[
     if not 0 <= expert < len(traffic.load):
         raise InputError(f"there is no expert {expert}: there are 0 to {len(traffic.load) - 1}")
     users, ranks = np.nonzero(traffic.experts == expert)
-    if most is not None and len(users) > most:
-        some = np.sort(np.random.default_rng(expert).choice(len(users), most, replace=False))
-        return users[some], ranks[some]
-    return users, ranks
+    some = some_of(len(users), len(users) if most is None else most, seed=expert)
+    return users[some], ranks[some]
 
 
 def alike(traffic: Routing, expert: int) -> list[int]:
@@ -175,18 +160,22 @@ def alike(traffic: Routing, expert: int) -> list[int]:
     used = np.flatnonzero(traffic.load)
     order = used[np.argsort(traffic.load[used], kind="stable")]
     place = int(np.flatnonzero(order == expert)[0]) if expert in used else 0
-    group = min(place // GROUP, max(len(order) // GROUP - 1, 0))
-    members = order[group * GROUP :] if group == max(len(order) // GROUP - 1, 0) else order[group * GROUP : (group + 1) * GROUP]
+    last = max(len(order) // GROUP - 1, 0)
+    group = min(place // GROUP, last)
+    members = order[group * GROUP : None if group == last else (group + 1) * GROUP]
     drawn = np.random.default_rng(group).permutation(members)[: ALIKE + 1]
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
+def together(parts: Iterable[Judged]) -> Judged:
+    """Of all their people."""
+    return Judged(*map(np.concatenate, zip(*parts, strict=True)))
+
+
 def pooled(what: str, effects: Sequence[Effect]) -> Effect:
     """Several effects as one: its n counts a person once for each of them."""
-    before, after = (
-        Judged(*map(np.concatenate, zip(*(getattr(each, side) for each in effects), strict=True))) for side in ("before", "after")
-    )
-    return Effect(what, np.concatenate([each.users for each in effects]), before, after)
+    _, users, before, after = zip(*effects, strict=True)
+    return Effect(what, np.concatenate(users), together(before), together(after))
 
 
 def effect_of(
@@ -202,14 +191,6 @@ def remove(
     """Without the expert."""
     users, ranks = retrieving(traffic, expert, most)
     return effect_of(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
-
-
-def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged) -> Effect:
-    """The yardstick: the same people without another of their experts, drawn at random for each."""
-    (users, ranks), k = retrieving(traffic, expert), traffic.experts.shape[1]
-    others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
-    what = "without another of their experts, drawn at random"
-    return effect_of(what, model, dataset, users, lambda rows: drop(others[rows]), before)
 
 
 def swap(
@@ -228,13 +209,16 @@ def swap(
 def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
     """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
     others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    before, few = judged(model, dataset, retrieving(traffic, expert)[0]), retrieving(traffic, expert, FEW)[0]
-    known = before.of(np.searchsorted(retrieving(traffic, expert)[0], few))
+    (users, ranks), few = retrieving(traffic, expert), retrieving(traffic, expert, FEW)[0]
+    before, k = judged(model, dataset, users), traffic.experts.shape[1]
+    others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
+    another = "without another of their experts, drawn at random"  # the yardstick: for each of the same people
+    known = before.of(np.searchsorted(users, few))
     instead = [each for each in alike(traffic, other) if each != expert]
     swapped = [swap(model, dataset, traffic, expert, each, known, FEW) for each in instead]
     rows = [
         remove(model, dataset, traffic, expert, before),
-        remove_another(model, dataset, traffic, expert, before),
+        effect_of(another, model, dataset, users, lambda rows: drop(others[rows]), before),
         remove_alike(model, dataset, traffic, expert),
         swap(model, dataset, traffic, expert, other, before),
         pooled(f"an expert used as much as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,

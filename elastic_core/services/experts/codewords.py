@@ -53,19 +53,25 @@ def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words
         null = np.array([draw[1][book] for draw in shuffled]).reshape(len(shuffled), size)
         for word in range(size):
             there = popular[chosen[popular, book] == word]
-            known, drawn = labels[book, word] >= 0, null[:, word][np.isfinite(null[:, word])]
+            known, chance = labels[book, word] >= 0, null[:, word][np.isfinite(null[:, word])]
             rows.append(
                 {
                     "book": book + 1, "word": word + 1, "items": len(there), "share": counts[there].sum() / max(counts.sum(), 1),
                     "titles": " · ".join(dataset.catalog.title(int(i) + 1) for i in there[:TITLES]),
                     "label": names[labels[book, word]] if known else "", "held": held[book, word],
-                    "chance": drawn.mean() if known and len(drawn) else np.nan,
-                    "sure": bool(known and len(drawn) and held[book, word] > np.quantile(drawn, 0.975)),
+                    "chance": chance.mean() if known and len(chance) else np.nan,
+                    "sure": bool(known and len(chance) and held[book, word] > np.quantile(chance, 0.975)),
                 }
             )  # fmt: skip
+        drawn = [_share_held(draw[1][book], draw[2][book]) for draw in shuffled] or [np.nan]
+        low, high = np.nanquantile(drawn, (0.025, 0.975))
         books.append(
-            {"book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])), **_book_row(held, items, shuffled, book)}
-        )
+            {
+                "book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])),
+                "held": _share_held(held[book], items[book]), "chance": float(np.nanmean(drawn)), "low": float(low),
+                "high": float(high), "items": int(items[book].sum()),
+            }
+        )  # fmt: skip
     return Words(pd.DataFrame(rows), pd.DataFrame(books), found.shares is not None, bool(names))
 
 
@@ -90,20 +96,8 @@ def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarr
     return label.reshape(shape), held.reshape(shape), np.where(label >= 0, rest, 0).reshape(shape)
 
 
-def _book_row(
-    held: np.ndarray, items: np.ndarray, shuffled: list[tuple[np.ndarray, np.ndarray, np.ndarray]], book: int
-) -> dict[str, float]:
-    """Of a codebook: which part of the held-out items have the label of their word, and what shuffled codes give."""
-    drawn = [_share_held(draw[1][book], draw[2][book]) for draw in shuffled]
-    low, high = np.nanquantile(drawn, (0.025, 0.975)) if drawn else (np.nan, np.nan)
-    chance = float(np.nanmean(drawn)) if drawn else np.nan
-    return {
-        "held": _share_held(held[book], items[book]), "chance": chance, "low": float(low), "high": float(high),
-        "items": int(items[book].sum()),
-    }  # fmt: skip
-
-
 def _share_held(held: np.ndarray, items: np.ndarray) -> float:
+    """Which part of a codebook's held-out items have the label of their word."""
     return float(np.nansum(held * items) / items.sum()) if items.sum() else np.nan
 
 
@@ -127,7 +121,8 @@ def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread
     rows, books = [], []
     size = found.words.shape[1]
     for book in range(found.chosen.shape[1]):
-        table = _in_words(found, book)
+        # how much of every item is in which word, [n_items, w]
+        table = np.eye(size)[found.chosen[:, book]] if found.shares is None else found.shares[:, book].double().numpy()
         mine, all_ = table[items].mean(0), counts @ table / counts.sum()
         rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
         low, high = limits_of([over(table[row].mean(0)) for row in drawn])
@@ -139,10 +134,3 @@ def over(shares: np.ndarray) -> float:
     """Over how many words something is spread, as if evenly: e^entropy, 1 to w."""
     known = shares[shares > 0]
     return float(np.exp(-(known * np.log(known)).sum()))
-
-
-def _in_words(found: Codewords, book: int) -> np.ndarray:
-    """How much of every item is in which word of a codebook, `[n_items, w]`."""
-    if found.shares is not None:
-        return np.asarray(found.shares[:, book].numpy(), dtype=np.float64)
-    return np.eye(found.words.shape[1])[found.chosen[:, book].numpy()]

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,7 @@ FEWEST = 5  # people who must have met the genre at all before anything is claim
 RAREST = 0.005  # a genre below this share of what it is compared with is left out
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """The genres an expert stands for, the strongest first, with the evidence of the first."""
 
     genres: tuple[str, ...]
@@ -60,10 +60,9 @@ class Evidence:
     def of(self, expert: int) -> pd.DataFrame:
         """genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few people."""
         users, ranks = np.nonzero(self.experts == expert)
-        share, base, lift, low, high = self._lifts(users, ranks)
-        genres = np.array(self.genres, dtype=object)[: len(share)]
-        table = {"genre": genres, "share": share, "base": base, "lift": lift, "low": low, "high": high, "n": len(users)}
-        frame = pd.DataFrame(table).dropna(subset=["low"])
+        columns = dict(zip(("share", "base", "lift", "low", "high"), self._lifts(users, ranks), strict=True))
+        genres = np.array(self.genres, dtype=object)[: len(columns["share"])]
+        frame = pd.DataFrame({"genre": genres, **columns, "n": len(users)}).dropna(subset=["low"])
         return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
     @cached_property

@@ -24,6 +24,7 @@ from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.ablation import drop, retrieving
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
@@ -43,9 +44,9 @@ class Pushes(NamedTuple):
     measured: np.ndarray | None
     near: pd.DataFrame
     people: int
-    agreement: float  # Spearman's correlation of direct and measured over all items; NaN if one is missing
-    control: float  # the same with the direct scores of other experts, mean …
-    control_high: float  # … and 97.5% quantile
+    agreement: float = np.nan  # Spearman's correlation of direct and measured over all items; NaN if one is missing
+    control: float = np.nan  # the same with the direct scores of other experts, mean …
+    control_high: float = np.nan  # … and 97.5% quantile
 
 
 def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Pushes:
@@ -54,13 +55,12 @@ def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) 
     direct_of = _direct(model, dataset, users, ranks)
     direct = None if direct_of is None else direct_of(torch.tensor([expert]))[0]
     if not len(users) or traffic.experts.shape[1] < 2:
-        return Pushes(direct, None, _near(_nobody(dataset), dataset), len(users), np.nan, np.nan, np.nan)
+        return Pushes(direct, None, _near(_nobody(dataset), dataset), len(users))
     measured, near = _measure(model, dataset, users, ranks)
     if direct is None or direct_of is None:
-        return Pushes(None, measured, near, len(users), np.nan, np.nan, np.nan)
-    used = np.flatnonzero(traffic.load)
-    used = used[used != expert]
-    drawn = np.sort(np.random.default_rng(expert).choice(used, min(CONTROLS, len(used)), replace=False))
+        return Pushes(None, measured, near, len(users))
+    used = np.setdiff1d(np.flatnonzero(traffic.load), expert)
+    drawn = used[some_of(len(used), CONTROLS, seed=expert)]
     others = [spearman(row[1:], measured[1:]) for row in direct_of(torch.from_numpy(drawn))]
     mean, high = (float(np.mean(others)), float(np.quantile(others, 0.975))) if others else (np.nan, np.nan)
     return Pushes(direct, measured, near, len(users), spearman(direct[1:], measured[1:]), mean, high)
@@ -80,18 +80,19 @@ def _direct(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.n
     """What gives experts' `[E]` relative scores `[E, n_items + 1]`: what they stand for where a loss asks for that, or the
     straight road of their vectors through the layers; None where there is neither."""
     memory = memory_of(model)
-    if memory.stands_for(torch.tensor([0])) is not None:
+    roads = _roads(model, dataset, users, ranks) if memory.stands_for(torch.tensor([0])) is None else []
+    if roads is None:
+        return None
 
-        def stood(experts: Tensor) -> np.ndarray:
-            found = memory.stands_for(experts)
-            assert found is not None
-            found[:, 0] = 0
-            found[:, 1:] -= found[:, 1:].mean(1, keepdim=True)
-            return found.numpy()
+    def scores_of(experts: Tensor) -> np.ndarray:
+        found = memory.stands_for(experts)
+        if found is None:
+            return _project(model, roads, memory.experts_at(experts))
+        found[:, 0] = 0
+        found[:, 1:] -= found[:, 1:].mean(1, keepdim=True)
+        return found.numpy()
 
-        return stood
-    roads = _roads(model, dataset, users, ranks)
-    return None if roads is None else lambda experts: _project(model, roads, memory.experts_at(experts))
+    return scores_of
 
 
 class Alone(NamedTuple):
@@ -100,20 +101,19 @@ class Alone(NamedTuple):
     experts have no distributions of their own, genre is empty and the numbers are NaN."""
 
     titles: tuple[str, ...]
-    genre: str
-    times: float
-    chance: float
+    genre: str = ""
+    times: float = np.nan
+    chance: float = np.nan
 
 
 def alone(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Alone | None:
     """None without a dispatcher. The titles are the first of the direct ones above."""
-    users, ranks = retrieving(traffic, expert)
-    direct_of = _direct(model, dataset, users, ranks)
+    direct_of = _direct(model, dataset, *retrieving(traffic, expert))
     if direct_of is None:
         return None
     scores = direct_of(torch.tensor([expert]))[0]
     titles = tuple(dataset.catalog.called(np.argsort(-scores[1:], kind="stable")[:3] + 1))
-    return Alone(titles, *(preferred(model, dataset, expert) or ("", float("nan"), float("nan"))))
+    return Alone(titles, *(preferred(model, dataset, expert) or ()))
 
 
 @torch.inference_mode()
@@ -143,12 +143,10 @@ Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, 
 def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> list[Road] | None:
     """Layers that the first memory's experts enter, with the mean of gate · slot weight over their people (1 for nobody)."""
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
-    if not layers:
-        return None
     if model.config.memory == "per-layer":  # type: ignore[attr-defined]
         layers = layers[:1]
-    if not len(users):
-        return [(layer, torch.ones(layer.heads)) for layer in layers]
+    if not layers or not len(users):
+        return [(layer, torch.ones(layer.heads)) for layer in layers] or None
     sums = [torch.zeros(layer.heads) for layer in layers]
     for rows, batch in batches(model, dataset, users):
         trace = tracing(model).trace(batch)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.runs import Run
@@ -35,7 +34,7 @@ class Passes(OverEverybody):
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
         found = ablation.remove_each(model, dataset, routing(model, dataset, "test"), tell)
-        write_text(task.path / EFFECTS, found.to_csv(index=False))
+        disk.write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
@@ -48,7 +47,6 @@ class Passes(OverEverybody):
 def _effects(file: Path, stamp: tuple[int, ...]) -> pd.DataFrame | None:
     try:
         table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)))
-        whole = {"expert": "int64", "n": "int64"}
-        return table[list(COLUMNS)].astype({name: whole.get(name, "float64") for name in COLUMNS})
+        return table[list(COLUMNS)].astype("float64").astype({"expert": "int64", "n": "int64"})
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return None

@@ -11,8 +11,8 @@ same genre where another of the person's own experts is turned instead (what any
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,29 +24,10 @@ from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
-from elastic_core.services.experts.overview import Survey
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
 TRIES = 50  # at drawing somebody an expert they do not have
 LEAST = 0.002  # of an even mixture of all experts: a genre below is not what an expert can be named after
-
-
-def turn(ranks: np.ndarray, factor: float) -> Edit:
-    """Turns one rank of each row's retrieval by a factor: `ranks` int [B], counted from 0."""
-
-    def edit(found: Retrieved) -> Retrieved:
-        turned = torch.ones_like(found.gates)
-        turned[torch.arange(len(ranks)), torch.from_numpy(ranks)] = factor
-        return found._replace(turned=turned)
-
-    return ablation.first(edit)
-
-
-def lend(model: Recommender, lent: np.ndarray, factor: float) -> Edit:
-    """Puts expert `lent [B]` in the place and the gate of each row's weakest, turned by a factor."""
-    factors = np.ones((len(lent), memory_of(model).config.k))  # type: ignore[attr-defined]
-    factors[:, -1] = factor
-    return turns(model, factors, lent)
 
 
 def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
@@ -65,7 +46,7 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
 
 
 @torch.inference_mode()
-def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: Survey | None = None) -> np.ndarray:
+def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: overview.Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""
@@ -84,8 +65,7 @@ def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: Su
     return np.where(even > LEAST, shares / np.maximum(even, LEAST), 0).argmax(1)
 
 
-@dataclass(frozen=True, eq=False)
-class Turned:
+class Turned(NamedTuple):
     """One turn of everybody's experts, means over each person's: float [U], unknown for who has no expert to turn."""
 
     what: str
@@ -147,26 +127,28 @@ def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factor
             drawn[same] = means[rng.choice(named, int(same.sum()))]
         return drawn
 
-    def turned(what: str, passes: list[tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], Edit]]]) -> Turned:
-        """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the edit."""
-        found: list[list[np.ndarray]] = [[], [], [], []]  # own, other, instead, gain
-        for at, (mine, null, make) in enumerate(passes):
+    def turned(what: str, lent: np.ndarray, passes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Turned:
+        """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the ranks' factors `[k]`."""
+        found = [[np.full(len(users), np.nan)] for _ in range(4)]  # own, other, instead, gain
+        for at, (mine, null, factors) in enumerate(passes):
+            make = lambda rows, each=factors: turns(model, np.tile(each, (len(rows), 1)), lent[rows])  # noqa: E731
             after, who = ablation.judged(model, dataset, users, make), mine >= 0
             rest = [theirs for i, (theirs, *_) in enumerate(passes) if i != at]
             for to, genre in ((0, mine), (1, null), *((2, theirs) for theirs in rest)):
                 moved = table[after.top, genre[:, None]].mean(1) - table[before.top, genre[:, None]].mean(1)
                 found[to].append(np.where(who & (genre >= 0), moved, np.nan))
             found[3].append(np.where(who, after.gain - before.gain, np.nan))
-        return Turned(what, *(mean_known(rows or [np.full(len(users), np.nan)]) for rows in found))
+        return Turned(what, *map(mean_known, found))
 
-    genres = [(means[traffic.experts[:, rank]], others(means[traffic.experts[:, rank]])) for rank in range(k)]
-    rows = []
-    for factor in factors:
-        passes = [
-            (mine, null, lambda rows, rank=rank, factor=factor: turn(np.full(len(rows), rank), factor))
-            for rank, (mine, null) in enumerate(genres)
-        ]
-        rows.append(turned(f"own, × {factor:g}", passes))  # type: ignore[arg-type]
+    def factors_of(rank: int, factor: float) -> np.ndarray:
+        return np.where(np.arange(k) == rank, factor, 1.0)
+
+    genres = [(mine, others(mine)) for mine in means[traffic.experts].T]
+    nobody = np.full(len(users), -1)
+    rows = [
+        turned(f"own, × {factor:g}", nobody, [(*pair, factors_of(rank, factor)) for rank, pair in enumerate(genres)])
+        for factor in factors
+    ]
     lent = rng.choice(named, len(users))
     for _ in range(TRIES):
         had = (traffic.experts == lent[:, None]).any(1)
@@ -174,5 +156,5 @@ def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factor
     had = (traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
     pair = (np.where(had, -1, means[lent]), others(means[lent]))
     for factor in (1.0, max(factors)):
-        rows.append(turned(f"lent, × {factor:g}", [(*pair, lambda rows, f=factor: lend(model, lent[rows], f))]))  # type: ignore[misc]
+        rows.append(turned(f"lent, × {factor:g}", lent, [(*pair, factors_of(k - 1, factor))]))
     return rows

@@ -5,7 +5,7 @@ score lies above or below what it takes to be among their k: for those who retri
 best expert left out; for the others, its score less that of the weakest expert taken.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
+from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batches
 
 SHUFFLES = 5
@@ -53,7 +54,7 @@ class Survey:
     def size(self) -> int:
         return self.side**2
 
-    @cached_property
+    @property
     def band(self) -> tuple[int, int]:
         return band(self.traffic)
 
@@ -109,11 +110,8 @@ class Survey:
     def by_chance(self) -> tuple[int, float]:
         """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
         rng, experts = np.random.default_rng(0), self.traffic.experts
-        null = [
-            Evidence(self.genres, experts[rng.permutation(len(experts))], self.shares, self.shares.mean(0)).labelled()
-            for _ in range(SHUFFLES)
-        ]
-        return self.of_people.labelled(), float(np.mean(null))
+        shuffled = [replace(self.of_people, experts=experts[rng.permutation(len(experts))]) for _ in range(SHUFFLES)]
+        return self.of_people.labelled(), float(np.mean([each.labelled() for each in shuffled]))
 
 
 class HeldOut(NamedTuple):
@@ -128,8 +126,7 @@ def held_out_labels(found: Survey) -> HeldOut:
     """Does what an expert is called say anything of people it was not learned from?"""
     rng = np.random.default_rng(0)
     half = rng.permutation(found.people) < found.people // 2
-    first = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0))
-    tops = first.tops
+    tops = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0)).tops
     tops = tops[tops["low"] > 1]
     experts, shares = found.traffic.experts[~half], found.shares[~half]
     base, genre = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
@@ -157,11 +154,12 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
         found = memory_of(model).retrieve(batch)
         halves.append(found.halves.float().numpy())
         most = min(k + 1, len(traffic.load))
-        if found.votes is None:
+        if found.ballots is None:
             best = top_pairs(found.halves, most).scores
         else:
-            best = found.every.topk(most).values
-            votes.append(found.every.float().numpy())
+            every = found.every
+            best = every.topk(most).values
+            votes.append(every.float().numpy())
         bars.append(best[:, [k - 1, most - 1]].float().numpy())
         shares.append(trait_shares(dataset, batch.items.numpy()))
         if traced:
@@ -170,7 +168,8 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
             reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
             if met is not None:
                 truth = event_truth(dataset, users, dataset.ends("test")[users], batch.items.shape[1])
-                _count(met, found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth)
+                readers, known = found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth != NOISE
+                np.add.at(met, (readers[known], truth[known]), 1)  # each event to the expert that reads it most
     return Survey(
         traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None, genres,
         np.concatenate(shares),
@@ -178,19 +177,15 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
     )  # fmt: skip
 
 
-def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:
-    """Adds each event to the expert that reads it most; events drawn from noise stand for no interest."""
-    known = truth != NOISE
-    np.add.at(met, (readers[known], truth[known]), 1)
-
-
 def expert_table(found: Survey) -> pd.DataFrame:
     """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
-    numbers, traffic = np.arange(found.size), found.traffic
-    frame = pd.DataFrame({"expert": numbers, "row": numbers // found.side, "column": numbers % found.side})
-    frame["load"], frame["status"] = traffic.load, found.status()
-    frame["traffic"] = traffic.traffic / max(traffic.traffic.sum(), 1e-12)
-    frame["spread"] = found.spread()
+    traffic = found.traffic
+    frame = grid(found.side).assign(
+        load=traffic.load,
+        status=found.status(),
+        traffic=traffic.traffic / max(traffic.traffic.sum(), 1e-12),
+        spread=found.spread(),
+    )
     for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
         if evidence is not None and found.genres:
             frame = frame.join(evidence.tops.add_prefix(f"{name}_"))
@@ -219,16 +214,11 @@ def label(found: Survey, expert: int) -> Label | None:
     return found.of_people.label(expert) if found.genres else None
 
 
-def busyness(traffic: Routing, experts: np.ndarray) -> np.ndarray:
-    """How busy each of these is against the random router: `status` within `band`."""
-    return status(traffic.load[experts], band(traffic))
-
-
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     """The experts a person retrieves, best first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
-    (0 for those who do not retrieve it). `kind`: see `busyness`.
+    (0 for those who do not retrieve it). `kind`: how busy against the random router (`status` within `band`).
     """
     if not 0 <= user < len(traffic.experts):
         raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
@@ -237,5 +227,5 @@ def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
-        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": busyness(traffic, experts),
+        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": status(load, band(traffic)),
     })  # fmt: skip

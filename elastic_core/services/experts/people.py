@@ -13,6 +13,7 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.experts.overview import Survey
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batch_of
 
 TOP, MIDDLE, IN, OUT, FAR = "top", "middle", "just in", "just out", "out"
@@ -25,12 +26,9 @@ BINS = 40
 
 def bands(found: Survey, expert: int) -> np.ndarray:
     """The band of every person, text [U]."""
-    margins = found.margins(expert)
-    retrieved = np.zeros(found.people, dtype=bool)
-    retrieved[found.users(expert)] = True
-    result = np.full(found.people, FAR, dtype=object)
-    inside = np.flatnonzero(retrieved)[np.argsort(-margins[retrieved], kind="stable")]
-    outside = np.flatnonzero(~retrieved)[np.argsort(-margins[~retrieved], kind="stable")]
+    margins, retrieved = found.margins(expert), (found.traffic.experts == expert).any(1)
+    result, order = np.full(found.people, FAR, dtype=object), np.argsort(-margins, kind="stable")
+    inside, outside = order[retrieved[order]], order[~retrieved[order]]
     n, quarter = len(inside), max(len(inside) // 4, 1)
     result[inside] = MIDDLE
     if n > 1:
@@ -83,7 +81,7 @@ class Examples(NamedTuple):
 
 def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -> Examples:
     """People from every band, the band's own middle first, and at random among those who retrieve it."""
-    margins, names, rng = found.margins(expert), bands(found, expert), np.random.default_rng(expert)
+    margins, names = found.margins(expert), bands(found, expert)
     groups: list[tuple[str, np.ndarray]] = []
     for band in (TOP, MIDDLE, IN, OUT):
         inside = np.flatnonzero(names == band)
@@ -94,24 +92,18 @@ def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -
             inside = inside[np.argsort(np.abs(np.arange(len(inside)) - len(inside) / 2), kind="stable")]
         groups.append((band, inside[:EACH]))
     retrieved = found.users(expert)
-    groups.append((RANDOM, np.sort(rng.choice(retrieved, min(EACH + 1, len(retrieved)), replace=False))))
+    groups.append((RANDOM, retrieved[some_of(len(retrieved), EACH + 1, seed=expert)]))
     users = np.concatenate([chosen for _, chosen in groups])
     group = [name for name, chosen in groups for _ in chosen]
-    frame = pd.DataFrame(
-        [expert_standing(found, expert, int(user)) for user in users], columns=["score", "margin", "place", "gate"]
-    )
-    frame.insert(0, "group", group)
-    frame.insert(1, "user", users)
+    standings = [expert_standing(found, expert, int(user)) for user in users]
+    frame = pd.DataFrame(standings, columns=["group", "user", "score", "margin", "place", "gate"]).assign(group=group, user=users)
     frame["rank"] = np.where(frame["gate"] > 0, frame.pop("place"), 0)
-    traced = found.reads is not None
     frame["events"] = dataset.readable()[users]
     frame["even"] = 1 / np.minimum(frame["events"], model.length)
-    read = _reads(model, dataset, users, expert, traced)
-    frame["items"], frame["shares"] = [items for items, _ in read], [shares for _, shares in read]
-    frame["times"] = [
-        tuple(share / even for share in shares) for shares, even in zip(frame["shares"], frame["even"], strict=True)
-    ]
-    return Examples(frame, traced)
+    read = _reads(model, dataset, users, expert, found.reads is not None)
+    frame["items"], frame["shares"] = map(list, zip(*read, strict=True))
+    frame["times"] = [tuple(share / row.even for share in row.shares) for row in frame.itertuples()]
+    return Examples(frame, found.reads is not None)
 
 
 @torch.inference_mode()

@@ -10,6 +10,7 @@ from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
 from elastic_core.services.experts.overview import Survey
+from elastic_core.services.person.inspect import grid
 from elastic_core.services.traffic import over_time
 
 
@@ -23,29 +24,24 @@ def _vectors(model: Recommender) -> np.ndarray:
 def siblings(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
     """Everybody in the same row (sharing the row sub-key) and in the same column: line, expert, row, column, load, status,
     cosine (of its vector with this expert's). The expert itself stands in both lines."""
-    row, column = found.place(expert)
-    side, vectors, status = found.side, _vectors(model), found.status()
-    lines = {"row": row * side + np.arange(side), "column": np.arange(side) * side + column}
-    parts = [pd.DataFrame({"line": line, "expert": experts}) for line, experts in lines.items()]
-    frame = pd.concat(parts, ignore_index=True)
-    numbers = frame["expert"].to_numpy()
-    return frame.assign(
-        row=numbers // side, column=numbers % side, load=found.traffic.load[numbers], status=status[numbers],
-        cosine=vectors[numbers] @ vectors[expert],
-    )  # fmt: skip
+    every = _others(found, model, expert)
+    lines = [
+        every[every[line] == place].assign(line=line) for line, place in zip(("row", "column"), found.place(expert), strict=True)
+    ]
+    return pd.concat(lines, ignore_index=True)[["line", "expert", "row", "column", "load", "status", "cosine"]]
 
 
 def nearest(found: Survey, model: Recommender, expert: int, top: int = 8) -> pd.DataFrame:
     """Experts with the most similar vectors: expert, row, column, cosine, load, status."""
+    every = _others(found, model, expert).drop(index=expert)
+    return every.sort_values("cosine", ascending=False, kind="stable", ignore_index=True).head(top)
+
+
+def _others(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
+    """All experts: expert, row, column, cosine with this one, load, status."""
     found.place(expert)
     vectors = _vectors(model)
-    cosines = vectors @ vectors[expert]
-    order = np.argsort(-cosines, kind="stable")
-    order = order[order != expert][:top]
-    return pd.DataFrame({
-        "expert": order, "row": order // found.side, "column": order % found.side, "cosine": cosines[order],
-        "load": found.traffic.load[order], "status": found.status()[order],
-    })  # fmt: skip
+    return grid(found.side).assign(cosine=vectors @ vectors[expert], load=found.traffic.load, status=found.status())
 
 
 def usual_cosine(model: Recommender, expert: int) -> tuple[float, float]:

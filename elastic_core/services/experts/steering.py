@@ -9,18 +9,18 @@ somebody retrieves and they do not. What moves under it as much is the turning, 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch, history_batch
+from elastic_core.core.batches import history_batch
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs
-from elastic_core.services.experts.ablation import TOP, Effect, Judged
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import Moved, Reading, answer, moved, running
 
 DRAWS = 40  # random turns beside a person's
@@ -29,8 +29,7 @@ STEP = 64  # people between two words of progress
 SCORES = 500_000  # of one pass over random turns
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """`factors`: (expert, factor) in order of their numbers, none of 1. `lent` is turned `by`."""
 
     factors: tuple[tuple[int, float], ...] = ()
@@ -76,8 +75,7 @@ def others(factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, dr
     return list(found.values())
 
 
-@dataclass(frozen=True, eq=False)
-class Steered:
+class Steered(NamedTuple):
     """`table`, a row for each expert that is turned: expert, factor, lent, genre (empty: it stands for none); the share of that
     genre among the ten, `before` and `after`, and after the random turns (`null`, their median; 95% from `low` to `high`);
     and the same of the whole chance of what comes next (`chance_before` …)."""
@@ -93,7 +91,7 @@ class Steered:
         return self.change.counts["new"]
 
     @property
-    def limits(self) -> tuple[float, float, float]:
+    def limits(self) -> list[float]:
         """Median of `chance`, and its 2.5% and 97.5% quantile."""
         return _limits(self.chance)
 
@@ -124,12 +122,9 @@ def steer(
     return Steered(change, before.truth, pd.DataFrame(rows), fresh)
 
 
-def _limits(values: np.ndarray) -> tuple[float, float, float]:
+def _limits(values: np.ndarray) -> list[float]:
     """Median, 2.5% and 97.5% quantile; unknown of nothing."""
-    if not len(values):
-        return (float("nan"),) * 3
-    low, middle, high = np.quantile(values, (0.025, 0.5, 0.975))
-    return float(middle), float(low), float(high)
+    return np.quantile(values, (0.5, 0.025, 0.975)).tolist() if len(values) else [np.nan] * 3
 
 
 @torch.inference_mode()
@@ -139,14 +134,13 @@ def _many(model: Recommender, read: Reading, random: list[tuple], holds: np.ndar
     one, width = history_batch(read.items, model.length, read.times), max(SCORES // model.n_items, 1)
     factors, lent = np.array([row for row, _ in random]), np.array([expert for _, expert in random], np.int64)
     out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
-    tops, parts = [np.zeros((0, TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
+    tops, parts = [np.zeros((0, ablation.TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
     for at in range(0, len(lent), width):
         here = slice(at, at + width)
-        row = one.items.expand(len(lent[here]), -1)
-        batch = Batch(row, row, times=None if one.times is None else one.times.expand(len(row), -1))
+        batch = one.rows(torch.zeros(len(lent[here]), dtype=torch.long))
         states = model.last_state(batch, edit=knobs.turns(model, factors[here], lent[here]))  # type: ignore[call-arg]
         scores = model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
-        tops.append(scores.topk(min(TOP, scores.shape[1] - 1)).indices.numpy())
+        tops.append(scores.topk(min(ablation.TOP, scores.shape[1] - 1)).indices.numpy())
         parts.append(scores.softmax(1).numpy() @ holds)
     return np.concatenate([part for part in tops if len(part)] or tops), np.concatenate(parts)
 
@@ -162,9 +156,8 @@ def cost(
 ) -> pd.DataFrame:
     """What the turn does to NDCG@10 of what people did choose, two rows (`Effect.row`): for up to `SAMPLE` of whom it touches,
     drawn at random, and for the same people when other experts are turned alike."""
-    rng, used = np.random.default_rng(0), np.flatnonzero(traffic.load)
-    users = touched(traffic, turn)
-    users = np.sort(rng.choice(users, SAMPLE, replace=False)) if len(users) > SAMPLE else users
+    used, everybody = np.flatnonzero(traffic.load), touched(traffic, turn)
+    users = everybody[some_of(len(everybody), SAMPLE, seed=0)]
     factors, lent = turn.on(traffic.experts[users])
     first = ablation.judged(model, dataset, users)
     null, able = (factors.copy(), lent.copy()), np.zeros(len(users), dtype=bool)
@@ -172,7 +165,7 @@ def cost(
         for dealt, other in others(factors[i], int(lent[i]), traffic.experts[user], used, 1, seed=int(user)):
             null[0][i], null[1][i], able[i] = dealt, other, True
 
-    def after(where: np.ndarray, turned: tuple[np.ndarray, np.ndarray], begun: float) -> Judged:
+    def after(where: np.ndarray, turned: tuple[np.ndarray, np.ndarray], begun: float) -> ablation.Judged:
         parts = []
         for at in range(0, len(where), STEP):
             here = where[at : at + STEP]
@@ -180,11 +173,11 @@ def cost(
             parts.append(ablation.judged(model, dataset, users[here], make))
             if tell:
                 tell(begun + 0.5 * min((at + STEP) / len(where), 1.0))
-        return Judged(*map(np.concatenate, zip(*parts, strict=True))) if parts else first.of(where)
+        return ablation.together(parts) if parts else first.of(where)
 
     all_, some = np.arange(len(users)), np.flatnonzero(able)
     rows = [
-        Effect("this turn", users, first, after(all_, (factors, lent), 0.0)),
-        Effect("the same turn of other experts", users[some], first.of(some), after(some, null, 0.5)),
+        ablation.Effect("this turn", users, first, after(all_, (factors, lent), 0.0)),
+        ablation.Effect("the same turn of other experts", users[some], first.of(some), after(some, null, 0.5)),
     ]
-    return pd.DataFrame([row.row() for row in rows]).assign(touched=len(touched(traffic, turn)))
+    return pd.DataFrame([row.row() for row in rows]).assign(touched=len(everybody))

@@ -6,10 +6,10 @@ nothing of this person: the person's own, shuffled, and those of people with his
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
@@ -25,16 +25,15 @@ LIKE, DRAWS = 20, 400  # people of like length, shuffles
 ASKED, FEWEST = 32, 10  # people that everybody's correlation is taken over; events that each of them has at least
 
 
-@dataclass(frozen=True, eq=False)
-class Looked:
+class Looked(NamedTuple):
     """One person. `found.table` has weights and effects; the numbers are rank correlations, NaN where there are none."""
 
     found: Influence
     even: float  # which part each event would have were all read alike
-    shuffled: tuple[float, float]  # 95% of shuffles
-    others: float  # mean over people of like length
-    people: int  # of them
-    usual: np.ndarray  # their mean weights, of the same events counted from the last
+    usual: np.ndarray  # mean weights over people of like length, of the same events counted from the last
+    shuffled: tuple[float, float] = (math.nan, math.nan)  # 95% of shuffles
+    others: float = math.nan  # mean over people of like length
+    people: int = 0  # of them
 
     @property
     def weights(self) -> bool:
@@ -65,26 +64,20 @@ def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) 
     found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
     events = min(int(dataset.readable()[user]), model.length)
-    nothing = Looked(found, 1 / events, (math.nan, math.nan), math.nan, 0, np.full(len(weights), np.nan))
+    nothing = Looked(found, 1 / events, np.full(len(weights), np.nan))
     if found.agreement is None:
         return nothing
     drawn = [_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)]
     low, high = np.nanquantile(drawn, (0.025, 0.975))
     theirs = _aligned(weights_of(model, dataset, like(dataset, user)), len(weights))
-    known = np.array([_correlation(row, effect) for row in theirs])
+    known = [_correlation(row, effect) for row in theirs]
     there = ~np.isnan(theirs)  # a place that no stranger's history reaches stays unknown
     usual = np.nansum(theirs, 0) / np.where(there.any(0), there.sum(0), np.nan) if len(theirs) else nothing.usual
-    return Looked(
-        found,
-        1 / events,
-        (float(low), float(high)),
-        float(np.nanmean(known)) if (~np.isnan(known)).any() else math.nan,
-        len(theirs),
-        usual,
-    )
+    others = float(pd.Series(known).mean())
+    return nothing._replace(usual=usual, shuffled=(float(low), float(high)), others=others, people=len(theirs))
 
 
-def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False, most: int = ASKED) -> Everybody:
+def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Everybody:
     """Some people, evenly over the lengths of histories. Raises InputError for a model without weights, or too few people."""
     if not isinstance(model, Attends):
         raise InputError(f"{model.config.name} has no weights")
@@ -93,9 +86,8 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
     if len(long) < 4:
         raise InputError(f"fewer than 4 people have {FEWEST} events")
     ordered = long[np.argsort(lengths[long], kind="stable")]
-    places = spaced(len(ordered) - 1, most)
     own, stranger = [], []
-    for place in places:
+    for place in spaced(len(ordered) - 1, ASKED):
         found = of_person(model, dataset, int(ordered[place]), stay).table
         weights, effect = found["attention"].to_numpy(), found["change"].abs().to_numpy()
         theirs = _aligned(weights_of(model, dataset, ordered[place + 1 : place + 2]), len(weights))[0]
@@ -110,9 +102,8 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
 
 def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
     """The other people whose histories are most alike in length, at least as long first; ties by number."""
-    lengths = dataset.readable()
-    apart = lengths - lengths[user]
-    order = np.lexsort((np.arange(len(lengths)), np.where(apart < 0, -2 * apart, apart)))
+    apart = dataset.readable() - dataset.readable()[user]
+    order = np.argsort(np.where(apart < 0, -2 * apart, apart), kind="stable")
     return order[order != user][:most]
 
 

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.journey.versions import Add, Base, Cut, Edit, Move, Replace, Tree, Version, start
+from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, Version, start
 from elastic_core.services.person.inspect import split_year
 
 LONGEST_CODE = 1_200
 LARGEST_FILE = 1_000_000
 MOST_LINES = 1_000
 KIND = "journey"
+KINDS: dict[str, Callable[..., Edit]] = {"a": Add, "x": Cut, "m": Move, "r": Replace}
 STEP = re.compile(r"(?:(?P<parent>\d{1,4})\.)?(?P<what>[axmr])(?P<numbers>\d{0,9}(?:-\d{1,9})*)", re.ASCII)
 LEADING = re.compile(r"^(?:[-*•]\s+|\d{1,3}[.)]\s+)")
 
@@ -33,8 +34,9 @@ def encode(tree: Tree) -> str:
         return ""
     parts = [tree.base.digest]
     for number, version in enumerate(tree.versions):
-        parent = "" if version.parent == number else f"{version.parent}."
-        parts.append(parent + _letters(version.edit))
+        edit, parent = version.edit, "" if version.parent == number else f"{version.parent}."
+        letter = next(letter for letter, kind in KINDS.items() if kind is type(edit))
+        parts.append(parent + letter + "-".join(map(str, edit.items if isinstance(edit, Replace) else vars(edit).values())))
     current = [] if tree.current == len(tree.versions) else [f"c{tree.current}"]
     return "~".join(parts + current)
 
@@ -60,23 +62,12 @@ def decode(code: str, fresh: Tree) -> Tree:
     return replace(fresh, versions=versions, current=current).checked()
 
 
-def _letters(edit: Edit) -> str:
-    if isinstance(edit, Add):
-        return f"a{edit.item}-{edit.at}"
-    if isinstance(edit, Cut):
-        return f"x{edit.start}-{edit.stop}"
-    if isinstance(edit, Move):
-        return f"m{edit.at}-{edit.to}"
-    return "r" + "-".join(map(str, edit.items))
-
-
 def _version(step: str, number: int) -> Version:
     found = STEP.fullmatch(step)
     numbers = [int(part) for part in found["numbers"].split("-") if part] if found else []
     if not found or (found["what"] != "r" and len(numbers) != 2) or found["numbers"].startswith("-"):
         raise InputError(f"edit {number + 1} of the code cannot be read")
-    edits: dict[str, Callable[..., Edit]] = {"a": Add, "x": Cut, "m": Move}
-    edit = Replace(tuple(numbers)) if found["what"] == "r" else edits[found["what"]](*numbers)
+    edit = Replace(tuple(numbers)) if found["what"] == "r" else KINDS[found["what"]](*numbers)
     return Version(number if found["parent"] is None else int(found["parent"]), edit)
 
 
@@ -107,16 +98,12 @@ def from_json(dataset: Dataset, text: str | bytes) -> Tree:
         raise InputError("the file is not JSON") from None
     if not isinstance(found, dict) or found.get("kind") != KIND or found.get("format") != 1:
         raise InputError(f'the file holds no versions of a history (it needs "kind": "{KIND}" and "format": 1)')
-    base = Base(
-        _text(found, "data", "the file"),
-        _whole_number(found, "person", "the file") - 1,
-        _whole_number(found, "events", "the file"),
-    )
-    if base.data != dataset.hash:
+    user, events = _whole_number(found, "person", "the file") - 1, _whole_number(found, "events", "the file")
+    if found.get("data") != dataset.hash:
         raise InputError("the file was made for other data than this run’s")
-    if not 0 <= base.user < dataset.histories.n_users:
-        raise InputError(f"there is no person {base.user + 1}: the data has 1 to {dataset.histories.n_users}")
-    fresh, steps = start(dataset, base.user, base.events), found.get("versions")
+    if not 0 <= user < dataset.histories.n_users:
+        raise InputError(f"there is no person {user + 1}: the data has 1 to {dataset.histories.n_users}")
+    fresh, steps = start(dataset, user, events), found.get("versions")
     if not isinstance(steps, list):
         raise InputError('"versions" in the file must be a list')
     versions = tuple(_from_file(dataset, step, f"version {number}") for number, step in enumerate(steps, start=1))
@@ -146,13 +133,6 @@ def _whole_number(found: dict[str, Any], name: str, where: str) -> int:
     return value
 
 
-def _text(found: dict[str, Any], name: str, where: str) -> str:
-    value = found.get(name)
-    if not isinstance(value, str):
-        raise InputError(f'"{name}" in {where} must be text')
-    return value
-
-
 def _item(dataset: Dataset, raw: Any, where: str) -> int:
     if not isinstance(raw, str) or not raw:
         raise InputError(f"{where} of the file names an item that is not a raw id in quotes")
@@ -175,8 +155,7 @@ def parse_list(dataset: Dataset, text: str) -> Pasted:
     if len(lines) > MOST_LINES:
         raise InputError(f"a list may have at most {MOST_LINES:,} lines, not {len(lines):,}")
     names = _names(dataset)
-    items: list[int] = []
-    problems: list[str] = []
+    items, problems = list[int](), list[str]()
     for number, line in lines:
         found = _meant(dataset, names, line)
         if len(found) == 1:

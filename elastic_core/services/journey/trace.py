@@ -1,7 +1,6 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
-from dataclasses import dataclass
-from itertools import pairwise
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -29,41 +28,28 @@ class Along(NamedTuple):
     experts: pd.DataFrame
 
 
-def moments(events: int, most: int = MOMENTS) -> np.ndarray:
-    """At most `most` evenly spaced numbers of events to read, 1 … events - 1, both ends included."""
-    return np.unique(np.linspace(1, events - 1, min(most, events - 1)).round().astype(np.int64))
-
-
 @torch.inference_mode()
 def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
-    ends = moments(len(items), most)
-    batch = packed([items[:end] for end in ends], model.length)
+    ends = np.unique(np.linspace(1, len(items) - 1, min(most, len(items) - 1)).round().astype(np.int64))
+    reads = [Reading(items[:end], int(items[end])) for end in ends]
+    batch = packed(reads, model.length)
     scores = model.score(batch).float().numpy()
     parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
     rows = []
-    for end, values, part in zip(ends, scores, parts, strict=True):
-        truth = int(items[end])
-        free = running(len(values), Reading(items[:end], truth), stay)
+    for end, read, values, part in zip(ends, reads, scores, parts, strict=True):
+        truth, free = int(items[end]), running(len(values), read, stay)
         rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
-    return Along(ranks, _retrieved(model, batch, ends))
-
-
-def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
     if not model.retrieves:
-        return pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []})
+        return Along(ranks, pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []}))
     found: Retrieved = memory_of(model).retrieve(batch)
     people, k = found.experts.shape
-    return pd.DataFrame(
-        {
-            "event": np.repeat(ends, k),
-            "expert": found.experts.numpy().ravel(),
-            "place": np.tile(np.arange(1, k + 1), people),
-            "gate": found.gates.numpy().ravel().astype(float),
-        }
-    )
+    events, places = np.repeat(ends, k), np.tile(np.arange(1, k + 1), people)
+    gates = found.gates.numpy().ravel().astype(float)
+    experts = {"event": events, "expert": found.experts.numpy().ravel(), "place": places, "gate": gates}
+    return Along(ranks, pd.DataFrame(experts))
 
 
 class Aggregation(NamedTuple):
@@ -95,20 +81,16 @@ def aggregation(
         raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
     count = min(len(items), model.length)
     weights = trace.reading[layer][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
-    experts = trace.retrieved[layer].experts[0].tolist()
-    edges = spaced(count + 1, bins + 1)
-    sums = np.add.reduceat(weights, edges[:-1], axis=1)
-    skipped = len(items) - count
-    spans = [(skipped + int(a) + 1, skipped + int(b)) for a, b in pairwise(edges)]
-    cells = [
-        (place, expert, first, last, float(weight))
-        for place, (expert, row) in enumerate(zip(experts, sums, strict=True), start=1)
-        for (first, last), weight in zip(spans, row, strict=True)
-    ]
-    reads = trace.slots[layer][0].mean(0).tolist()
-    slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
-    table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
-    return Aggregation(table, slots, len({id(each) for each in trace.reading}))
+    experts = trace.retrieved[layer].experts[0].numpy()
+    edges, skipped = spaced(count + 1, bins + 1), len(items) - count
+    slots = pd.DataFrame(
+        {"place": np.arange(1, len(experts) + 1), "expert": experts, "reads": trace.slots[layer][0].mean(0).numpy()}
+    )
+    cells = slots[["place", "expert"]].merge(
+        pd.DataFrame({"first": skipped + edges[:-1] + 1, "last": skipped + edges[1:]}), how="cross"
+    )
+    cells["weight"] = np.add.reduceat(weights, edges[:-1], axis=1).ravel()
+    return Aggregation(cells, slots, len({id(each) for each in trace.reading}))
 
 
 @torch.inference_mode()
@@ -141,46 +123,44 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
     said: dict[int, dict[int, str]] = {}
-    for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
-        most = sums[(sums["expert"] == expert) & (sums["layer"] == layer)].head(2)
+    for (expert, layer), rows in sums.groupby(["expert", "layer"]):
+        most = rows.head(2)
         names = [
             f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
             for row in most.itertuples()
         ]
         beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
-        said.setdefault(int(expert), {})[int(layer)] = ", ".join(names) + beside
-    return {expert: _layers(of) for expert, of in said.items()}
+        said.setdefault(expert, {})[layer] = ", ".join(names) + beside
+    told = {}
+    for expert, of in said.items():
+        once = set(of.values())  # one sentence for all layers, as where an event is written to its expert only once
+        told[int(expert)] = once.pop() if len(once) == 1 else "; ".join(f"layer {layer}: {of[layer]}" for layer in sorted(of))
+    return told
 
 
 def _share_text(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
-def _layers(said: dict[int, str]) -> str:
-    """One sentence for all layers where they say the same, as they do where an event is written to its expert only once."""
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return "; ".join(f"layer {layer}: {names}" for layer, names in sorted(said.items()))
-
-
 @torch.inference_mode()
-def attention(
-    model: Recommender, items: np.ndarray, times: np.ndarray | None = None, trace: Trace | None = None
-) -> np.ndarray | None:
+def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
     weight is the sum over experts of slot weight times reading weight. Weights without a softmax count by their size.
     """
-    count = min(len(items), model.length)
+    count, found = min(len(read.items), model.length), None
     if isinstance(model, Attends):
-        found = shares(model, packed([items], model.length, None if times is None else [times]))
-    else:
-        found = _through_experts(model, items, trace)
+        found = shares(model, packed([read], model.length))
+    elif model.retrieves:
+        with suppress(InputError):
+            trace = trace or traced(model, read.items)
+            paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
+            found = torch.stack(paths).mean(0).unsqueeze(0).numpy()
     if found is None:
         return None
-    weights = np.full(len(items), np.nan)
-    weights[len(items) - count :] = found[0, -count:]
+    weights = np.full(len(read.items), np.nan)
+    weights[-count:] = found[0, -count:]
     return weights
 
 
@@ -194,24 +174,12 @@ def shares(model: Attends, batch: Batch) -> np.ndarray | None:
     return np.asarray((sizes / sizes.sum(-1, keepdim=True).clamp_min(1e-30)).numpy())
 
 
-def _through_experts(model: Recommender, items: np.ndarray, trace: Trace | None) -> np.ndarray | None:
-    if not model.retrieves:
-        return None
-    try:
-        trace = trace or traced(model, items)
-    except InputError:
-        return None
-    paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
-    return np.asarray(torch.stack(paths).mean(0).unsqueeze(0).numpy())
-
-
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------
 
 LEAST, MOST, DRAWN = 2, 40, 12  # events that are drawn, and at first
 
 
-@dataclass(frozen=True, eq=False)
-class Dispatch:
+class Dispatch(NamedTuple):
     """The last N events that a model reads: what its experts collect from them, and what these get back.
 
     `held` [k, N]: which part of what an expert can hold, or reads in the first layer, is an event; a row sums to 1 with `older`
@@ -248,7 +216,7 @@ def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: in
     if not 1 <= events <= most:
         raise InputError(f"of this history 1 to {most} events are read, not {events}")
     ends = range(len(items) - events + 1, len(items) + 1)
-    prefixes = packed([items[:end] for end in ends], model.length)
+    prefixes = packed([Reading(items[:end]) for end in ends], model.length)
     trace = tracing(model).trace(Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded))
     held, experts = trace.reading[0][-1].mean(0).numpy().astype(float), trace.retrieved[0].experts[0].tolist()
     return Dispatch(

@@ -7,6 +7,7 @@ to. A tree knows how to check itself, so a tree that came from an address or a f
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import pandas as pd
@@ -69,51 +70,39 @@ class Contents:
     @property
     def moved(self) -> frozenset[int]:
         """Positions of events that stand after one that they used to precede."""
-        highest, out = -1, []
-        for i, origin in enumerate(self.origins):
-            if 0 <= origin < highest:
-                out.append(i)
-            highest = max(highest, origin)
-        return frozenset(out)
+        highest = accumulate(self.origins, max)
+        return frozenset(i for i, (origin, most) in enumerate(zip(self.origins, highest, strict=True)) if 0 <= origin < most)
 
     def after(self, edit: Edit, n_items: int) -> "Contents":
         """The contents after `edit`. Raises InputError where it does not fit."""
-        count, items, origins = len(self.items), list(self.items), list(self.origins)
+        events, count, own = list(zip(self.items, self.origins, strict=True)), len(self.items), self.own
         if isinstance(edit, Replace):
-            for item in edit.items:
-                _exists(item, n_items)
-            return Contents(_short(edit.items), (-1,) * len(edit.items), True)
-        if isinstance(edit, Add):
-            _exists(edit.item, n_items)
-            _check_place(edit.at, count + 1)
-            items.insert(edit.at, edit.item)
-            origins.insert(edit.at, -1)
+            events, own = [(_exists(item, n_items), -1) for item in edit.items], True
+        elif isinstance(edit, Add):
+            event = (_exists(edit.item, n_items), -1)
+            events.insert(_check_place(edit.at, count + 1), event)
         elif isinstance(edit, Cut):
             if not 0 <= edit.start < edit.stop <= count:
                 raise InputError(f"there are no events {edit.start + 1} to {edit.stop} here: this history has {count}")
-            del items[edit.start : edit.stop], origins[edit.start : edit.stop]
+            del events[edit.start : edit.stop]
         else:
-            _check_place(edit.at, count)
-            _check_place(edit.to, count)
-            items.insert(edit.to, items.pop(edit.at))
-            origins.insert(edit.to, origins.pop(edit.at))
-        return Contents(_short(tuple(items)), tuple(origins), self.own)
+            event = events.pop(_check_place(edit.at, count))
+            events.insert(_check_place(edit.to, count), event)
+        if len(events) > MOST_EVENTS:
+            raise InputError(f"a history may have at most {MOST_EVENTS:,} events here, not {len(events):,}")
+        return Contents(tuple(item for item, _ in events), tuple(origin for _, origin in events), own)
 
 
-def _exists(item: int, n_items: int) -> None:
+def _exists(item: int, n_items: int) -> int:
     if not 1 <= item <= n_items:
         raise InputError(f"there is no item number {item}: the catalogue has 1 to {n_items}")
+    return item
 
 
-def _check_place(place: int, count: int) -> None:
+def _check_place(place: int, count: int) -> int:
     if not 0 <= place < count:
         raise InputError(f"there is no place {place + 1} here: this history has {count}")
-
-
-def _short(items: tuple[int, ...]) -> tuple[int, ...]:
-    if len(items) > MOST_EVENTS:
-        raise InputError(f"a history may have at most {MOST_EVENTS:,} events here, not {len(items):,}")
-    return items
+    return place
 
 
 @dataclass(frozen=True)
@@ -239,12 +228,9 @@ def in_words(dataset: Dataset, edit: Edit, before: Contents) -> str:
 
 def versions_table(dataset: Dataset, tree: Tree) -> pd.DataFrame:
     """version, follows, what, events, steps (edits since the original), seen (whether it is looked at)."""
-    rows = [{"version": 0, "follows": None, "what": "the original", "events": len(tree.original), "steps": 0}]
-    for number, version in enumerate(tree.versions, start=1):
-        what = in_words(dataset, version.edit, tree.contents[version.parent])
-        steps = len(tree.path(number)) - 1
-        events = len(tree.contents[number].items)
-        rows.append({"version": number, "follows": version.parent, "what": what, "events": events, "steps": steps})
-    table = pd.DataFrame(rows).astype({"follows": "Int64"})
-    table["seen"] = table["version"] == tree.current
-    return table
+    table = pd.DataFrame({"version": range(len(tree.contents))})
+    table["follows"] = pd.array([None, *(version.parent for version in tree.versions)], dtype="Int64")
+    edits = [in_words(dataset, version.edit, tree.contents[version.parent]) for version in tree.versions]
+    table["what"], table["events"] = ["the original", *edits], [len(each.items) for each in tree.contents]
+    table["steps"] = [len(tree.path(number)) - 1 for number in table["version"]]
+    return table.assign(seen=table["version"] == tree.current)

@@ -1,10 +1,11 @@
 """What product keys cost and whether they are exact: counts, the search done both ways, and Eq. 7 as it is printed."""
 
 import copy
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,11 @@ from elastic_core.core.elastic import Keys, ProductKeys, candidate_ranks, top_pa
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys.search import Lesson, of_chance, queries
+from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batch_of
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
+WRITTEN = 2**16  # full keys written out at a time
 TURN_SIDES, TURN_QUERIES, MANY = (8, 16, 32, 64), 128, 512
 
 
@@ -64,50 +67,39 @@ class Check:
 
 @torch.inference_mode()
 def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
-    """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision."""
+    """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision, of which
+    so many rows of the grid are written out at a time as fit."""
     twin, queries = copy.deepcopy(keys).double(), queries.double()
-    full = _full_keys(twin)
+    side, step, (rows, columns), comparable = twin.side, max(WRITTEN // twin.side, 1), twin.sub_keys, queries
+    if twin.log_temperature is not None:
+        rows, columns = functional.normalize(twin.sub_keys, dim=-1)
+        comparable = (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * twin.log_temperature.exp()).flatten(-2)
 
-    def by_halves() -> Keys:
-        return top_pairs(twin(queries), k)
+    @functools.lru_cache(maxsize=1)
+    def written(row: int) -> Tensor:  # the time that it takes counts only where one block does not hold them all
+        some = rows[row : row + step]
+        return torch.cat([some.repeat_interleave(side, dim=0), columns.repeat(len(some), 1)], dim=-1)
 
-    def by_all() -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        every = _comparable(twin, queries) @ full.T
-        return every, every.topk(k, dim=-1)
-
-    (fast, product_seconds), ((every, (scores, indices)), flat_seconds) = _timed(by_halves), _timed(by_all)
-    found = fast.indices.sort(-1).values
-    same = (found == indices.sort(-1).values).all(-1)
-    reached = every.gather(-1, fast.indices)  # what the experts found by halves really score
-    equal = ((reached - scores).abs() < TIE * (1 + scores.abs())).all(-1) & (found.diff(dim=-1) > 0).all(-1)
-    return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), product_seconds, flat_seconds)
-
-
-@torch.inference_mode()
-def check_in_blocks(keys: ProductKeys, k: int, query: Tensor) -> Check:
-    """The same for one query `[d]` and a memory whose full keys, written out, would not fit: a row of the grid at a time."""
-    twin, asked = copy.deepcopy(keys).double(), query.double()[None]
-    rows, columns = _sub_keys(twin)
-    comparable = _comparable(twin, asked)[0]
+    def best_in(row: int) -> Keys:
+        every = comparable @ written(row).T
+        found = every.topk(min(k, every.shape[1]), dim=-1)
+        return Keys(found.indices + row * side, found.values)
 
     def by_all() -> Keys:
-        block = torch.cat([columns, columns], dim=-1)  # of the full keys of one row, `[side, d]`
-        best = torch.empty(0, dtype=torch.double), torch.empty(0, dtype=torch.long)
-        for row in range(twin.side):
-            block[:, : rows.shape[-1]] = rows[row]
-            here, where = (block @ comparable).topk(min(k, twin.side))
-            every = torch.cat([best[0], here]), torch.cat([best[1], where + row * twin.side])
-            kept = every[0].topk(min(k, len(every[0]))).indices
-            best = every[0][kept], every[1][kept]
-        return Keys(best[1], best[0])
+        first, *rest = map(best_in, range(0, side, step))
+        if not rest:
+            return first
+        indices, scores = (torch.cat(each, dim=-1) for each in zip(first, *rest, strict=True))
+        kept = scores.topk(k, dim=-1)
+        return Keys(indices.gather(-1, kept.indices), kept.values)
 
-    (fast, product_seconds), (flat, flat_seconds) = _timed(lambda: top_pairs(twin(asked), k)), _timed(by_all)
-    found = fast.indices[0]
-    same = set(found.tolist()) == set(flat.indices.tolist())
-    reached = torch.cat([rows[found // twin.side], columns[found % twin.side]], dim=-1) @ comparable  # what they really score
-    close = (reached.sort(descending=True).values - flat.scores).abs() < TIE * (1 + flat.scores.abs())
-    equal = bool(close.all()) and len(found.unique()) == k
-    return Check(1, int(same and equal), int(equal and not same), product_seconds, flat_seconds)
+    (fast, product_seconds), (flat, flat_seconds) = _timed(lambda: top_pairs(twin(queries), k)), _timed(by_all)
+    found = fast.indices.sort(-1).values
+    same = (found == flat.indices.sort(-1).values).all(-1)
+    reached = torch.cat([rows[fast.indices // side], columns[fast.indices % side]], dim=-1)  # and what they really score:
+    scores = torch.einsum("nkd,nd->nk", reached, comparable).sort(-1, descending=True).values
+    equal = ((scores - flat.scores).abs() < TIE * (1 + flat.scores.abs())).all(-1) & (found.diff(dim=-1) > 0).all(-1)
+    return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), product_seconds, flat_seconds)
 
 
 Result = TypeVar("Result")
@@ -143,25 +135,6 @@ def random_queries(width: int, n: int, seed: int) -> Tensor:
     return torch.randn(n, width, generator=torch.Generator().manual_seed(seed))
 
 
-def _full_keys(keys: ProductKeys) -> Tensor:
-    """Every key written out, `[side², d]`: a row's sub-key followed by a column's."""
-    first, second = _sub_keys(keys)
-    side = keys.side
-    return torch.cat([first.repeat_interleave(side, dim=0), second.repeat(side, 1)], dim=-1)
-
-
-def _sub_keys(keys: ProductKeys) -> Tensor:
-    """`[2, side, d/2]`, as they are compared."""
-    return keys.sub_keys if keys.log_temperature is None else functional.normalize(keys.sub_keys, dim=-1)
-
-
-def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:
-    """The queries on the scale of `_full_keys`."""
-    if keys.log_temperature is None:
-        return queries
-    return (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * keys.log_temperature.exp()).flatten(-2)
-
-
 # --- Eq. 7 as printed ------------------------------------------------------------------------------------------------
 
 
@@ -181,8 +154,7 @@ def chance_queries(lesson: Lesson) -> Tensor:
     return torch.cat([lesson.query[None], random_queries(lesson.width, MANY, 0)])
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(NamedTuple):
     """Many queries searched as meant (q1, q2) and as printed (q1, q1)."""
 
     first: pd.DataFrame  # the first query: place, expert as meant, expert as printed, whether the printed one is right
@@ -209,10 +181,10 @@ def as_printed(keys: ProductKeys, k: int, queries: Tensor) -> Printed:
     printed = top_pairs(keys(torch.cat([first, first], dim=-1)), k).indices
     exchanged = top_pairs(keys(torch.cat([first, queries[:, half:].roll(1, 0)], dim=-1)), k).indices
     common = (meant[:, :, None] == printed[:, None, :]).any(-1)
-    load = pd.DataFrame({"expert": range(side * side)})
-    load["row"], load["column"] = load["expert"] // side, load["expert"] % side
-    load["meant"] = torch.bincount(meant[:, 0], minlength=side * side).tolist()
-    load["printed"] = torch.bincount(printed[:, 0], minlength=side * side).tolist()
+    best = {
+        name: torch.bincount(each[:, 0], minlength=side**2).numpy() for name, each in (("meant", meant), ("printed", printed))
+    }
+    load = grid(side).assign(**best)
     table = pd.DataFrame({"place": range(1, k + 1), "meant": meant[0].tolist(), "printed": printed[0].tolist()})
     table["printed_is_right"] = table["printed"].isin(table["meant"])
     return Printed(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch, left_pad
-from elastic_core.core.contract import Edit, Retrieved
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
 from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
@@ -72,20 +72,16 @@ def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool) -> Unga
     usual = answer(model, dataset, read, stay=stay)
 
     def change(weigh: Callable[[Tensor], Tensor]) -> Moved:
-        return moved(usual, answer(model, dataset, read, edit=_weighed(weigh), stay=stay))
+        """When every retrieved expert has another weight."""
+
+        def edit(found: Retrieved) -> Retrieved:
+            gates = weigh(found.gates)
+            return found._replace(interests=found.interests * (gates / found.gates).unsqueeze(-1), gates=gates)
+
+        return moved(usual, answer(model, dataset, read, edit=edit, stay=stay))
 
     dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
     return Ungated(change(torch.ones_like), [each.counts["new"] for each in dealt])
-
-
-def _weighed(weigh: Callable[[Tensor], Tensor]) -> Edit:
-    """Gives every retrieved expert another weight."""
-
-    def edit(found: Retrieved) -> Retrieved:
-        gates = weigh(found.gates)
-        return found._replace(interests=found.interests * (gates / found.gates).unsqueeze(-1), gates=gates)
-
-    return edit
 
 
 def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 All is read from the ballots that the model itself counted.
 """
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -21,8 +21,8 @@ EARLIER = 0  # the number under which all events before them stand together
 def events(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     """The events that the model reads of a person, newest first: `event` (its number in the history, from 1) and `title`."""
     items = reading(dataset, user).items
-    numbers = range(len(items), max(len(items) - model.length, 0), -1)
-    return pd.DataFrame({"event": numbers, "title": dataset.catalog.called(items[::-1][: model.length])})
+    table = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
+    return table.iloc[::-1].head(model.length).reset_index(drop=True)
 
 
 def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
@@ -30,8 +30,7 @@ def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
     return retrieved(model, reading(dataset, user))
 
 
-@dataclass(frozen=True)
-class Election:
+class Election(NamedTuple):
     """All events of a history, of which one is looked at, and the experts that their votes elect."""
 
     found: Retrieved
@@ -55,7 +54,7 @@ class Election:
 
     def at(self, chosen: str) -> "Election":
         """Looking at another one of `offered`."""
-        return replace(self, event=self.newest - self.offered.index(chosen))
+        return self._replace(event=self.newest - self.offered.index(chosen))
 
 
 def election(model: Recommender, dataset: Dataset, user: int) -> Election:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +63,6 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     )  # fmt: skip
 
 
-def lay_out_epochs(tables: list[np.ndarray], settings: Settings) -> np.ndarray:
-    """float32 [E, n, 2]: AlignedUMAP, every expert tied to itself in the epochs beside."""
-    same = {i: i for i in range(len(tables[0]))}
-    few = min(settings.neighbours, len(tables[0]) - 1)
-    mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0)
-    found = mapper.fit_transform([layouts.unit(table) for table in tables], relations=[same] * (len(tables) - 1))
-    return np.stack([np.asarray(xy, dtype=np.float32) for xy in found])
-
-
 def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligned: bool, tell: Tell) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
@@ -81,7 +73,8 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
     store = layouts.read_store(run, values)
     if store is None or not np.array_equal(store.experts, experts):
         store = Store(experts)  # layouts of another sample never share a store
-    store.about.update({"hash": layouts.values_fingerprint(values), "versions": _versions(), "metric": "cosine"})
+    versions = {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
+    store.about.update({"hash": layouts.values_fingerprint(values), "versions": versions, "metric": "cosine"})
     noise = layouts.random_like(values[experts])
     todo = [
         (settings, seed, kind)
@@ -100,7 +93,11 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
         epochs, tables = layouts.snapshots(run)
         if len(tables) < 2:
             raise InputError("this run kept fewer than two snapshots of its experts")
-        xy = lay_out_epochs([table[experts] for table in tables], wanted[0])
+        # AlignedUMAP, every expert tied to itself in the epochs beside
+        same, few = {i: i for i in range(len(experts))}, min(wanted[0].neighbours, len(experts) - 1)
+        mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=wanted[0].distance, metric="cosine", random_state=0)
+        found = mapper.fit_transform([layouts.unit(table[experts]) for table in tables], relations=[same] * (len(tables) - 1))
+        xy = np.stack([*found]).astype(np.float32)
         store = Store(store.experts, store.layouts, np.array(epochs, dtype=np.int32), xy, store.about)
     layouts.write_store(run, store)
     tell(steps, max(steps, 1), "Done")
@@ -114,12 +111,6 @@ def values_of(run: Run) -> np.ndarray:
         raise InputError(f"{run.name} has no interest memory")
     whole.check_size(model)
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
 
 
 def _say(done: int, of: int, phase: str) -> None:

@@ -1,6 +1,5 @@
 """UMAP in the background (background/queue.py). The layouts go into the run's store (layouts.py), one by one."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,22 +19,16 @@ class MapAsked(NamedTuple):
     experts: np.ndarray
     aligned: bool
 
-
-@dataclass(frozen=True)
-class Drawing(Task[MapAsked]):
-    """One map."""
-
     @property
     def title(self) -> str:
-        """Which one, for a sentence."""
-        settings = self.asked.settings
-        return f"{shown(self.asked.run)} ({settings.neighbours} neighbours, least distance {settings.distance:g})"
+        """Which map, for a sentence."""
+        return f"{shown(self.run)} ({self.settings.neighbours} neighbours, least distance {self.settings.distance:g})"
 
 
-class Maps(Queue[Drawing]):
+class Maps(Queue[Task[MapAsked]]):
     """The maps below a checkpoints folder that were asked for."""
 
-    kind, noun, act, task, kept = "map", "map", "measurement", Drawing, 5
+    kind, noun, act, kept = "map", "map", "measurement", 5
 
     @classmethod
     def read(cls, plain: dict[str, Any]) -> MapAsked:
@@ -47,11 +40,11 @@ class Maps(Queue[Drawing]):
         settings = Settings(plain["neighbours"], float(plain["distance"]))
         return MapAsked(name, settings, np.array(experts, dtype=np.int64), plain.get("aligned") is True)
 
-    def work(self, task: Drawing, hand: Hand) -> str:
+    def work(self, task: Task[MapAsked], hand: Hand) -> str:
         asked = task.asked
         compute(self.run(asked.run), [asked.settings], asked.experts, asked.aligned, hand.tell)
         return ""
 
-    def submit(self, run: Run, settings: Settings, experts: np.ndarray, aligned: bool = False) -> Drawing:
+    def submit(self, run: Run, settings: Settings, experts: np.ndarray, aligned: bool = False) -> Task[MapAsked]:
         plain = {"run": run.name, "neighbours": settings.neighbours, "distance": settings.distance, "aligned": aligned}
         return self.ask(lambda: {**plain, "experts": np.asarray(experts).tolist()})

@@ -19,15 +19,13 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.disk import write_whole
-from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services.person.people import spaced
+from elastic_core.services.traffic.over_time import kept_snapshots
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
 LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
@@ -78,13 +76,10 @@ def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndar
     size = len(load)
     if size <= most:
         return np.arange(size)
-    must = np.unique(np.array([e for e in always if 0 <= e < size], dtype=np.int64))[:most]
-    rng = np.random.default_rng(0)
-    free = np.ones(size, dtype=bool)
-    free[must] = False
+    must, rng = np.intersect1d(always, np.arange(size)).astype(np.int64)[:most], np.random.default_rng(0)
     order = np.lexsort((rng.random(size), load))  # ties of load, as many dead experts are, fall into deciles at random
     chosen, room = [must], most - len(must)
-    parts = [part[free[part]] for part in np.array_split(order, 10)]
+    parts = [part[~np.isin(part, must)] for part in np.array_split(order, 10)]
     quotas = np.diff(np.floor(np.cumsum([0, *map(len, parts)]) * room / max(sum(map(len, parts)), 1)).astype(int))
     chosen += [rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True)]
     return np.sort(np.concatenate(chosen))
@@ -92,8 +87,8 @@ def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndar
 
 def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
     """float32 [E, n, 2]: PCA of every epoch, turned and mirrored onto the next one (orthogonal Procrustes), the last as it is."""
-    layouts = [pca(table) for table in tables]
-    for e in range(len(layouts) - 2, -1, -1):
+    layouts = list(map(pca, tables))
+    for e in reversed(range(len(layouts) - 1)):
         u, _, vt = np.linalg.svd(layouts[e].T @ layouts[e + 1])
         layouts[e] = layouts[e] @ (u @ vt)
     return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)
@@ -113,8 +108,7 @@ def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.
     return layout[nearest].mean(1).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What one UMAP was asked for."""
 
     neighbours: int = 15
@@ -146,7 +140,12 @@ class Store:
 def read_store(run: Run, values: np.ndarray) -> Store | None:
     """The store that belongs to this value table, or nothing: none there, damaged, or of other weights."""
     try:
-        parts = _arrays(disk.regular(run.path / FOLDER / STORE, MOST_STORE, run.path))
+        path = disk.regular(run.path / FOLDER / STORE, MOST_STORE, run.path)
+        with zipfile.ZipFile(path) as file:
+            if sum(part.file_size for part in file.infolist()) > MOST_STORE:
+                return None
+        with np.load(path, allow_pickle=False) as packed:
+            parts = {name: packed[name] for name in packed.files}
         about = disk.parse(parts.pop("about").tobytes().decode("utf-8"))
         experts = parts.pop("experts").astype(np.int64)
     except (*DAMAGED, ValueError, KeyError):
@@ -156,23 +155,12 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
     if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None
     epochs, aligned = parts.pop("epochs", NO_EPOCHS), parts.pop("aligned", NOT_ALIGNED)
-    layouts = {
-        key: xy for key, xy in parts.items()
-        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
-    }  # fmt: skip
+    whole = {key: xy for key, xy in parts.items() if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and _finite(xy)}
+    layouts = {key: xy for key, xy in whole.items() if xy.shape == (len(experts), 2)}
     counted = epochs.ndim == 1 and epochs.dtype.kind in "iu"
     if not counted or aligned.shape != (len(epochs), len(experts), 2) or not _finite(aligned):
         epochs, aligned = epochs[:0], aligned[:0]
     return Store(experts, layouts, epochs, aligned, about)
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a store, once it is known how large they become. Raises what numpy and zipfile raise."""
-    with zipfile.ZipFile(path) as file:
-        if sum(part.file_size for part in file.infolist()) > MOST_STORE:
-            raise ValueError("too large")
-    with np.load(path, allow_pickle=False) as packed:
-        return {name: packed[name] for name in packed.files}
 
 
 def _finite(xy: np.ndarray) -> bool:
@@ -192,11 +180,10 @@ def write_store(run: Run, store: Store) -> Path:
     parts["about"] = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
 
     def save(beside: Path) -> None:
-        file: BinaryIO
         with beside.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **parts)
 
-    write_whole(path, save)
+    disk.write_whole(path, save)
     return path
 
 
@@ -210,13 +197,5 @@ def _half(xy: np.ndarray) -> np.ndarray:
 
 def snapshots(run: Run) -> tuple[list[int], list[np.ndarray]]:
     """Epochs and value tables that the run kept, at most twelve, evenly over the training, the last included."""
-    files = run.snapshots()
-    keep = spaced(len(files), 12) if files else ()
-    epochs, tables = [], []
-    for epoch, path in (files[i] for i in keep):
-        try:
-            tables.append(run.snapshot(path).values)
-        except InputError:
-            continue
-        epochs.append(epoch)
-    return epochs, tables
+    found = kept_snapshots(run, most=12)
+    return list(found), [snapshot.values for snapshot in found.values()]

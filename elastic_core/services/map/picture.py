@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,6 @@ import pandas as pd
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.map import layouts
-from elastic_core.services.map.layouts import Settings, Store
 
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
 COLOURS = {
@@ -26,8 +25,7 @@ WRITTEN = 1_200  # characters of a set that fit in an address
 LONGEST = 200_000  # bytes of an uploaded file
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
+class Map(NamedTuple):
     """`experts [n]` at `xy [n, 2]`; `placed`: not part of the layout, put beside their nearest afterwards."""
 
     experts: np.ndarray
@@ -47,15 +45,16 @@ def by_pca(
     return Map(experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
-def by_umap(values: np.ndarray, store: Store, settings: Settings, seed: int, always: Sequence[int]) -> Map | None:
+def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings, seed: int, always: Sequence[int]) -> Map | None:
     """The stored layout, and `always` too; None where it was never computed."""
     xy = store.get(settings, seed)
     if xy is None:
         return None
-    missing = np.setdiff1d(np.array([e for e in always if 0 <= e < len(values)], dtype=np.int64), store.experts)
+    missing = np.setdiff1d(np.intersect1d(always, np.arange(len(values))), store.experts).astype(np.int64)
     added = layouts.place(values, store.experts, xy, missing)
-    placed = np.concatenate([np.zeros(len(xy), dtype=bool), np.ones(len(missing), dtype=bool)])
-    return Map(np.concatenate([store.experts, missing]), np.concatenate([xy, added]), placed)
+    return Map(
+        np.concatenate([store.experts, missing]), np.concatenate([xy, added]), np.arange(len(xy) + len(missing)) >= len(xy)
+    )
 
 
 def offered(table: pd.DataFrame) -> list[str]:
@@ -78,22 +77,16 @@ def labels(table: pd.DataFrame, colour: str) -> np.ndarray:
 
 def commonest(found: np.ndarray, most: int = 7) -> list[str]:
     """The labels that most experts have, the commonest first, what stands for nothing last."""
-    names, counts = np.unique(found, return_counts=True)
-    order = sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
-    return [name for name, _ in order if name not in (NO_GENRE, NO_INTEREST)][:most]
+    names, counts = np.unique(found[~np.isin(found, (NO_GENRE, NO_INTEREST))], return_counts=True)
+    return names[np.argsort(-counts, kind="stable")][:most].tolist()
 
 
 def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
     """Experts that a text names, and the parts that name none: `12, 40-47, row 3, column 5, Comedy, dead`."""
-    chosen: set[int] = set()
-    unknown = []
-    for part in filter(None, (part.strip() for part in re.split(r"[,;.]", text[:20_000]))):
-        found = _experts_named(part, table)
-        if len(found):
-            chosen.update(found)
-        else:
-            unknown.append(part[:30])
-    return sorted(chosen), unknown
+    parts = [part.strip() for part in re.split(r"[,;.]", text[:20_000]) if part.strip()]
+    found = [_experts_named(part, table) for part in parts]
+    unknown = [part[:30] for part, experts in zip(parts, found, strict=True) if not experts]
+    return sorted(set().union(*found)), unknown
 
 
 def _experts_named(part: str, table: pd.DataFrame) -> list[int]:
@@ -115,10 +108,9 @@ def _experts_named(part: str, table: pd.DataFrame) -> list[int]:
 
 def ranges_text(experts: Sequence[int]) -> str:
     """A set as short text, runs as ranges: `3-7.12.40`."""
-    numbers = sorted(set(experts))
-    starts = [i for i, n in enumerate(numbers) if i == 0 or n != numbers[i - 1] + 1]
-    runs = [(numbers[a], numbers[b - 1]) for a, b in zip(starts, [*starts, len(numbers)][1:], strict=True)]
-    return ".".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    numbers = np.unique(np.array(experts, dtype=np.int64))
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
+    return ".".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def to_file(run: str, data_hash: str, sets: dict[str, list[int]]) -> str:

@@ -12,6 +12,7 @@ from elastic_core.memory.gauges import overlap
 from elastic_core.memory.routing import limits_of
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import Settings, Store, unit
+from elastic_core.services.person.people import some_of
 
 MOST = 1_500  # experts judged at most: the full matrix of distances is needed
 DRAWS = 200  # of sets at random, for the limits of 95%
@@ -19,7 +20,15 @@ DRAWS = 200  # of sets at random, for the limits of 95%
 
 def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
     """int64 [n, count]: every point's nearest others, by angle or by distance; ties by number."""
-    return np.argsort(_distances(points, angles), axis=1, kind="stable")[:, :count]
+    if angles:
+        vectors = unit(points)
+        distances = 1 - vectors @ vectors.T
+    else:
+        points = points.astype(np.float64)
+        squares = (points**2).sum(1)
+        distances = squares[:, None] + squares - 2 * points @ points.T
+    np.fill_diagonal(distances, np.inf)
+    return np.argsort(distances, axis=1, kind="stable")[:, :count]
 
 
 def neighbours(size: int) -> int:
@@ -45,15 +54,13 @@ def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float
 
 def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
     """map, of (experts, random), seed, trust, overlap, neighbours: PCA, UMAP with three seeds, and both of random vectors."""
-    rows: list[tuple[str, str, int | None, np.ndarray, np.ndarray | None]]
-    rows = [("PCA", "experts", None, values[experts], projection.pca(values[experts]))]
-    noise = projection.random_like(values[experts])
-    rows.append(("PCA", "random vectors", None, noise, projection.pca(noise)))
+    mine, noise = values[experts], projection.random_like(values[experts])
+    sides = {"experts": mine, "random vectors": noise}
+    rows: list[tuple] = [("PCA", of, None, vectors, projection.pca(vectors)) for of, vectors in sides.items()]
     if store is not None and np.array_equal(store.experts, experts):
-        for seed in projection.SEEDS:
-            rows.append(("UMAP", "experts", seed, values[experts], store.get(settings, seed)))
+        rows += [("UMAP", "experts", seed, mine, store.get(settings, seed)) for seed in projection.SEEDS]
         rows.append(("UMAP", "random vectors", 0, noise, store.get(settings, 0, "null")))
-    keep = np.sort(np.random.default_rng(0).choice(len(experts), min(MOST, len(experts)), replace=False))
+    keep = some_of(len(experts), MOST, seed=0)
     count = neighbours(len(keep))
     found = [
         {"map": name, "of": of, "seed": seed, **judge(original[keep], layout[keep], count), "neighbours": count}
@@ -115,15 +122,3 @@ def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, flo
         return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
 
     return mean(chosen), *limits_of([mean(rng.choice(len(values), size, replace=False)) for _ in range(DRAWS)])
-
-
-def _distances(points: np.ndarray, angles: bool) -> np.ndarray:
-    if angles:
-        vectors = unit(points)
-        distances = 1 - vectors @ vectors.T
-    else:
-        points = points.astype(np.float64)
-        squares = (points**2).sum(1)
-        distances = squares[:, None] + squares - 2 * points @ points.T
-    np.fill_diagonal(distances, np.inf)
-    return distances

@@ -6,7 +6,7 @@ Nothing is typed in: where no run exists the effect says so and names the comman
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import join_names
 from elastic_core.memory.routing import Routing
-from elastic_core.reproduce import PlannedRun, rows
+from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -31,6 +31,10 @@ from elastic_core.services.speed import curves
 
 REPRODUCE = "python -m elastic_core reproduce --only {name}"
 MISSING = "Not measured yet."
+TABLE_3 = {
+    "variant": object, "NDCG@10 here": float, "± 95%": float, "people": "Int64", "seeds": int, "ELASTIC − variant": object,
+    "paper, ML-1M, its protocol": float, "run, or what would measure it": object,
+}  # fmt: skip
 NEEDS = "Choose a run with a memory to see {what} live. "
 
 
@@ -42,8 +46,7 @@ class Effect(NamedTuple):
     command: str = ""
 
 
-@dataclass(frozen=True)
-class MeasuredVariant:
+class MeasuredVariant(NamedTuple):
     """One variant on one dataset: the test metric's mean over people and seeds, and its 95% half-width over people."""
 
     runs: tuple[str, ...]
@@ -58,11 +61,11 @@ class MeasuredVariant:
 def measured_variant(root: Path, data: str, variant: str, protocol: str = "full") -> MeasuredVariant | None:
     """What the ranks of a row's finished runs say; None if there are none."""
     found = _runs(root, data, variant)
+    if not found:
+        return None
     try:
         found = [run for run in found if comparable(found[0], run)]
         reports = [run.report() for run in found]
-        if not reports:
-            return None
         mean, error, _, _ = average(reports, protocol, "NDCG@10")
     except (InputError, ValueError):
         return None
@@ -79,30 +82,27 @@ def against(root: Path, data: str, variant: str, protocol: str = "full") -> Comp
 
 
 def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
-    found = [row for row in rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
-    return [run for row in found if (run := Run(row.folder(root))).has_report]
+    label = variant if variant in models.names() else f"elastic ({variant})"
+    found = list[Run]()
+    for run in [Run(row.folder(root)) for row in rows() if row.data == data and row.label == label]:
+        with suppress(InputError, OSError):
+            if run.finished and run.has_report:
+                found.append(run)
+    return found
 
 
 def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
     """The variants: ours with interval, people, seeds and protocol; the paper's value in a column of its own."""
-    lines = []
+    lines = list[tuple]()
     for variant, about in VARIANTS.items():
-        ours, paper = measured_variant(root, data, variant, protocol), PAPER.get(variant)
+        ours, paper = measured_variant(root, data, variant, protocol), PAPER.get(variant, (None,))[0]
         found = against(root, data, variant, protocol)
-        lines.append(
-            {
-                "variant": about,
-                "NDCG@10 here": ours.mean if ours else None,
-                "± 95%": ours.half if ours else None,
-                "people": ours.people if ours else None,
-                "seeds": len(ours.runs) if ours else 0,
-                "ELASTIC − variant": verdict.numbers(found) if found else "",
-                "paper, ML-1M, its protocol": paper[0] if paper else None,
-                "run, or what would measure it": ", ".join(ours.runs) if ours else REPRODUCE.format(name=_name(data, variant)),
-            }
-        )
-    frame = pd.DataFrame(lines)
-    return frame.astype({"NDCG@10 here": float, "± 95%": float, "people": "Int64", "paper, ML-1M, its protocol": float})
+        numbers = verdict.numbers(found) if found else ""
+        if ours is None:
+            lines.append((about, None, None, None, 0, numbers, paper, REPRODUCE.format(name=_name(data, variant))))
+        else:
+            lines.append((about, ours.mean, ours.half, ours.people, len(ours.runs), numbers, paper, ", ".join(ours.runs)))
+    return pd.DataFrame(lines, columns=list(TABLE_3)).astype(TABLE_3)
 
 
 def spoken(table: pd.DataFrame) -> pd.DataFrame:
@@ -118,19 +118,8 @@ def spoken(table: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _label(variant: str) -> str:
-    return variant if variant in models.names() else f"elastic ({variant})"
-
-
 def _name(data: str, variant: str) -> str:
     return f"{data}-{variant}" if variant in models.names() else f"{data}-elastic-{variant}"
-
-
-def _done(row: PlannedRun, root: Path) -> bool:
-    try:
-        return Run(row.folder(root)).finished
-    except (InputError, OSError):
-        return False
 
 
 # --- the nine questions ----------------------------------------------------------------------------------------------
@@ -183,20 +172,17 @@ def of_loss() -> Effect:
 
 def of_peeking() -> Effect:
     """d: change the last event of a history; do states before it move?"""
-    moved = {form: _moved(form == "two-way") for form in ("two-way", "causal")}
-    text = f"With another last event, earlier states move by up to {moved['two-way']:.2g} in the two-way form, and by "
-    text += f"{moved['causal']:.1g} in the causal form (not trained, 16 events, states of size 1)."
+    text = f"With another last event, earlier states move by up to {_moved(True):.2g} in the two-way form, and by "
+    text += f"{_moved(False):.1g} in the causal form (not trained, 16 events, states of size 1)."
     return Effect(text, "live; tests/test_contracts.py::test_no_peeking")
 
 
 @torch.inference_mode()
 def _moved(bidirectional: bool) -> float:
-    kind = ModelConfig.known["elastic"]
     settings = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 4, "bidirectional": bidirectional}
-    torch_state = torch.random.get_rng_state()
-    torch.manual_seed(0)
-    model = models.build(kind(**settings), 40).eval()
-    torch.random.set_rng_state(torch_state)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = models.build(ModelConfig.known["elastic"](**settings), 40).eval()
     one = torch.arange(1, 17)[None].repeat(8, 1)
     other = one.clone()
     other[:, -1] = torch.arange(20, 28)

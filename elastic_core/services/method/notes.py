@@ -8,165 +8,156 @@ import pandas as pd
 
 from elastic_core.data.origins import SOURCES
 
-
-class Equation(NamedTuple):
-    equation: str
-    says: str
-    module: str  # a file of this project
-    name: str  # what to look for in it
-    test: str  # file::test
-
-
+# What it says, a file of this project with what to look for in it, and the test that guards it.
 EQUATIONS = (
-    Equation(
-        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/layers.py", "Attention",
+    (
+        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/layers.py: Attention",
         "tests/test_contracts.py::test_fused_and_eager_attention_give_the_same_numbers",
     ),
-    Equation(
-        "Eq. 2-3, two-way", "interests aggregate the history and dispatch it back", "elastic_core/core/dispatch.py",
-        "TwoWayDispatcher", "tests/test_layers.py::test_the_folded_two_way_dispatcher_is_textbook_attention",
+    (
+        "Eq. 2-3, two-way", "interests aggregate the history and dispatch it back",
+        "elastic_core/core/dispatch.py: TwoWayDispatcher",
+        "tests/test_layers.py::test_the_folded_two_way_dispatcher_is_textbook_attention",
     ),
-    Equation(
+    (
         "Eq. 2-3, causal (ours)", "the same for every prefix at once, so many targets are learned from one pass",
-        "elastic_core/core/dispatch.py", "CausalDispatcher",
+        "elastic_core/core/dispatch.py: CausalDispatcher",
         "tests/test_layers.py::test_the_causal_dispatcher_is_a_recomputation_for_every_prefix",
     ),
-    Equation(
-        "Eq. 2, running sums (ours)", "the aggregation of every prefix, in chunks", "elastic_core/core/dispatch.py",
-        "read_prefixes", "tests/test_layers.py::test_prefix_slots_equal_the_direct_sum",
+    (
+        "Eq. 2, running sums (ours)", "the aggregation of every prefix, in chunks",
+        "elastic_core/core/dispatch.py: read_prefixes", "tests/test_layers.py::test_prefix_slots_equal_the_direct_sum",
     ),
-    Equation(
-        "Eq. 4", "a history becomes one query", "elastic_core/core/elastic.py", "QueryNetwork",
+    (
+        "Eq. 4", "a history becomes one query", "elastic_core/core/elastic.py: QueryNetwork",
         "tests/test_product_keys.py::test_padding_is_invisible_and_people_do_not_meet",
     ),
-    Equation(
-        "Eq. 5", "the k best of K experts, by every key", "elastic_core/services/keys/checks.py", "check_search",
+    (
+        "Eq. 5", "the k best of K experts, by every key", "elastic_core/services/keys/checks.py: check_search",
         "tests/test_retrieval_lesson.py::test_both_searches_agree_and_nothing_is_lost_in_adding",
     ),
-    Equation(
-        "Eq. 6", "a key is two sub-keys side by side", "elastic_core/core/elastic.py", "ProductKeys",
+    (
+        "Eq. 6", "a key is two sub-keys side by side", "elastic_core/core/elastic.py: ProductKeys",
         "tests/test_product_keys.py::test_a_key_is_two_sub_keys_side_by_side",
     ),
-    Equation(
-        "Eq. 7", "the best k of K from 2√K comparisons, exactly", "elastic_core/core/elastic.py", "top_pairs",
+    (
+        "Eq. 7", "the best k of K from 2√K comparisons, exactly", "elastic_core/core/elastic.py: top_pairs",
         "tests/test_product_keys.py::test_product_keys_equal_brute_force",
     ),
-    Equation(
-        "Algorithm 1", "gather the experts, weighted by their scores", "elastic_core/core/elastic.py", "InterestMemory",
+    (
+        "Algorithm 1", "gather the experts, weighted by their scores", "elastic_core/core/elastic.py: InterestMemory",
         "tests/test_product_keys.py::test_experts_are_gated_by_their_scores",
     ),
-    Equation(
+    (
         "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k most above average are retrieved",
-        "elastic_core/slots/voting.py", "VotingMemory",
+        "elastic_core/slots/voting.py: VotingMemory",
         "tests/test_product_keys.py::test_votes_are_counted_as_somebody_would_count_them",
     ),
-    Equation(
+    (
         "Interest slots (ours)", "M_t = (1 − w_t) M_{t−1} + w_t h_t: what last happened in an interest",
-        "elastic_core/slots/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
+        "elastic_core/slots/gated_slots.py: hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
     ),
-    Equation(
-        "Eq. 8", "score of an item: last state times item table", "elastic_core/core/elastic.py", "Elastic",
+    (
+        "Eq. 8", "score of an item: last state times item table", "elastic_core/core/elastic.py: Elastic",
         "tests/test_contracts.py::test_shapes_and_finite_scores",
     ),
-    Equation(
-        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/core/softmax.py", "full_softmax",
+    (
+        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/core/softmax.py: full_softmax",
         "tests/test_contracts.py::test_gradient_reaches_every_parameter",
     ),
-    Equation(
-        "Training", "no model sees its answer", "elastic_core/core/objective.py", "Window",
+    (
+        "Training", "no model sees its answer", "elastic_core/core/objective.py: Window",
         "tests/test_contracts.py::test_no_peeking",
     ),
-    Equation(
-        "Protocol", "four sets of rivals for the target", "elastic_core/core/candidates.py", "Candidates",
+    (
+        "Protocol", "four sets of rivals for the target", "elastic_core/core/candidates.py: Candidates",
         "tests/test_evaluate.py::test_candidate_sets_match_their_definitions",
     ),
-    Equation(
-        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/evaluate.py", "expected",
+    (
+        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/evaluate.py: expected",
         "tests/test_metrics.py::test_expected_metrics_are_the_mean_over_all_orders_of_ties",
     ),
-    Equation(
-        "Claims", "A against B, over people and training seeds", "elastic_core/evaluation/compare.py", "compare_many",
+    (
+        "Claims", "A against B, over people and training seeds", "elastic_core/evaluation/compare.py: compare_many",
         "tests/test_compare.py::test_the_interval_covers_the_truth_as_often_as_it_says",
     ),
-    Equation(
-        "Data rule", "k-core, stable order, leave-one-out", "elastic_core/data/folding.py", "core",
+    (
+        "Data rule", "k-core, stable order, leave-one-out", "elastic_core/data/folding.py: core",
         "tests/data/test_histories.py::test_core_is_the_slow_core",
     ),
-    Equation(
-        "Figure 4", "load of the experts beside random experts", "elastic_core/memory/routing.py", "Routing",
+    (
+        "Figure 4", "load of the experts beside random experts", "elastic_core/memory/routing.py: Routing",
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),
-    Equation(
-        "GRU4Rec", "h = (1 − z) ⊙ h + z ⊙ c, gate by gate", "elastic_core/peers/gru4rec.py", "GRU4Rec",
+    (
+        "GRU4Rec", "h = (1 − z) ⊙ h + z ⊙ c, gate by gate", "elastic_core/peers/gru4rec.py: GRU4Rec",
         "tests/test_twins_recurrent.py::test_every_state_is_the_one_written_out",
     ),
-    Equation(
-        "FPMC", "the last event’s factors, and those of a history in place of a person’s", "elastic_core/peers/fpmc.py", "FPMC",
+    (
+        "FPMC", "the last event’s factors, and those of a history in place of a person’s", "elastic_core/peers/fpmc.py: FPMC",
         "tests/test_twins_recurrent.py::test_every_state_is_the_one_written_out",
     ),
-    Equation(
-        "LRURec", "h_t = Λ h_{t−1} + B x_t, all at once by recursive doubling", "elastic_core/peers/lrurec.py",
-        "scan", "tests/test_twins_recurrent.py::test_a_scan_equals_its_recurrence_and_so_do_its_gradients",
+    (
+        "LRURec", "h_t = Λ h_{t−1} + B x_t, all at once by recursive doubling", "elastic_core/peers/lrurec.py: scan",
+        "tests/test_twins_recurrent.py::test_a_scan_equals_its_recurrence_and_so_do_its_gradients",
     ),
-    Equation(
-        "LinRec", "φ(Q) (φ(K)ᵀ V) / √d, and its causal running sum in chunks", "elastic_core/peers/linrec.py",
-        "LinearAttention",
+    (
+        "LinRec", "φ(Q) (φ(K)ᵀ V) / √d, and its causal running sum in chunks", "elastic_core/peers/linrec.py: LinearAttention",
         "tests/test_twins_attention.py::test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula",
     ),
-    Equation(
-        "HSTU", "SiLU(q·k + b) / n without softmax, gated by U", "elastic_core/peers/hstu.py", "TransductionUnit",
+    (
+        "HSTU", "SiLU(q·k + b) / n without softmax, gated by U", "elastic_core/peers/hstu.py: TransductionUnit",
         "tests/test_twins_attention.py::test_a_model_is_its_twin",
     ),
-    Equation(
+    (
         "LISA, codes", "an item is a sum of codewords, chosen one after the other",
-        "elastic_core/peers/parts/codebooks.py", "encode",
+        "elastic_core/peers/parts/codebooks.py: encode",
         "tests/test_lisa.py::test_the_step_back_through_codes_is_that_of_the_softmax",
     ),
-    Equation(
-        "LISA, attention", "counts of codewords times a table of word pairs", "elastic_core/peers/lisa.py",
-        "attend", "tests/test_lisa.py::test_every_form_is_its_equations_in_loops",
+    (
+        "LISA, attention", "counts of codewords times a table of word pairs", "elastic_core/peers/lisa.py: attend",
+        "tests/test_lisa.py::test_every_form_is_its_equations_in_loops",
     ),
-    Equation(
-        "LISA, compression", "codes and words in place of an item table", "elastic_core/bench/lisa.py", "compress",
+    (
+        "LISA, compression", "codes and words in place of an item table", "elastic_core/bench/lisa.py: compress",
         "tests/test_lisa.py::test_what_comes_back_from_codes_is_the_same_table",
     ),
-    Equation(
-        "SMA", "attention times the intensity of an event’s kind", "elastic_core/peers/sma.py", "ModulatedAttention",
+    (
+        "SMA", "attention times the intensity of an event’s kind", "elastic_core/peers/sma.py: ModulatedAttention",
         "tests/test_sma.py::test_it_is_what_it_is_event_by_event",
     ),
-    Equation(
-        "SMA, CTReg", "−(Σ log λ at events − ∫ λ)", "elastic_core/peers/parts/intensity.py", "Intensity",
+    (
+        "SMA, CTReg", "−(Σ log λ at events − ∫ λ)", "elastic_core/peers/parts/intensity.py: Intensity",
         "tests/test_sma.py::test_ctreg_finds_the_rates_of_a_poisson_process",
     ),
-    Equation(
-        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/peers/din.py",
-        "ActivationUnit", "tests/test_hosts.py::test_din_is_its_twin_pair_by_pair",
+    (
+        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/peers/din.py: ActivationUnit",
+        "tests/test_hosts.py::test_din_is_its_twin_pair_by_pair",
     ),
-    Equation(
-        "SHAN", "attention to all events, then to that and the last few", "elastic_core/peers/shan.py", "SHAN",
+    (
+        "SHAN", "attention to all events, then to that and the last few", "elastic_core/peers/shan.py: SHAN",
         "tests/test_hosts.py::test_shan_is_its_twin_event_by_event",
     ),
-    Equation(
-        "Linformer, Eq. 7", "softmax(Q (E K)ᵀ / √d) (F V)", "elastic_core/peers/linformer.py", "LowRankAttention",
+    (
+        "Linformer, Eq. 7", "softmax(Q (E K)ᵀ / √d) (F V)", "elastic_core/peers/linformer.py: LowRankAttention",
         "tests/test_twins_sparse.py::test_a_model_is_its_twin",
     ),
-    Equation(
+    (
         "Reformer, Eq. 2-6", "attention within the buckets of random hashes",
-        "elastic_core/peers/parts/bucket_attention.py", "attend",
+        "elastic_core/peers/parts/bucket_attention.py: attend",
         "tests/test_twins_sparse.py::test_sorted_chunks_are_one_masked_softmax",
     ),
-    Equation(
-        "Sinkhorn", "blocks brought near by a soft permutation",
-        "elastic_core/peers/sinkhorn.py", "SinkhornAttention",
+    (
+        "Sinkhorn", "blocks brought near by a soft permutation", "elastic_core/peers/sinkhorn.py: SinkhornAttention",
         "tests/test_twins_sparse.py::test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_shift",
     ),
-    Equation(
-        "Routing", "attention within the clusters of a running K-means", "elastic_core/peers/routing.py", "Routing",
+    (
+        "Routing", "attention within the clusters of a running K-means", "elastic_core/peers/routing.py: Routing",
         "tests/test_twins_sparse.py::test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst",
     ),
-    Equation(
-        "Clustered", "queries that are alike attend as their mean", "elastic_core/peers/clustered.py",
-        "ClusteredAttention", "tests/test_twins_sparse.py::test_in_the_limit_it_is_sasrecs_attention",
+    (
+        "Clustered", "queries that are alike attend as their mean", "elastic_core/peers/clustered.py: ClusteredAttention",
+        "tests/test_twins_sparse.py::test_in_the_limit_it_is_sasrecs_attention",
     ),
 )  # fmt: skip
 
@@ -329,15 +320,10 @@ PAPERS = (
 
 
 def equations() -> pd.DataFrame:
-    rows = [(e.equation, e.says, f"{e.module}: {e.name}", e.test) for e in EQUATIONS]
-    return pd.DataFrame(rows, columns=["equation", "what it says", "module", "guarded by"])
+    return pd.DataFrame(EQUATIONS, columns=["equation", "what it says", "module", "guarded by"])
 
 
 def terms() -> pd.DataFrame:
     """Data sources with their official address and terms."""
     rows = [(s.label, s.url, s.licence) for s in SOURCES.values()]
     return pd.DataFrame(rows, columns=["data", "official address", "terms and citation"])
-
-
-def pairs(rows: tuple[tuple[str, str], ...], names: tuple[str, str]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(names))

@@ -7,7 +7,6 @@ expert speaks after. For models that mix their experts into one vector there is 
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +25,7 @@ SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """One suggestion. `expert` is None for the part that reads no slot; `after` is a dense item id, None if none stands out."""
 
     item: int
@@ -90,13 +88,11 @@ def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit 
         return None
     recent, experts = np.asarray(read.items)[-model.length :], found.experts[0].tolist()
     held = found.held[0].numpy()[:, -len(recent) :]
-    best = found.parts[0].max(-1)
-    rows = []
+    best, rows = found.parts[0].max(-1), []
     for item, part, share in zip(items, best.indices.tolist(), best.values.tolist(), strict=True):
-        slot = part if part < len(experts) else None
-        clear = slot is not None and held[slot].max() >= CLEAR
-        after = int(recent[held[slot].argmax()]) if slot is not None and clear else None
-        rows.append(Reason(int(item), None if slot is None else experts[slot], share, after))
+        reads = part < len(experts)  # or it reads no slot
+        after = int(recent[held[part].argmax()]) if reads and held[part].max() >= CLEAR else None
+        rows.append(Reason(int(item), experts[part] if reads else None, share, after))
     return rows
 
 

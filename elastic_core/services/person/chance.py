@@ -5,19 +5,15 @@ on up to `MOST` other events (or on every other expert), all of them scored in o
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person import recommend
-from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading, retrieved
 
 MOST = 64  # other events that an act is tried on
 TOP = 10
@@ -27,13 +23,12 @@ ENOUGH = 20  # others that a 95% range needs; with fewer the range is that of al
 class Version(NamedTuple):
     """A history and the experts that are silenced in it; `name` says what was done to get there."""
 
-    read: Reading
+    read: recommend.Reading
     silenced: frozenset[int] = frozenset()
     name: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Chance:
+class Chance(NamedTuple):
     """`table`: done (what), places (by how many ranks it moved what came next to the front; missing where nobody knows what
     came next), furthest (by how many ranks the one of the ten moved that moved most), replaced (how many of the ten). The first
     row is the act itself, the others are its null."""
@@ -79,20 +74,23 @@ class Chance:
         ]
 
 
-def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change], stay: bool = False) -> Chance | None:
+def of_edits(
+    model: Recommender, dataset: Dataset, user: int, edits: Sequence[recommend.Change], stay: bool = False
+) -> Chance | None:
     """The last of a person's edits beside the same on their other events or experts. None where there is no other."""
     *earlier, last = edits
-    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user)
-    left = places_left(len(whole.items), earlier)
+    silenced, whole = frozenset(recommend.experts_silenced(earlier)), recommend.reading(dataset, user)
+    left = recommend.places_left(len(whole.items), earlier)
     read = whole.only(left)
     before = Version(read, silenced)
     if last is None or last < 0:
-        if last is not None and -last - 1 not in left:
+        place = left[-1] if last is None else -last - 1
+        if place not in left:
             return None
-        at = len(left) - 1 if last is None else left.index(-last - 1)
+        at = left.index(place)
         act = Version(read.without(at), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
         return compare_acts(model, before, act, removals(model, dataset, before, [at]), stay)
-    rest = [expert for expert in retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
+    rest = [expert for expert in recommend.retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
     others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in rest]
     return compare_acts(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
 
@@ -117,49 +115,33 @@ def compare_acts(
     if not others:
         return None
     versions = [before, act, *others]
-    ranks, tens, was = rank_versions(model, versions, stay)
-    rows = [
-        (
-            version.name,
-            float(ranks[0] - rank) if version.read.truth else np.nan,
-            max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0),
-            len(set(tens[0]) - set(ten)),
-        )
-        for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True)
-    ]
-    return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
-
-
-def rank_versions(
-    model: Recommender, versions: Sequence[Version], stay: bool = False
-) -> tuple[list[int], list[list[int]], np.ndarray]:
-    """Where what came next stands in each version (0: unknown) and its ten likeliest, best first, as `recommend.answer` ranks
-    them; and where every item stands in the first version (0: not in the running)."""
     values, ranks, tens = scores(model, versions), [], list[list[int]]()
-    for row, (read, *_) in zip(values, versions, strict=True):
+    for row, (read, *_) in zip(values, versions, strict=True):  # ranked as by `recommend.answer`
         free = recommend.running(len(row), read, stay)
         row[~free] = -np.inf
         ranks.append(recommend.rank_of_target(row, free, read.truth) if read.truth else 0)
         least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
         near = np.flatnonzero((row >= least) & np.isfinite(row))
         tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
-    first = values[0]
-    order = np.argsort(-first, kind="stable")[: int(np.isfinite(first).sum())]
-    was = np.zeros(len(first), dtype=np.int64)
-    was[order] = np.arange(1, len(order) + 1)
-    return ranks, tens, was
+    was = recommend.order_of(values[0])[1]  # where every item stood before; 0: not in the running
+    rows = []
+    for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True):
+        furthest = max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0)
+        places = float(ranks[0] - rank) if version.read.truth else np.nan
+        rows.append((version.name, places, furthest, len(set(tens[0]) - set(ten))))
+    return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 
 @torch.inference_mode()
 def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
     """float32 [versions, n_items + 1], in one batch wherever as many experts are left to every history."""
-    batch = _packed(versions, model)
-    if not any(version.silenced for version in versions):
+    batch = recommend.packed([version.read for version in versions], model.length)
+    edit = recommend.silence(*(version.silenced for version in versions))
+    if edit is None:
         return model.score(batch).float().numpy().copy()
-    found, silenced = memory_of(model), [version.silenced for version in versions]
     try:
-        states = found.last_state(batch, _Silence(silenced))
-    except _Uneven as uneven:
+        states = memory_of(model).last_state(batch, edit)
+    except recommend.Uneven as uneven:
         done = {
             row: values
             for rows in uneven.groups
@@ -167,35 +149,3 @@ def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
         }
         return np.stack([done[row] for row in range(len(versions))])
     return model.scorer()(states, Met.by(batch)).float().numpy().copy()
-
-
-class _Uneven(Exception):
-    """Not as many experts are left to every history, so they are no rectangle: here are the rows that go together."""
-
-    def __init__(self, left: torch.Tensor) -> None:
-        super().__init__()
-        self.groups = [torch.nonzero(left == count)[:, 0].tolist() for count in left.unique()]
-
-
-@dataclass
-class _Silence:
-    """`inspect.silence` for a batch in which each history has experts of its own taken away."""
-
-    silenced: list[frozenset[int]]
-
-    def __call__(self, found: Retrieved) -> Retrieved:
-        rows = zip(found.experts.tolist(), self.silenced, strict=True)
-        kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
-        kept[:, 0] |= ~kept.any(1)
-        left = kept.sum(1)
-        if int(left.min()) != int(left.max()):
-            raise _Uneven(left)
-        return found.keep(torch.nonzero(kept)[:, 1].view(len(kept), -1))
-
-
-def _packed(versions: Sequence[Version], model: Recommender) -> Batch:
-    """The latest events of each, and their times, where all are known."""
-    known = [version.read.times for version in versions if version.read.times is not None]
-    return recommend.packed(
-        [version.read.items for version in versions], model.length, known if len(known) == len(versions) else None
-    )

@@ -5,7 +5,6 @@ not come back into the ranking, so that only the reading changes, not the compan
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +29,7 @@ class Agreement(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, eq=False)
-class Influence:
+class Influence(NamedTuple):
     """`table`: position (from 1), item, title, change (of the target's log-chance that having the event makes), times (the
     same as a factor), places (ranks gained by having it), attention (NaN where none is known); oldest first."""
 
@@ -58,34 +56,29 @@ class Influence:
 
 def of_person(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Influence:
     """Of what came next."""
-    read = reading(dataset, user)
-    assert read.truth is not None
-    times = read.times if model.reads_times else None
-    return influence(model, dataset, read.items, read.truth, stay=stay, times=times)
+    return influence(model, dataset, reading(dataset, user), stay=stay)
 
 
 @torch.inference_mode()
 def influence(
-    model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST, stay: bool = False,
-    times: np.ndarray | None = None, trace: Trace | None = None,
-) -> Influence:  # fmt: skip
-    """Takes away each of the last `last` events once, in one batch, and asks where `target` stands then, among items that the
-    history does not hold or (`stay`) among all. `times` and `trace`, if it is at hand, are of the same events.
+    model: Recommender, dataset: Dataset, read: Reading, last: int = LAST, stay: bool = False, trace: Trace | None = None
+) -> Influence:
+    """Takes away each of the last `last` events once, in one batch, and asks where its truth stands then, among items that the
+    history does not hold or (`stay`) among all. `trace`, if it is at hand, is of the same events.
 
-    Raises InputError for an unknown target and for histories of fewer than two events.
+    Raises InputError for an unknown truth and for histories of fewer than two events.
     """
-    items = np.asarray(items, dtype=np.int64)
+    items, target = np.asarray(read.items, dtype=np.int64), read.truth or 0
     dataset.catalog.title(target)  # raises where there is none
     if len(items) < 2:
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
     taken = np.arange(max(len(items) - last, 0), len(items))
-    without = None if times is None else [times, *(np.delete(times, at) for at in taken)]
-    scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length, without)).double()
-    free = running(scores.shape[1], Reading(items, target), stay)
+    scores = model.score(packed([read, *map(read.without, taken.tolist())], model.length)).double()
+    free = running(scores.shape[1], read, stay)
     logs = scores.masked_fill(~torch.from_numpy(free), -torch.inf).log_softmax(1)[:, target].numpy()
     first, *ranks = (rank_of_target(row, free, target) for row in scores.numpy())
     change = logs[0] - logs[1:]
-    weights = attention(model, items, times, trace)
+    weights = attention(model, read, trace)
     table = pd.DataFrame(
         {
             "position": taken + 1,

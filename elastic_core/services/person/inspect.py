@@ -2,14 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 
-from elastic_core.core.contract import Edit, Retrieved
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -29,6 +27,7 @@ from elastic_core.services.person.recommend import (
     places_left,
     reading,
     retrieved,
+    silence,
 )
 
 
@@ -36,8 +35,9 @@ def first_genres(dataset: Dataset, user: int) -> list[str]:
     """The genres that are listed first for most items, the most frequent first; ties by name. In a made-up world every hobby has
     as many items: there for most of this person's own events."""
     listed = dataset.catalog.genres or ()
-    own = dataset.truth is not None and listed
-    return _frequent((genres[0] for genres in ([listed[i] for i in dataset.histories.of(user)] if own else listed) if genres), 7)
+    if listed and dataset.truth is not None:
+        listed = tuple(listed[i] for i in dataset.histories.of(user))
+    return _frequent((genres[0] for genres in listed if genres), 7)
 
 
 def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
@@ -71,8 +71,7 @@ def item_words(dataset: Dataset) -> Words:
 OFTEN = 0.1  # of the people: from there on a list without what they had met before would be wrong by design
 
 
-@dataclass(frozen=True)
-class Repeats:
+class Repeats(NamedTuple):
     """How many people's next item was one they had met before, of all."""
 
     again: int
@@ -90,10 +89,10 @@ class Repeats:
 
 def repeats(dataset: Dataset) -> Repeats:
     """Do people choose again what they have met?"""
-    histories, ends, targets = dataset.histories, dataset.ends("test"), dataset.targets("test")
+    histories = dataset.histories
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
-    before = np.arange(len(users)) < ends[users]
-    met = before & (histories.items == targets[users])
+    before = np.arange(len(users)) < dataset.ends("test")[users]
+    met = before & (histories.items == dataset.targets("test")[users])
     return Repeats(len(np.unique(users[met])), histories.n_users)
 
 
@@ -109,14 +108,9 @@ def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | N
     """The most recent `last` events, oldest first: position, item, title, genres, and the date where one is known."""
     start = max(len(read.items) - last, 0)
     items, catalog = read.items[start:], dataset.catalog
-    table = pd.DataFrame(
-        {
-            "position": np.arange(start + 1, len(read.items) + 1),
-            "item": items,
-            "title": catalog.called(items),
-            "genres": [catalog.genres[int(i)] if catalog.genres else () for i in items],
-        }
-    )
+    genres = [catalog.genres[int(i)] if catalog.genres else () for i in items]
+    numbers = np.arange(start + 1, len(read.items) + 1)
+    table = pd.DataFrame({"position": numbers, "item": items, "title": catalog.called(items), "genres": genres})
     if user is not None and dataset.has_times and dataset.truth is None:
         at = dataset.histories.offsets[user] + start
         table["date"] = pd.to_datetime(dataset.histories.times[at : at + len(items)], unit="s").strftime("%Y-%m-%d")
@@ -134,8 +128,7 @@ def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     return table.sort_values(["since", "user"]).drop_duplicates("user").reset_index(drop=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Situation:
+class Situation(NamedTuple):
     """One person, possibly with a changed history or silenced experts: what was read, retrieved and answered."""
 
     read: Reading
@@ -170,10 +163,10 @@ def situation_of(
     if not model.retrieves:
         return Situation(read, model.length, None, answer(model, dataset, read, stay=stay), stay=stay)
     found = retrieved(model, read)
-    edit = silence(silenced) if silenced else None
+    edit = silence(silenced)
     answered = answer(model, dataset, read, edit=edit, stay=stay)
     here = Situation(read, model.length, found, answered, tuple(silenced), stay)
-    return replace(here, strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
+    return here._replace(strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
 
 
 def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change] = (), stay: bool = False) -> Situation:
@@ -182,34 +175,22 @@ def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Chang
     return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
 
 
-def silence(experts: Collection[int]) -> Edit:
-    """An edit that takes experts out of what one person's history retrieved; the others keep their gates.
-
-    One expert always stays, the best, because a history cannot be read through none.
-    """
-
-    def edit(found: Retrieved) -> Retrieved:
-        kept = [rank for rank, expert in enumerate(found.experts[0].tolist()) if expert not in experts]
-        return found.keep(torch.tensor(kept or [0]))
-
-    return edit
+def grid(side: int) -> pd.DataFrame:
+    """All experts of a memory: expert, row, column."""
+    row, column = np.divmod(np.arange(side**2), side)
+    return pd.DataFrame({"expert": np.arange(side**2), "row": row, "column": column})
 
 
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
 
     The score is what experts are chosen by (`Retrieved.every`): the sum of the two halves', where nothing votes."""
-    rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
-    side = len(rows)
-    if not side:
+    rows, columns = found.halves[0].numpy()
+    if not len(rows):
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
-    numbers = np.arange(side * side)
-    table = pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
+    table, retrieved = grid(len(rows)), found.experts[0].numpy()
     table["row_score"], table["column_score"] = rows[table["row"]], columns[table["column"]]
-    table["score"] = found.every[0].numpy()
-    table["load"] = load
-    table["rank"], table["gate"] = 0, 0.0
-    retrieved = found.experts[0].numpy()
+    table = table.assign(score=found.every[0].numpy(), load=load, rank=0, gate=0.0)
     table.loc[retrieved, "rank"] = np.arange(1, len(retrieved) + 1)
     table.loc[retrieved, "gate"] = found.gates[0].numpy().astype(float)
     return table
@@ -240,12 +221,9 @@ def others_retrieved(before: Situation, here: Situation) -> str:
     if before.found is None or here.found is None:
         return ""
     earlier, mine = before.found.experts[0].tolist(), here.found.experts[0].tolist()
-    new = [expert for expert in mine if expert not in earlier]
-    return (
-        f"{len(new)} of its {len(mine)} experts {'is another' if len(new) == 1 else 'are others'}."
-        if new
-        else f"The same {len(mine)} experts."
-    )
+    new = len(set(mine) - set(earlier))
+    words = f"{new} of its {len(mine)} experts {'is another' if new == 1 else 'are others'}."
+    return words if new else f"The same {len(mine)} experts."
 
 
 def good_example(model: Recommender, dataset: Dataset) -> int:

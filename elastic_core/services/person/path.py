@@ -17,8 +17,8 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.person import chance
 from elastic_core.services.person.attribution import attributed
-from elastic_core.services.person.chance import Version
-from elastic_core.services.person.inspect import Situation, silence
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.recommend import silence
 
 SHOWN = 12
 
@@ -66,27 +66,20 @@ def path(model: Recommender, here: Situation, shown: Collection[int] | None = No
         usual = None if common is None else common[experts].numpy()
     if experts:
         keeps = np.zeros((len(experts), here.events), dtype=np.float32)
-        found = attributed(model, read, items.tolist(), silence(here.silenced) if here.silenced else None)
+        found = attributed(model, read, items.tolist(), silence(here.silenced))
         if found is not None:
             kept = [experts.index(expert) for expert in found.experts[0].tolist()]
             gives = np.zeros((len(items), len(experts)), dtype=np.float32)
             gives[:, kept] = found.parts[0, :, : len(kept)].numpy()
             keeps[kept, -count:] = found.held[0, :, -count:].numpy()
         else:
-            keeps = _reading_weights(model, here, heard, keeps)
+            try:  # how the experts of the first layer read the events, where the model says so
+                trace = tracing(model).trace(history_batch(read.items, model.length, read.times))
+                keeps[heard, -count:] = trace.reading[0][0].mean(0).numpy()[heard, -count:]
+            except InputError:
+                keeps = None
     without, missing = _removals(model, here, items, places, experts, heard)
     return Path(places, experts, asks, wanted, usual, keeps, gives, without, missing)
-
-
-def _reading_weights(model: Recommender, here: Situation, heard: Sequence[int], keeps: np.ndarray) -> np.ndarray | None:
-    """How the experts of the first layer read the events; None for a model that does not say."""
-    try:
-        trace = tracing(model).trace(history_batch(here.read.items, model.length, here.read.times))
-    except InputError:
-        return None
-    weights = trace.reading[0][0].mean(0).numpy()[:, -here.events_read :]
-    keeps[heard, -here.events_read :] = weights[heard]
-    return keeps
 
 
 def _removals(
@@ -96,8 +89,8 @@ def _removals(
     silenced = frozenset(here.silenced)
     quieter = [silenced | {experts[at]} for at in heard] if len(heard) > 1 else []
     away = [place for place in places if place >= here.events - here.events_read] if here.events > 1 else []
-    versions = [Version(here.read, silenced), *(Version(here.read, quiet) for quiet in quieter)]
-    versions += [Version(here.read.without(place), silenced) for place in away]
+    versions = [chance.Version(here.read, silenced), *(chance.Version(here.read, quiet) for quiet in quieter)]
+    versions += [chance.Version(here.read.without(place), silenced) for place in away]
     scores = torch.from_numpy(chance.scores(model, versions)).double()
     scores[:, torch.from_numpy(here.answer.ranks == 0)] = -torch.inf
     logs = scores.log_softmax(1)[:, torch.tensor(items)]

@@ -20,6 +20,11 @@ def spaced(many: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, many - 1, min(most, many)).round().astype(np.int64))
 
 
+def some_of(many: int, most: int, seed: int) -> np.ndarray:
+    """At most `most` of 0 … `many` - 1, drawn at random, in order."""
+    return np.sort(np.random.default_rng(seed).choice(many, min(most, many), replace=False))
+
+
 def own_id(dataset: Dataset, user: int) -> str:
     """A person's id in the data; nothing where it is the number that the app gives them anyway."""
     raw = str(dataset.histories.user_ids[user])
@@ -28,9 +33,9 @@ def own_id(dataset: Dataset, user: int) -> str:
 
 def numbered(dataset: Dataset, raw: str) -> int:
     """The number, from 0, of the person with this id. Raises InputError if there is none."""
-    found = np.flatnonzero(dataset.histories.user_ids.astype(str) == raw)
+    ids = dataset.histories.user_ids
+    found = np.flatnonzero(ids.astype(str) == raw)
     if not len(found):
-        ids = dataset.histories.user_ids
         raise InputError(f"{dataset.label} has no user {raw!r}; there are {len(ids):,}, for example {ids[0]} and {ids[-1]}")
     return int(found[0])
 
@@ -57,9 +62,8 @@ def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int |
     """
     if old.hash == new.hash:
         return user
-    wanted = [own] if own else []
-    if (old.name, old.label) == (new.name, new.label):
-        wanted.insert(0, str(old.histories.user_ids[user]))
+    here = str(old.histories.user_ids[user]) if (old.name, old.label) == (new.name, new.label) else None
+    wanted = filter(None, (here, own))
     ids = new.histories.user_ids.astype(str).tolist()
     return next((ids.index(raw) for raw in wanted if raw in ids), None)
 

@@ -1,8 +1,8 @@
 """What would this history be recommended, and what does the list answer when something is changed?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -66,8 +66,7 @@ def experts_silenced(changes: Sequence[Change]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(change for change in changes if change is not None and change >= 0))
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(NamedTuple):
     """`table`: rank, item, title, genres, score, is_truth. The arrays have one entry per item, 0 = padding."""
 
     table: pd.DataFrame
@@ -106,12 +105,41 @@ def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator
         yield rows, batch_of(model, dataset, users[rows])
 
 
-def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
-    """Several histories as one batch, the last `length` events of each, and their times, where they are known."""
-    wide = needed_columns(np.array([*map(len, histories)]), length)
-    rows = [history_batch(items, wide, None if times is None else times[i]) for i, items in enumerate(histories)]
+def packed(reads: Sequence[Reading], length: int) -> Batch:
+    """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
+    wide = needed_columns(np.array([len(read.items) for read in reads]), length)
+    rows = [history_batch(read.items, wide, read.times) for read in reads]
     items, when = torch.cat([row.items for row in rows]), [row.times for row in rows if row.times is not None]
-    return Batch(items, items, times=torch.cat(when) if when else None, padded=bool((items[:, 0] == 0).any()))
+    times = torch.cat(when) if len(when) == len(rows) else None
+    return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()))
+
+
+class Uneven(Exception):
+    """Not as many experts are left to every history, so they are no rectangle: here are the rows that go together."""
+
+    def __init__(self, left: torch.Tensor) -> None:
+        super().__init__()
+        self.groups = [torch.nonzero(left == count)[:, 0].tolist() for count in left.unique()]
+
+
+def silence(*silenced: Collection[int]) -> Edit | None:
+    """An edit that takes experts out of what every history of a batch retrieved; the others keep their gates. None for none.
+
+    One expert always stays, the best, because a history cannot be read through none. The edit raises Uneven.
+    """
+    if not any(silenced):
+        return None
+
+    def edit(found: Retrieved) -> Retrieved:
+        rows = zip(found.experts.tolist(), silenced, strict=True)
+        kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
+        kept[:, 0] |= ~kept.any(1)
+        left = kept.sum(1)
+        if len(left.unique()) > 1:
+            raise Uneven(left)
+        return found.keep(torch.nonzero(kept)[:, 1].view(len(kept), -1))
+
+    return edit
 
 
 @torch.inference_mode()
@@ -127,6 +155,14 @@ def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
     if read.truth is not None:
         free[read.truth] = True
     return free
+
+
+def order_of(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The items in the running (of finite score), best first, and the rank of each item from 1; 0 where it is not."""
+    order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    return order, ranks
 
 
 def rank_of_target(scores: np.ndarray, free: np.ndarray, target: int) -> int:
@@ -150,10 +186,17 @@ def answer(
     scores = model.scorer()(model.last_state(batch, **changed), Met.by(batch))[0] if edit else model.score(batch)[0]
     scores = scores.float().masked_fill(~torch.from_numpy(running(len(scores), read, stay)), -torch.inf)
     values = scores.numpy()
-    order = np.argsort(-values, kind="stable")[: int(np.isfinite(values).sum())]
-    ranks = np.zeros(len(values), dtype=np.int64)
-    ranks[order] = np.arange(1, len(order) + 1)
-    return Answer(_table(_catalog(data), order[:top], values, read.truth), scores.softmax(0).numpy(), ranks, read.truth)
+    order, ranks = order_of(values)
+    catalog, first = _catalog(data), order[:top]
+    genres, is_truth = [catalog.genres[i] if catalog.genres else () for i in first], [int(i) == read.truth for i in first]
+    table = {
+        "rank": ranks[first],
+        "item": first,
+        "title": catalog.called(first),
+        "genres": genres,
+        "score": values[first].astype(float),
+    }
+    return Answer(pd.DataFrame(table).assign(is_truth=is_truth), scores.softmax(0).numpy(), ranks, read.truth)
 
 
 def recommend(
@@ -187,21 +230,7 @@ def _catalog(data: Dataset | Catalog) -> Catalog:
     return data if isinstance(data, Catalog) else data.catalog
 
 
-def _table(catalog: Catalog, order: np.ndarray, values: np.ndarray, truth: int | None) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "rank": np.arange(1, len(order) + 1),
-            "item": order,
-            "title": catalog.called(order),
-            "genres": [catalog.genres[i] if catalog.genres else () for i in order],
-            "score": values[order].astype(float),
-            "is_truth": [int(i) == truth for i in order],
-        }
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
+class Moved(NamedTuple):
     """`table`: the list after, with `was` (rank before, 0 = not in the running) and `change` (same, up, down, new)."""
 
     table: pd.DataFrame
@@ -250,13 +279,8 @@ def _some_titles(rows: pd.DataFrame, most: int) -> str:
 
 def moved(before: Answer, after: Answer) -> Moved:
     """How the list answered a change."""
-    table = after.table.copy()
-    top = set(before.table["item"])
-    table["was"] = [int(before.ranks[item]) for item in table["item"]]
-    table["change"] = [
-        "new" if item not in top else "same" if rank == was else "up" if rank < was else "down"
-        for item, rank, was in zip(table["item"], table["rank"], table["was"], strict=True)
-    ]
-    gone = before.table[~before.table["item"].isin(table["item"])].copy()
-    gone["now"] = [int(after.ranks[item]) for item in gone["item"]]
-    return Moved(table, gone, before.truth_rank, after.truth_rank)
+    table = after.table.assign(was=before.ranks[after.table["item"]])
+    rank, was, stayed = table["rank"], table["was"], table["item"].isin(before.table["item"])
+    table["change"] = np.select([~stayed, rank == was, rank < was], ["new", "same", "up"], "down")
+    gone = before.table[~before.table["item"].isin(table["item"])]
+    return Moved(table, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)

@@ -6,7 +6,6 @@ out. The formulas are held against torch's own counter in tests/test_efficiency.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -24,8 +23,7 @@ LABELS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
+class Shape(NamedTuple):
     """The sizes that the formulas speak of."""
 
     n: int = 200
@@ -40,13 +38,7 @@ class Shape:
     items: int = ITEMS
 
 
-class Cost(NamedTuple):
-    """One term: in which stage, its formula, its value, and how it grows with N."""
-
-    stage: str
-    formula: str
-    value: float
-    grows: str
+Cost = tuple[str, str, float, str]  # one term: in which stage, its formula, its value, and how it grows with N
 
 
 def operations(system: str, shape: Shape) -> pd.DataFrame:
@@ -57,9 +49,8 @@ def operations(system: str, shape: Shape) -> pd.DataFrame:
         "sasrec-fused": _sasrec,
         "sasrec-eager": partial(_sasrec, pairs=1.0),
     }
-    rows = list(makers[system](shape))
-    scoring = Cost("scoring", "2·V·d", 2 * shape.items * shape.d, "constant")
-    return pd.DataFrame([*rows, scoring], columns=["stage", "formula", "operations", "grows"])
+    scoring = ("scoring", "2·V·d", 2 * shape.items * shape.d, "constant")
+    return pd.DataFrame([*makers[system](shape), scoring], columns=["stage", "formula", "operations", "grows"])
 
 
 def totals(shape: Shape) -> pd.DataFrame:
@@ -75,7 +66,7 @@ LENGTHS = tuple(2**i for i in range(5, 17))
 def against_length(shape: Shape) -> pd.DataFrame:
     """system, label, length, operations, for the lengths of the calculator's chart."""
     rows = [
-        (system, label, n, operations(system, replace(shape, n=n))["operations"].sum())
+        (system, label, n, operations(system, shape._replace(n=n))["operations"].sum())
         for system, label in LABELS.items()
         for n in LENGTHS
     ]
@@ -100,27 +91,25 @@ def _retrieval(s: Shape) -> Iterator[Cost]:
         if left > 1:
             total += 8 * left * s.d**2 + 4 * left * min(left, s.window) * s.d
         rows = left
-    yield Cost("query network", network, total, "linear")
-    yield Cost("product keys", "2·√K·d + 2·d²", 2 * s.side * s.d + 2 * s.d**2, "constant")
+    yield "query network", network, total, "linear"
+    yield "product keys", "2·√K·d + 2·d²", 2 * s.side * s.d + 2 * s.d**2, "constant"
 
 
 def _common(s: Shape) -> Iterator[Cost]:
     full = (s.layers - 1) * s.n + 1
     if s.local:
-        yield Cost("local convolution", "2·w·d per row", 2 * s.local * s.d * full, "linear")
-    yield Cost("feed-forward", "4·d² per row", 4 * s.d**2 * full, "linear")
+        yield "local convolution", "2·w·d per row", 2 * s.local * s.d * full, "linear"
+    yield "feed-forward", "4·d² per row", 4 * s.d**2 * full, "linear"
 
 
 def _causal(s: Shape) -> Iterator[Cost]:
     full, hkd = s.layers - 1, s.heads * s.k * s.d
     yield from _retrieval(s)
-    yield Cost(
-        "aggregation", "L·(2·N·H·k·d + 2·H·k·d²)", s.layers * (2 * s.n * hkd + 2 * hkd * s.d), "linear"
-    )  # fmt: skip
+    yield "aggregation", "L·(2·N·H·k·d + 2·H·k·d²)", s.layers * (2 * s.n * hkd + 2 * hkd * s.d), "linear"
     row = 4 * s.heads * s.d**2 + 10 * hkd + 4 * min(CHUNK, s.n) * s.heads * (s.d + s.k)
     once = 4 * s.heads * s.d**2 + 8 * hkd + 2 * s.n * hkd
     formula = "(L − 1)·N·(4·H·d² + 10·H·k·d + 4·C·H·(d + k)) + 2·N·H·k·d + 4·H·d² + 8·H·k·d + 4·L·H·k·d², C = 32"
-    yield Cost("dispatch", formula, full * s.n * row + once + s.layers * 4 * hkd * s.d, "linear")
+    yield "dispatch", formula, full * s.n * row + once + s.layers * 4 * hkd * s.d, "linear"
     yield from _common(s)
 
 
@@ -128,18 +117,18 @@ def _two_way(s: Shape) -> Iterator[Cost]:
     hkd = s.heads * s.k * s.d
     yield from _retrieval(s)
     own = 2 * hkd * s.d + 6 * s.k * s.d**2
-    yield Cost("aggregation", "L·(4·N·H·k·d + (2·H + 6)·k·d²)", s.layers * (4 * s.n * hkd + own), "linear")
+    yield "aggregation", "L·(4·N·H·k·d + (2·H + 6)·k·d²)", s.layers * (4 * s.n * hkd + own), "linear"
     rows = (s.layers - 1) * s.n + 1
-    yield Cost("dispatch", "4·H·k·d per row + 4·L·H·k·d²", 4 * hkd * rows + s.layers * 4 * hkd * s.d, "linear")
-    yield from _common(replace(s, local=0))
+    yield "dispatch", "4·H·k·d per row + 4·L·H·k·d²", 4 * hkd * rows + s.layers * 4 * hkd * s.d, "linear"
+    yield from _common(s._replace(local=0))
 
 
 def _sasrec(s: Shape, pairs: float = 0.5) -> Iterator[Cost]:
     full = s.layers - 1
-    yield Cost("projections", "(L − 1)·8·N·d² + 4·N·d² + 4·d²", full * 8 * s.n * s.d**2 + 4 * s.n * s.d**2 + 4 * s.d**2, "linear")
+    yield "projections", "(L − 1)·8·N·d² + 4·N·d² + 4·d²", full * 8 * s.n * s.d**2 + 4 * s.n * s.d**2 + 4 * s.d**2, "linear"
     formula = f"(L − 1)·{'2' if pairs < 1 else '4'}·N²·d + 4·N·d"
-    yield Cost("attention", formula, full * pairs * 4 * s.n**2 * s.d + 4 * s.n * s.d, "quadratic")
-    yield from _common(replace(s, local=0))
+    yield "attention", formula, full * pairs * 4 * s.n**2 * s.d + 4 * s.n * s.d, "quadratic"
+    yield from _common(s._replace(local=0))
 
 
 def memory(shape: Shape) -> pd.DataFrame:

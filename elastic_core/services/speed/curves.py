@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.bench import lisa
 from elastic_core.bench.events import ROOM
 from elastic_core.bench.latency import BENCH, BOTH, FORWARD, ROWS
@@ -40,17 +41,10 @@ LISA = ["question", "system", "where", "here", "the paper’s"]
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
-class Reported(NamedTuple):
-    """A figure that somebody else published, with what it was measured on."""
-
-    what: str
-    value: str
-    where: str
-
-
+# What somebody else published, and what it was measured on.
 PAPER = (
-    Reported("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
-    Reported("GPU memory", "about 90% less", "likewise"),
+    ("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
+    ("GPU memory", "about 90% less", "likewise"),
 )
 
 
@@ -71,11 +65,8 @@ def tidy(rows: Iterable[Row], source: str) -> pd.DataFrame:
     """Only the pass that scores the next item (last row, forward). Of several measurements the latest counts."""
     table = lines(select_rows(rows, rows="last", direction="forward"), COLUMNS, source)
     same = ["system", "length", *KEYS]
-    return (
-        table.sort_values("date", kind="stable")
-        .drop_duplicates(same, keep="last")
-        .sort_values(["system", "length"], ignore_index=True)
-    )
+    latest = table.sort_values("date", kind="stable").drop_duplicates(same, keep="last")
+    return latest.sort_values(["system", "length"], ignore_index=True)
 
 
 def of_passes(file: Path, source: str) -> pd.DataFrame:
@@ -133,10 +124,7 @@ def place(table: pd.DataFrame) -> str:
 
 
 def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
-    mask = np.ones(len(table), dtype=bool)
-    for name, value in zip(KEYS, shape, strict=True):
-        mask &= (table[name] == value).to_numpy()
-    return table[mask]
+    return table[(table[KEYS] == list(shape)).all(axis=1)]
 
 
 def usual(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -168,9 +156,9 @@ def fit_line(table: pd.DataFrame, system: str, column: str = "ms", start: int = 
         return None
     x, y = np.log(rows["length"].to_numpy(float)), np.log(rows[column].to_numpy(float))
     centred = x - x.mean()
-    slope = float(centred @ y / (centred @ centred))
+    slope, width = float(centred @ y / (centred @ centred)), len(x) - 2
     residual = y - y.mean() - slope * centred
-    error = math.sqrt(float(residual @ residual) / (len(x) - 2) / float(centred @ centred)) if len(x) > 2 else math.nan
+    error = math.sqrt(float(residual @ residual / width / (centred @ centred))) if width else math.nan
     with np.errstate(over="ignore"):
         factor = float(np.exp(y.mean() - slope * x.mean()))  # infinite for a line that is nearly upright
     return Fit(slope, error, factor, int(rows["length"].min()), int(rows["length"].max()), len(rows))
@@ -195,22 +183,17 @@ def versus(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.
 def crossings(ratio: pd.Series) -> list[float]:
     """Lengths at which the ratio passes 1, between neighbours along a straight line of the logarithms."""
     n, r = np.log(ratio.index.to_numpy(float)), np.log(ratio.to_numpy(float))
-    found = [
-        float(math.exp(n[i] - r[i] * (n[i + 1] - n[i]) / (r[i + 1] - r[i])))
-        for i in range(len(n) - 1)
-        if (r[i] < 0) != (r[i + 1] < 0)
-    ]
-    return found
+    at = np.flatnonzero(np.diff(r < 0))
+    return np.exp(n[at] - r[at] * np.diff(n)[at] / np.diff(r)[at]).tolist()
 
 
 def crossing(checkpoints: Path) -> float:
     """From which length on ELASTIC stays faster than SASRec with fused attention, by the shipped rows; NaN where none tell."""
-    file = checkpoints / "benchmarks" / "latency.csv"
-    return _crossing(checkpoints, file.stat().st_mtime_ns if file.is_file() else 0)
+    return _crossing(checkpoints, disk.stamp(checkpoints / "benchmarks" / "latency.csv"))
 
 
 @functools.lru_cache(maxsize=4)
-def _crossing(checkpoints: Path, changed: int) -> float:
+def _crossing(checkpoints: Path, stamp: tuple[int, ...]) -> float:
     table, column = usual(shipped(checkpoints))
     found = crossings(versus(table, "elastic", "sasrec-fused", column))
     return rounded(found[-1]) if found else math.nan
@@ -223,7 +206,11 @@ def rounded(length: float) -> float:
 
 def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     """Where the peer wins, where we win, and where they cross; no length is left out."""
-    ratio, us, them = versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer)
+    return _race(versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer))
+
+
+def _race(ratio: pd.Series, us: str, them: str) -> str:
+    """The same of how many times slower they are, by length."""
     if ratio.empty:
         return f"{us} and {them} were not measured at the same lengths."
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
@@ -239,11 +226,9 @@ def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms"
 
 def _listed(lengths: pd.Index, among: pd.Index) -> str:
     """`64 to 256, 1,024`: three and more that were measured one after the other are a range."""
-    places = sorted(among.get_indexer(lengths))
-    starts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1] + 1]
-    parts = list[str]()
-    for start, end in zip(starts, [*starts[1:], len(places)], strict=True):
-        names = [f"{int(among[place]):,}" for place in places[start:end]]
+    places, parts = np.sort(among.get_indexer(lengths)), list[str]()
+    for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+        names = [f"{int(among[place]):,}" for place in run]
         parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
     return ", ".join(parts)
 
@@ -280,8 +265,7 @@ def memory_words(table: pd.DataFrame) -> str:
         ratio = versus(table, "elastic", peer, "memory")
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
-            amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
-            said.append(f"{LABELS[peer]} needs {amount} times as much at N = {length:,}")
+            said.append(f"{LABELS[peer]} needs {times:.{1 if times >= 2 else 2}f} times as much at N = {length:,}")
     return f"Memory, compared with ELASTIC: {'; '.join(said)}." if said else ""
 
 
@@ -296,7 +280,8 @@ def event_words(wide: pd.DataFrame) -> str:
     said = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
     if alone.empty:
         return said
-    said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. {_event_race(ours, alone)}"
+    said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. "
+    said += _race((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
         said += " When its window is full, SASRec needs a refresh, too. Then it takes "
@@ -318,13 +303,6 @@ def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
     if step not in wide or (refreshed and again not in wide):
         return pd.Series(dtype=float)
     return (wide[step] + wide[again] / ROOM if refreshed else wide[step]).dropna()
-
-
-def _event_race(ours: pd.Series, peer: pd.Series) -> str:
-    """`speed_sentence` of the two."""
-    sides = (("elastic", ours), ("sasrec-fused", peer))
-    return speed_sentence(pd.concat([pd.DataFrame({"length": s.index, "system": name, "ms": s.to_numpy()}) for name, s in sides]),
-                 "elastic", "sasrec-fused")  # fmt: skip
 
 
 def machine(table: pd.DataFrame) -> str:

@@ -32,17 +32,13 @@ class Measurement(Task[Plan]):
     """One measurement."""
 
     @property
-    def plan(self) -> Plan:
-        return self.asked
-
-    @property
     def cut(self) -> str:
         """What it did not get to, in words; nothing for one that finished."""
         if self.state == "finished":
             return ""
         done = self.latencies()["length"].nunique()
         word = "still running" if self.active else "cancelled" if self.state == "stopped" else self.state
-        return f"This measurement is {word}: {done} of {len(self.plan.lengths)} lengths, so it says nothing about the others."
+        return f"This measurement is {word}: {done} of {len(self.asked.lengths)} lengths, so it says nothing about the others."
 
     def latencies(self) -> pd.DataFrame:
         """As from `curves.tidy`; empty while nothing is there."""
@@ -71,11 +67,11 @@ class Measurements(Queue[Measurement]):
             raise InputError("its job.json holds no plan of a measurement") from None
 
     def work(self, task: Measurement, hand: Hand) -> str:
-        measure_plan(task.plan, task.path, hand)
+        measure_plan(task.asked, task.path, hand)
         return ""
 
     def threads(self, task: Measurement) -> int:
-        return task.plan.threads
+        return task.asked.threads
 
     def submit(self, plan: Plan) -> Measurement:
         return self.ask(lambda: asdict(plan))
@@ -83,10 +79,8 @@ class Measurements(Queue[Measurement]):
     def shown(self) -> Measurement | None:
         """The one that answers: the latest if it runs or finished. After one that failed or was cut, the last that finished; only
         where there is none, what the latest found until then."""
-        found = self.all()
-        if found and not found[-1].active:
-            return next((each for each in reversed(found) if each.state == "finished"), found[-1])
-        return found[-1] if found else None
+        last = self.latest()
+        return last if last is None or last.active else self.latest("finished") or last
 
 
 def cores() -> int:

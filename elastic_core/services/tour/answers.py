@@ -24,6 +24,7 @@ from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import of_person
+from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import moved
 from elastic_core.services.speed import curves
 from elastic_core.text import minus
@@ -115,7 +116,7 @@ def looked_at_or_decisive(asked: TourAsked) -> Answer:
     found = of_person(asked.model, asked.dataset, asked.user)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
-    titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
+    titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]
     text = f"Read most: “{titles[0]}”. Most decisive: “{titles[1]}”. {found.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 
@@ -198,5 +199,5 @@ def neighbours_kept(values: np.ndarray, flat: np.ndarray, k: int = 5) -> float:
     """Mean share of an expert's `k` nearest in `values` (cosine) that are also among its `k` nearest on a map `flat`.
 
     Among as many experts as the map's own page judges: nobody can hold every distance between a quarter of a million."""
-    keep = np.sort(np.random.default_rng(0).choice(len(values), min(trust.MOST, len(values)), replace=False))
+    keep = some_of(len(values), trust.MOST, seed=0)
     return trust.overlap(trust.nearest(values[keep], k, angles=True), trust.nearest(flat[keep], k, angles=False))

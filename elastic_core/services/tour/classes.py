@@ -124,22 +124,17 @@ class Classes:
 
 
 def _within(shared: sqlite3.Connection, code: str, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
+    """What `act` says once it is noted that the class is alive, and those that are over or too many are let go."""
     with shared:
         shared.execute("BEGIN IMMEDIATE")
-        _hear(shared, code, time.time())
+        heard, now = shared.execute("SELECT heard FROM class WHERE code = ?", (code,)).fetchone(), time.time()
+        if heard is None or abs(now - heard[0]) >= OFTEN:  # a clock may be set back
+            _forget(shared, "abs(? - heard) > ?", now, SILENT)
+            words = "INSERT INTO class (code, heard) VALUES (?, ?) ON CONFLICT (code) DO UPDATE SET heard = excluded.heard"
+            shared.execute(words, (code, now))
+            latest = "SELECT code FROM class WHERE code != ? ORDER BY heard DESC, rowid DESC LIMIT ?"
+            _forget(shared, f"code != ? AND code NOT IN ({latest})", code, code, CLASSES - 1)
         return act(shared)
-
-
-def _hear(shared: sqlite3.Connection, code: str, now: float) -> None:
-    """Notes that a class is alive, and lets go of those that are over or too many."""
-    heard = shared.execute("SELECT heard FROM class WHERE code = ?", (code,)).fetchone()
-    if heard is not None and abs(now - heard[0]) < OFTEN:  # a clock may be set back
-        return
-    _forget(shared, "abs(? - heard) > ?", now, SILENT)
-    words = "INSERT INTO class (code, heard) VALUES (?, ?) ON CONFLICT (code) DO UPDATE SET heard = excluded.heard"
-    shared.execute(words, (code, now))
-    latest = "SELECT code FROM class WHERE code != ? ORDER BY heard DESC, rowid DESC LIMIT ?"
-    _forget(shared, f"code != ? AND code NOT IN ({latest})", code, code, CLASSES - 1)
 
 
 def _forget(shared: sqlite3.Connection, which: str, *given: str | float) -> None:

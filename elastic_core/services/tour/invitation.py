@@ -1,11 +1,12 @@
 """How others come into a class: a link that their machines can reach, and the same as a QR code. No network is asked."""
 
 import io
-import ipaddress
 import socket
 from urllib.parse import urlsplit, urlunsplit
 
 import segno
+
+from elastic_core.services.public import is_here
 
 ANY = ("", "0.0.0.0", "::", "[::]")  # what a server listens on that takes everybody
 OUTSIDE = ("192.0.2.1", 9)  # an address that nobody has (RFC 5737): the way to it tells our own, and nothing is sent
@@ -17,9 +18,9 @@ def reachable(url: str, listens_on: str | None) -> str | None:
     `url` is what the browser shows, `listens_on` the server's own setting. A name or address that is not this machine's loopback
     was reached from outside, or over the network, and stays."""
     parts = urlsplit(url)
-    if not _loops(parts.hostname or ""):
+    if not is_here(parts.hostname or ""):
         return url
-    if listens_on is not None and _loops(listens_on):
+    if listens_on is not None and is_here(listens_on):
         return None
     host = own_address() if listens_on is None or listens_on in ANY else listens_on
     if host is None:
@@ -36,7 +37,7 @@ def own_address() -> str | None:
             found = str(way.getsockname()[0])
         except OSError:
             return None
-    return None if _loops(found) or found in ANY else found
+    return None if is_here(found) or found in ANY else found
 
 
 def qr_code(link: str, wide: int) -> str:
@@ -45,12 +46,3 @@ def qr_code(link: str, wide: int) -> str:
     scale = max(wide // made.symbol_size()[0], 1)
     made.save(out, kind="svg", scale=scale, light="#ffffff", xmldecl=False, svgns=True, svgclass=None, lineclass=None, nl=False)
     return out.getvalue().decode("utf-8")
-
-
-def _loops(host: str) -> bool:
-    if host == "localhost" or host.startswith("unix:"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -5,7 +5,6 @@ null model is a router that picks k different experts for each person at random 
 Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99% of the traffic (Lample et al., 2019).
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing, gini, likely_load, limits_of, random_choices, status
-from elastic_core.services.person.inspect import common_genres
+from elastic_core.services.person.inspect import common_genres, grid
 from elastic_core.services.person.people import genre_share, spaced
 
 Measure = Literal["people", "gate"]
@@ -22,8 +21,7 @@ EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histo
 HEALTH = ("used", "gini", "kl", "kl_weighted", "half", "ninety", "ninety_nine", "marginals")
 
 
-@dataclass(frozen=True, eq=False)
-class Traffic:
+class Traffic(NamedTuple):
     """What a group of people retrieves: `experts [U, k]`, what each choice weighs, and the number of experts in the memory."""
 
     experts: np.ndarray
@@ -63,9 +61,7 @@ def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
         rank = -genre_share(dataset, name.removeprefix(FANS), split)
     else:
         rank = lengths if name == SHORT else -lengths
-    chosen = np.zeros(histories.n_users, dtype=bool)
-    chosen[np.argsort(rank, kind="stable")[: max(histories.n_users // 4, 1)]] = True
-    return chosen
+    return np.isin(np.arange(histories.n_users), np.argsort(rank, kind="stable")[: max(histories.n_users // 4, 1)])
 
 
 def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
@@ -78,7 +74,7 @@ def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
 def divergence(load: np.ndarray) -> float:
     """Kullback-Leibler divergence of the load from uniform, in nats: 0 = even, log K = one expert carries all."""
     share = load[load > 0] / max(load.sum(), 1e-12)
-    return max(float((share * np.log(share * len(load))).sum()), 0.0) if len(share) else 0.0
+    return max(float((share * np.log(share * len(load))).sum()), 0.0)
 
 
 def holders(load: np.ndarray, share: float) -> int:
@@ -95,23 +91,12 @@ def by_marginals(load: np.ndarray) -> float:
     return float(np.corrcoef(load, fitted)[0, 1] ** 2) if load.std() > 0 and fitted.std() > 0 else 0.0
 
 
-def health(load: np.ndarray, weighted: np.ndarray) -> dict[str, float]:
-    """All of HEALTH for one load; `weighted` is the gate-weighted load of the same choices."""
-    values = (
-        float((load > 0).mean()), gini(load), divergence(load), divergence(weighted),
-        holders(load, 0.5), holders(load, 0.9), holders(load, 0.99), by_marginals(load),
-    )  # fmt: skip
-    return dict(zip(HEALTH, map(float, values), strict=True))
-
-
 def health_of(now: Traffic) -> dict[str, float]:
-    """The health of this traffic; KL is always given both ways, the rest by its own measure."""
-    return _health(now, now.experts, now.load)
-
-
-def _health(now: Traffic, experts: np.ndarray, load: np.ndarray) -> dict[str, float]:
-    people = _count(experts, np.ones_like(now.gates), now.size)
-    return health(load, _count(experts, now.gates, now.size)) | {"kl": divergence(people)}
+    """All of HEALTH for this traffic; KL is always given both ways, the rest by its own measure."""
+    load, people = now.load, np.bincount(now.experts.ravel(), minlength=now.size)
+    held = [holders(load, share) for share in (0.5, 0.9, 0.99)]
+    ways = divergence(people), divergence(_count(now.experts, now.gates, now.size))
+    return dict(zip(HEALTH, map(float, ((load > 0).mean(), gini(load), *ways, *held, by_marginals(load))), strict=True))
 
 
 class Chance(NamedTuple):
@@ -130,12 +115,13 @@ def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, each = [], [], [], []
     for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed):
-        load = _count(experts, now.weights, now.size)
+        drawn = now._replace(experts=experts)
+        load = drawn.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
         grid = load.reshape(now.side, now.side)
         lines.append(np.concatenate([grid.sum(0), grid.sum(1)]))
         each.append(load[:: max(now.size // 4096, 1)])
-        rows.append(_health(now, experts, load))
+        rows.append(health_of(drawn))
     frame, stacked = pd.DataFrame(rows), np.stack(ordered)
     exact = likely_load(now.people, now.experts.shape[1], now.size)
     return Chance(
@@ -150,26 +136,17 @@ def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
 
 def experts_table(now: Traffic, band: Chance) -> pd.DataFrame:
     """expert, row, column, load, share, times (of the even load), chance: dead, cold, usual or hot against the random router."""
-    load, numbers = now.load, np.arange(now.size)
-    return pd.DataFrame(
-        {
-            "expert": numbers, "row": numbers // now.side, "column": numbers % now.side, "load": load,
-            "share": load / max(load.sum(), 1e-12), "times": load / max(now.even, 1e-12), "state": status(load, band.each),
-        }
-    )  # fmt: skip
+    load = now.load
+    share, times = load / max(load.sum(), 1e-12), load / max(now.even, 1e-12)
+    return grid(now.side).assign(load=load, share=share, times=times, state=status(load, band.each))
 
 
 def marginals(now: Traffic, band: Chance) -> pd.DataFrame:
     """Load of every row and every column of sub-keys: half (row, column), key, load, dead (experts in it), state."""
     grid = now.load.reshape(now.side, now.side)
-    frames = []
-    for half, axis in (("row", 1), ("column", 0)):
-        load = grid.sum(axis)
-        dead = (grid == 0).sum(axis)
-        frames.append(
-            pd.DataFrame({"half": half, "key": np.arange(now.side), "load": load, "dead": dead, "state": status(load, band.line)})
-        )
-    return pd.concat(frames, ignore_index=True)
+    load, dead = (np.concatenate([each.sum(1), each.sum(0)]) for each in (grid, grid == 0))
+    halves, keys = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2)
+    return pd.DataFrame({"half": halves, "key": keys, "load": load, "dead": dead, "state": status(load, band.line)})
 
 
 def lorenz(load: np.ndarray) -> pd.DataFrame:

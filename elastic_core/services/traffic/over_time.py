@@ -1,14 +1,14 @@
 """Traffic over time and over settings: what a run's metrics and snapshots say by epoch, and Figure 5 from finished runs."""
 
-import dataclasses
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.runs import Run
+from elastic_core.runs import Run, Snapshot
 from elastic_core.services.person.people import spaced
 
 SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
@@ -23,23 +23,25 @@ def by_epoch(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(EPOCHS))
 
 
+def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
+    """By epoch what the run kept, at most so many, evenly over the training, the last included. Unreadable files are left out."""
+    found, files = dict[int, Snapshot](), run.snapshots()
+    for epoch, path in (files[i] for i in spaced(len(files), most)):
+        with suppress(InputError):
+            found[epoch] = run.snapshot(path)
+    return found
+
+
 def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
     """Epochs and load `[epochs, K]` from the run's snapshots; empty where it kept none. Unreadable files are left out."""
-    epochs, loads = [], []
-    for epoch, path in run.snapshots():
-        try:
-            loads.append(run.snapshot(path).load)
-        except InputError:
-            continue
-        epochs.append(epoch)
-    return epochs, np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
+    found = kept_snapshots(run)
+    loads = [snapshot.load for snapshot in found.values()]
+    return list(found), np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
 
 
 def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
     """The last epoch after which anybody retrieved each expert; 0 = never."""
-    used = loads > 0
-    numbers = np.array(epochs)[:, None]
-    return np.where(used, numbers, 0).max(0) if len(epochs) else np.zeros(loads.shape[1], dtype=int)
+    return np.where(loads > 0, np.array(epochs, dtype=int)[:, None], 0).max(0, initial=0)
 
 
 def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
@@ -49,8 +51,7 @@ def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(loads[:, order].T, index=order, columns=epochs)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(NamedTuple):
     """`table`: finished runs that differ from the chosen one in √K, k and seed alone. `missing`: settings without one."""
 
     table: pd.DataFrame
@@ -62,8 +63,8 @@ class Sensitivity:
     @property
     def sentence(self) -> str:
         """What cannot be shown, in words."""
-        parts = [(name, [str(v) for n, v in self.missing if n == name]) for name in ("√K", "k")]
-        absent = " and ".join(f"{name} = {', '.join(values)}" for name, values in parts if values)
+        parts = {name: ", ".join(str(v) for n, v in self.missing if n == name) for name in ("√K", "k")}
+        absent = " and ".join(f"{name} = {values}" for name, values in parts.items() if values)
         said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
         if self.different:
             said += f" Not shown: {self.different} that differ in other settings, too."

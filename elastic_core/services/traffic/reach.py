@@ -41,13 +41,10 @@ def reach(model: Recommender, dataset: Dataset, stay: bool = False) -> Reach:
     looked, asked = (long[np.unique(np.linspace(0, len(long) - 1, min(n, len(long))).astype(int))] for n in (LOOKED, ASKED))
     weights = [row[::-1][:LAST] for row in weights_of(model, dataset, looked)]
     effects = [of_person(model, dataset, int(user), stay).table["change"].abs().to_numpy()[::-1] for user in asked]
-    rows = {"even": [np.full(min(int(lengths[user]), LAST), 1.0) for user in asked], "effect": effects}
-    parts = {name: _binned(values) for name, values in rows.items()}
-    parts["weight"] = _binned(weights) if weights else np.full(len(BINS), np.nan)
+    even = [np.ones(min(int(lengths[user]), LAST)) for user in asked]
     names = [str(low) if low == high else f"{low}-{high}" for low, high in BINS]
-    return Reach(
-        pd.DataFrame({"ago": names, **{name: parts[name] for name in ("even", "weight", "effect")}}), len(looked), len(asked)
-    )
+    table = {"ago": names, "even": _binned(even), "weight": _binned(weights) if weights else np.nan, "effect": _binned(effects)}
+    return Reach(pd.DataFrame(table), len(looked), len(asked))
 
 
 def _binned(rows: list[np.ndarray]) -> np.ndarray:
@@ -71,11 +68,10 @@ def use(found: Codewords, dataset: Dataset) -> Use:
     chosen, size = found.chosen.numpy(), found.words.shape[1]
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng([0, 2])
     events = counts / max(counts.sum(), 1)
-    books = range(chosen.shape[1])
-    loads = np.stack([np.bincount(chosen[:, book], events, size) for book in books])
+    loads = np.stack([np.bincount(book, events, size) for book in chosen.T])
     drawn = np.stack([np.bincount(rng.integers(size, size=len(events)), events, size) for _ in range(200)])
     ordered = np.sort(drawn, axis=1)[:, ::-1]
-    low, high = np.quantile(ordered, 0.025, axis=0), np.quantile(ordered, 0.975, axis=0)
+    low, high = np.quantile(ordered, (0.025, 0.975), axis=0)
     place = np.argsort(np.argsort(-loads, axis=1, kind="stable"), axis=1)
     table = pd.DataFrame(
         {

@@ -91,16 +91,11 @@ def kept(run: Run) -> Beside | None:
     """What was kept with the run; None where there is none, or it is none that `keep_beside` wrote."""
     try:
         plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)
-        rows = plain.get("rows")
-        if (
-            not isinstance(rows, list)
-            or len(rows) > MOST_ROWS
-            or not disk.is_number(plain.get("people"))
-            or not disk.is_number(plain.get("chance"))
-        ):
+        rows, people, chance = (plain.get(name) for name in ("rows", "people", "chance"))
+        if not isinstance(rows, list) or len(rows) > MOST_ROWS or not disk.is_number(people) or not disk.is_number(chance):
             return None
         protocol = SEEN if plain.get("protocol") == SEEN else PROTOCOL
-        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_system_row, rows)), protocol)
+        return Beside(int(people), float(chance), tuple(map(_system_row, rows)), protocol)
     except InputError:
         return None
 
@@ -108,14 +103,13 @@ def kept(run: Run) -> Beside | None:
 def random_ndcg(dataset: Dataset, protocol: str = PROTOCOL) -> float:
     """NDCG@10 of a random order of everybody's candidates, exactly."""
     histories, columns = dataset.histories, dataset.catalog.n_items + 1
-    if protocol == SEEN:
-        every = np.full(histories.n_users, dataset.catalog.n_items - 1)
-        return float(expected(Ranks(np.zeros_like(every), every))[METRIC].mean())
+    others = np.full(histories.n_users, dataset.catalog.n_items - 1)
     owners = np.repeat(np.arange(histories.n_users), histories.lengths)
     read = np.arange(len(owners)) < dataset.ends("test")[owners]
     seen = np.unique(owners[read] * columns + histories.items[read])
     met = np.isin(np.arange(histories.n_users) * columns + dataset.targets("test"), seen)
-    others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~met
+    if protocol != SEEN:
+        others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~met
     return float(expected(Ranks(np.zeros_like(others), others))[METRIC].mean())
 
 

@@ -7,8 +7,8 @@ what the backward pass of one step keeps, and the process itself. By formula it 
 """
 
 import time
-from dataclasses import dataclass
 from math import nan
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -35,8 +35,7 @@ PROCESS_MB = 350  # Python, PyTorch and pandas before the first weight
 TEST_FACTOR = 1.5  # the test is ranked under all protocols, validation under one
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Seconds on one core of this machine as busy as it was during the probe."""
 
     parameters: int
@@ -116,7 +115,9 @@ def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]
     learner.model.train()
 
     def step(rows: int) -> tuple[float, float]:
-        part, kept = _first(batch, rows), _Kept()
+        part, kept = batch.rows(slice(rows)), _Kept()
+        if part.targets is not None and not (part.targets > 0).any():
+            raise InputError("the data has too few events to learn from")
         began = time.perf_counter()
         with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
             learner.step(part)
@@ -127,8 +128,7 @@ def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]
     step(few)  # the first step of a process pays for things that later ones do not
     first, _ = step(few)
     rows = max(few, min(most, int(few * STEP_SECONDS / first)))
-    times: list[float] = []
-    kept = 0.0
+    times, kept = list[float](), 0.0
     while not times or (sum(times) + times[-1] < TIMED and len(times) < 5):
         seconds, kept = step(rows)
         times.append(seconds)
@@ -145,13 +145,6 @@ def _judge(model: models.Recommender, dataset: Dataset, rows: int) -> float:
         scores = model.score(batch)
         (scores > scores[:, 1:2]).sum(1)
     return (time.perf_counter() - began) * dataset.histories.n_users / len(users)
-
-
-def _first(batch: Batch, rows: int) -> Batch:
-    part = batch.rows(slice(rows))
-    if part.targets is not None and not (part.targets > 0).any():
-        raise InputError("the data has too few events to learn from")
-    return part
 
 
 class _Kept:

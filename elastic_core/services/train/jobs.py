@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from elastic_core import disk
 from elastic_core.core.config import DataConfig, RunConfig
-from elastic_core.data import Dataset, load
+from elastic_core.data import load
 from elastic_core.data.sources import card_label
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -90,8 +90,12 @@ class Jobs(Queue[Job]):
         dataset = load(task.config.data, progress=hand.log)
         if not task.run.finished:
             train(task.config, dataset, task.run.path, on_event=say, stop=hand.stop)
-        if beside.kept(task.run) is None:
-            _judge(task.run, dataset, hand)
+        if beside.kept(task.run) is None:  # what only counts, on the same people
+            try:
+                found = beside.judge(task.run, dataset, lambda name: hand.say({"event": "beside", "system": name}))
+                beside.keep_beside(task.run, found)
+            except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
+                traceback.print_exc()
         return str((task.run.last("end") or {}).get("reason", ""))
 
     def done(self, asked: TrainingAsked) -> bool:
@@ -153,11 +157,3 @@ class Jobs(Queue[Job]):
         model = re.sub(r"[^A-Za-z0-9_.]+", "-", config.model.name)[:40]
         name = f"{PREFIX}{model}-{source or 'data'}"
         return next(free for i in range(1, len(taken) + 2) if (free := name if i == 1 else f"{name}-{i}") not in taken)
-
-
-def _judge(run: Run, dataset: Dataset, hand: Hand) -> None:
-    """What only counts, on the same people. The training is done and tested: nothing here may make it a failed one."""
-    try:
-        beside.keep_beside(run, beside.judge(run, dataset, lambda name: hand.say({"event": "beside", "system": name})))
-    except Exception:  # the card says that they were not judged
-        traceback.print_exc()

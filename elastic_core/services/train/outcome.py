@@ -2,8 +2,7 @@
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -21,8 +20,7 @@ SEED_GAP = 0.0058  # standard deviation of the gap between two seeds of ml-100k-
 ALIVE = 0.8  # of the experts that a random router would use: fewer are worth a word
 
 
-@dataclass(frozen=True)
-class TrainingOutcome:
+class TrainingOutcome(NamedTuple):
     """`score` is None for a run without a test; `longer` and `again` are trainings worth a click."""
 
     score: Interval | None
@@ -54,11 +52,13 @@ def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
     rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
-    advice = [line for line in (_time(epochs, best, end), _use(run, epochs), _heart(epochs, best, end)) if line]
+    advice = [_time(epochs, best, end), _use(run, epochs)]
+    if _patience(end) and len(epochs) > 1:
+        advice.reverse()
     seeds, again = _seeds(run, list(among), protocol)
     return TrainingOutcome(
-        score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(advice[:2]), seeds,
-        _longer(config) if rising and epochs else None, again,
+        score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(filter(None, advice)), seeds,
+        _longer(config) if rising else None, again,
     )  # fmt: skip
 
 
@@ -102,7 +102,11 @@ def _time(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
     if len(epochs) < 2:
         return "Hardly one epoch fitted into the time. Give it more time, or choose a smaller model."
     if _patience(end):
-        return ""
+        if not 0 < best < len(epochs):
+            return ""
+        fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
+        rest = "Its loss still went down: it learns by heart. Try more dropout, or a smaller model." if fell else ""
+        return f"Longer will not help: its best was epoch {best}. {rest or 'Try a smaller learning rate.'}"
     if best >= len(epochs) - 1:
         return "It was still getting better when it ended, so train longer."
     return f"It had not got better since epoch {best} of {len(epochs)}. Change something before you give it more time."
@@ -124,18 +128,10 @@ def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
     )
 
 
-def _heart(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
-    if not _patience(end) or not 0 < best < len(epochs):
-        return ""
-    fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
-    rest = "Its loss still went down: it learns by heart. Try more dropout, or a smaller model." if fell else ""
-    return f"Longer will not help: its best was epoch {best}. {rest or 'Try a smaller learning rate.'}"
-
-
 def _longer(config: RunConfig) -> RunConfig | None:
-    values = {"train.minutes": 2 * config.train.minutes} if config.train.minutes else {"train.epochs": 2 * config.train.epochs}
+    name = "minutes" if config.train.minutes else "epochs"
     try:
-        return presets.changed_config(config, values)
+        return presets.changed_config(config, {f"train.{name}": 2 * getattr(config.train, name)})
     except InputError:  # beyond the bounds
         return None
 

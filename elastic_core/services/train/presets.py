@@ -26,17 +26,20 @@ class Setting(NamedTuple):
     """One field of a configuration, as a form needs it. `kind`: int, float, bool, choice or text."""
 
     key: str  # model.side, train.seed, …
-    kind: Literal["int", "float", "bool", "choice", "text"]
+    kind: "Kind"
     value: Any
     choices: tuple[Any, ...] = ()
 
 
+USUAL = {"width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}
 BUDGETS = (
     Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, 16),
-    Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 25),
-    Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 50),
-    Budget("20 min", 20.0, {"length": 512, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 128),
+    Budget("2 min", 2.0, {"length": 50, **USUAL}, 25),
+    Budget("5 min", 5.0, {"length": 100, **USUAL}, 50),
+    Budget("20 min", 20.0, {"length": 512, **USUAL}, 128),
 )
+Kind = Literal["int", "float", "bool", "choice", "text"]
+KINDS: dict[Any, Kind] = {int: "int", float: "float", bool: "bool"}
 Found = TypeVar("Found")
 BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
@@ -121,13 +124,20 @@ def form_settings(config: RunConfig, section: Literal["model", "objective", "tra
     if section == "objective":
         able = _teachers(config.model) or (part.name,)
         first = [Setting("objective.name", "choice", part.name, able if part.name in able else (part.name, *able))]
-    return first + [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
+    for field in dataclasses.fields(part):
+        hint = hints[field.name]
+        if get_origin(hint) is types.UnionType:
+            hint = next(each for each in get_args(hint) if each is not type(None))
+        choices = get_args(hint) if get_origin(hint) is Literal else ()
+        kind = "choice" if choices else KINDS.get(hint, "text")
+        first.append(Setting(f"{section}.{field.name}", kind, getattr(part, field.name), choices))
+    return first
 
 
 def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
     named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
-    lost = set(_dotted(config.to_dict())) - set(_dotted(named.to_dict()))  # settings that the newly named have not
+    lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective and made.objective.name not in _teachers(made.model):
         objectives.check(made.objective.name, _outline(made.model))  # says why not
@@ -136,8 +146,10 @@ def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
 
 def config_differences(one: RunConfig, other: RunConfig) -> list[str]:
     """`model.side: 16 → 32`, … : what sets two configurations apart."""
-    a, b = _dotted(one.to_dict()), _dotted(other.to_dict())
-    return [f"{key}: {a.get(key, 'absent')} → {b.get(key, 'absent')}" for key in {**a, **b} if a.get(key) != b.get(key)]
+    return [
+        f"{path}: {' → '.join('absent' if value is None else str(value) for value in values)}"
+        for path, *values in one.differences(other)
+    ]
 
 
 def command(config_file: str, out: str) -> str:
@@ -165,20 +177,3 @@ def _outline(model: ModelConfig) -> models.Recommender:
 
     Raises InputError for a model beyond the budget."""
     return models.outline(model, 2) or models.build(dataclasses.replace(model, width=2 * model.heads, length=2), 2)
-
-
-def _setting(key: str, hint: Any, value: Any) -> Setting:
-    if get_origin(hint) is Literal:
-        return Setting(key, "choice", value, get_args(hint))
-    if get_origin(hint) is types.UnionType:
-        hint = next(part for part in get_args(hint) if part is not type(None))
-    kinds: dict[Any, Literal["int", "float", "bool", "text"]] = {int: "int", float: "float", bool: "bool"}
-    return Setting(key, kinds.get(hint, "text"), value)
-
-
-def _dotted(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings as dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in plain.items():
-        flat |= _dotted(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
-    return flat

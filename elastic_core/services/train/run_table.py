@@ -1,7 +1,6 @@
 """Runs side by side, from their logs and the ranks of their tests: one row a run, one row an epoch."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -59,22 +58,14 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
     """For how many people of the test the ten hold what came next, with its interval; None for a run that was not tested.
 
     Do items met before `stay` in the running?"""
-    protocol = "full-seen" if stay else "full"
-    rate = (test or {}).get("protocols", {}).get(protocol, {}).get("HR@10")
+    rate = (test or {}).get("protocols", {}).get("full-seen" if stay else "full", {}).get("HR@10")
     if test is None or rate is None:
         return None
-    people = int(test.get("users", 0))
-    low, high = wilson(rate, people) if people else (math.nan, math.nan)
-    sure = f" (95% interval {low:.0%} to {high:.0%})" if people else ""
+    people, sure = int(test.get("users", 0)), ""
+    if people:
+        low, high = wilson(rate, people)
+        sure = f" (95% interval {low:.0%} to {high:.0%})"
     return f"For {rate:.0%} of {people:,} people, the true next {words.one} is among the ten{sure}."
-
-
-def _ndcg(run: Run, test: Mapping[str, Any]) -> float | None:
-    """From the ranks; a run that was tested before ranks were kept has the number in its log alone."""
-    if run.has_report:
-        return run.report().interval("full", "NDCG@10").mean
-    found = test.get("protocols", {}).get("full", {}).get("NDCG@10")
-    return None if found is None else float(found)
 
 
 def run_row(run: Run) -> dict[str, Any]:
@@ -82,11 +73,12 @@ def run_row(run: Run) -> dict[str, Any]:
     start, test, end = run.last("start") or {}, run.last("test") or {}, run.last("end")
     epochs = run.events("epoch")
     last = epochs[-1] if epochs else {}
+    logged = test.get("protocols", {}).get("full", {}).get("NDCG@10")  # of a run that was tested before ranks were kept
     return {
         "run": run.name,
         "model": system(run.config),
         "data": start.get("data", run.config.data.source),
-        "NDCG@10": _ndcg(run, test),
+        "NDCG@10": run.report().interval("full", "NDCG@10").mean if run.has_report else logged,
         "people": test.get("users"),
         "best valid": max((row["valid"]["NDCG@10"] for row in epochs), default=None),
         "epochs": len(epochs),

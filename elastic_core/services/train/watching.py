@@ -1,7 +1,7 @@
 """Where a background training stands, in numbers a page can print as they are."""
 
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from elastic_core.runs import EVENTS
 from elastic_core.services.background.durations import clock
@@ -13,8 +13,7 @@ PHASES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(NamedTuple):
     """`share` (0 … 1) is of the time budget if there is one, else of the epochs asked for."""
 
     phase: str
@@ -36,12 +35,21 @@ def watch(job: Job) -> Watch:
     epochs = job.run.events("epoch")
     last = epochs[-1] if epochs else {}
     best = max(epochs, key=lambda row: row["valid"]["NDCG@10"], default=None)
-    seconds = last.get("seconds", 0.0) + _since(job)
+    files = [path for path in (job.run.path / EVENTS, job.path / "begun.json") if path.exists()]
+    # since the last row of the run, or since the process took it, whichever is later
+    since = time.time() - max(path.stat().st_mtime for path in files) if files and job.state == "running" else 0.0
+    seconds = last.get("seconds", 0.0) + max(since, 0.0)
     train, step = job.config.train, job.event
-    done = step["done"] / max(step["of"], 1) if step.get("event") == "step" else 0.0
+    event = step.get("event")
+    done = step["done"] / max(step["of"], 1) if event == "step" else 0.0
     share = seconds / (train.minutes * 60) if train.minutes else (len(epochs) + done) / train.epochs
+    phase = PHASES.get(str(event), f"Epoch {len(epochs) + 1}")
+    if job.stopping and event != "end":
+        phase = "Stopping: the best weights are being tested"
+    elif event == "step":
+        phase = f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
     return Watch(
-        phase=_phase(job, len(epochs)),
+        phase=phase,
         share=min(max(share, 0.0), 1.0),
         epochs=len(epochs),
         loss=step.get("loss", last.get("loss")),
@@ -50,18 +58,3 @@ def watch(job: Job) -> Watch:
         used=last.get("used"),
         seconds=seconds,
     )
-
-
-def _phase(job: Job, epochs: int) -> str:
-    step = job.event
-    if job.stopping and step.get("event") != "end":
-        return "Stopping: the best weights are being tested"
-    if step.get("event") == "step":
-        return f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
-    return PHASES.get(str(step.get("event")), f"Epoch {epochs + 1}")
-
-
-def _since(job: Job) -> float:
-    """Seconds since the last row of the run, or since the process took it, whichever is later."""
-    times = [path.stat().st_mtime for path in (job.run.path / EVENTS, job.path / "begun.json") if path.exists()]
-    return max(time.time() - max(times), 0.0) if times and job.state == "running" else 0.0
