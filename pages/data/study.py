@@ -14,7 +14,7 @@ from elastic_core.study.asked import StudyAsked
 from pages.data import study_charts
 from pages.frame import shell
 from pages.kit import plot, prose, view, waiting
-from pages.kit.control import number
+from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30
@@ -43,7 +43,7 @@ def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minute
     if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning("The last study of these data ended before it was done. What it has found is kept.")
-            st.button("Go on", key="dat_study_on", on_click=waiting.act, args=(queue, "resume", last.id), type="primary")
+            button("Go on", "dat_study_on", waiting.act, queue, "resume", last.id, type="primary")
         waiting.refused(queue)
         return
     waiting.offer(

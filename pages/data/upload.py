@@ -18,7 +18,7 @@ from elastic_core.services.train.jobs import Jobs
 from pages.data import answers, study
 from pages.frame import finding, shell
 from pages.kit import prose, unreadable, view
-from pages.kit.control import number
+from pages.kit.control import button, number
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
@@ -165,8 +165,8 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
     _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
     st.subheader("4. Keep it", anchor=False)
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
-    st.button(
-        "Keep these data", type="primary", icon=":material/save:", key="dat_keep", on_click=_store, args=(outcome, label),
+    button(
+        "Keep these data", "dat_keep", _store, outcome, label, icon="save", type="primary",
         help="In the project’s folder on this machine; git ignores it.",
     )  # fmt: skip
 
@@ -214,7 +214,7 @@ def kept() -> None:
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
-                st.button(said, key=f"{box}_{entry.id}", on_click=_show, args=(there, box, entry.label))
+                button(said, f"{box}_{entry.id}", _show, there, box, entry.label)
             if not public.on():
                 _delete(entry)
 
@@ -231,7 +231,7 @@ def _delete(entry: KeptData) -> None:
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
         if waiting := [job.run.name for job in Jobs(shell.RUNS).needing(entry.config)]:
             panel.warning(f"Trainings that wait or run need it and would fail: {', '.join(map(shell.plain, waiting))}.")
-        panel.button("Delete for good", key=f"dat_gone_{entry.id}", type="primary", on_click=_forget, args=(entry,))
+        button("Delete for good", f"dat_gone_{entry.id}", _forget, entry, place=panel, type="primary")
 
 
 def _remove(name: str) -> None:

@@ -15,7 +15,7 @@ from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload
 from pages.frame import shell
 from pages.kit import asked, cache, plot, prose, view
-from pages.kit.control import bound, number
+from pages.kit.control import bound, button, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
 WHOLE = (
@@ -48,8 +48,8 @@ def part() -> None:
         _truth(data)
         with st.container(horizontal=True, vertical_alignment="center"):
             if not shell.off("upload"):
-                st.button(
-                    "Keep this world", type="primary", icon=":material/save:", key="dat_plant", on_click=_keep, args=(config,),
+                button(
+                    "Keep this world", "dat_plant", _keep, config, icon="save", type="primary",
                     help="The Train page offers it as data",
                 )  # fmt: skip
             text = json.dumps(asdict(config), indent=1)

@@ -9,6 +9,7 @@ from elastic_core.services.method import notes
 from pages.evidence import answers
 from pages.frame import shell
 from pages.kit import asked, judged, prose, view
+from pages.kit.control import button
 
 WORDS = prose.of(__file__)
 # Of an answer: what the badge says, its icon and its colour.
@@ -78,8 +79,7 @@ def doubt(each: Verdict) -> None:
         st.caption("Measures what is missing:")
         st.code(each.command, language="bash", wrap_lines=True)
     first = each.findings[0] if each.findings else None
-    if st.button(GOES[each.screen], icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
-                 on_click=lead, args=(each.screen, first)):  # fmt: skip
+    if button(GOES[each.screen], f"lrn_go_{each.key}", lead, each.screen, first, icon="arrow_forward", type="tertiary"):
         shell.go(SCREENS[each.screen])
 
 

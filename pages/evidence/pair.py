@@ -21,7 +21,7 @@ from elastic_core.text import minus
 from pages.evidence import answers, charts
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, prose, view
-from pages.kit.control import bound, one_of, one_of_list, write_in_address
+from pages.kit.control import bound, button, one_of, one_of_list, write_in_address
 
 WORDS = prose.of(__file__)
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
@@ -86,7 +86,7 @@ def nobody() -> None:
     with st.container(horizontal=True):
         if st.button("Train another model", icon=":material/model_training:", type="primary", key="cmp_train"):
             shell.go(TRAIN)
-        st.button("All that was tested", icon=":material/leaderboard:", key="cmp_results", on_click=to_systems)
+        button("All that was tested", "cmp_results", to_systems, icon="leaderboard")
     view.foot("python -m elastic_core train --help")
 
 
@@ -217,11 +217,8 @@ def to_the_person(table: pd.DataFrame, two: Two) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         person = st.selectbox("Look at one of them", options, format_func=named.__getitem__, key=PERSON)
         held = person is None or shell.locked("user")
-        st.button("Choose this person", on_click=shell.meet, args=(person, False), disabled=held)
-    if st.button(
-        f"Why? Person {two.now.user + 1} on Journey", icon=":material/route:", type="tertiary", key="cmp_why",
-        on_click=shell.beside, args=(two.b.name,),
-    ):  # fmt: skip
+        button("Choose this person", "cmp_choose", shell.meet, person, False, disabled=held)
+    if button(f"Why? Person {two.now.user + 1} on Journey", "cmp_why", shell.beside, two.b.name, icon="route", type="tertiary"):
         shell.go(JOURNEY)
 
 

@@ -12,7 +12,7 @@ from elastic_core.services.method import notes
 from pages.evidence import silence
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, prose, unreadable, view
-from pages.kit.control import bound, one_of_list
+from pages.kit.control import bound, button, one_of_list
 
 WORDS = prose.of(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
@@ -123,12 +123,12 @@ def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | N
         runs = group.systems[label_of(table, name)]
         run, mine, held = runs[0], group.systems[label_of(table, ours)][0], shell.locked("run")
         here = now is not None and now.run in runs
-        st.button(
-            "Open its run", icon=":material/check:" if here else ":material/open_in_new:", key="res_open", on_click=open_run,
-            args=(run.name, cache.called(run)), disabled=held or here, help="It is open." if here else "On every page",
+        button(
+            "Open its run", "res_open", open_run, run.name, cache.called(run), icon="check" if here else "open_in_new",
+            disabled=held or here, help="It is open." if here else "On every page",
         )  # fmt: skip
-        st.button(
-            "Compare with it", icon=":material/balance:", key="res_compare", on_click=side_by_side, args=(mine.name, run.name),
+        button(
+            "Compare with it", "res_compare", side_by_side, mine.name, run.name, icon="balance",
             disabled=held or shell.locked("vs") or name == ours, help=f"Person by person, with {shell.plain(ours)}",
         )  # fmt: skip
 

@@ -8,7 +8,8 @@ from elastic_core.services.experts import ablation, relations
 from pages.experts import answers, charts, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import control, plot, view
+from pages.kit import plot, view
+from pages.kit.control import button, number
 
 SWAP = "exp_swap"
 Number = st.column_config.NumberColumn
@@ -33,11 +34,8 @@ def remove(of: Subject, expert: int, _: int) -> None:
     some = ablation.random_used(traffic, expert, apart=True)
     chart, ask = st.columns([5, 3], gap="medium")
     with ask:
-        other = control.number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
-        st.button(
-            "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
-            disabled=shell.locked(SWAP),
-        )  # fmt: skip
+        other = number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
+        button("Another at random", "exp_swap_lucky", _other, of, expert, icon="casino", disabled=shell.locked(SWAP))
         replacement = some if other is None else int(other)
         if other is None:
             st.caption(f"Now: expert {some}, drawn at random.")
@@ -76,14 +74,14 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
     frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
     lines = relations.lines(found, expert)
     columns = st.columns(2, gap="medium")
-    for place, line, number in zip(columns, ("row", "column"), (row, column), strict=True):
+    for place, line, at in zip(columns, ("row", "column"), (row, column), strict=True):
         with place:
-            st.markdown(f"##### {line.capitalize()} {number}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
+            st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
             part, key = frame[frame["line"] == line], f"exp_line_{line}"
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
-            alt = f"People of the {len(part)} experts in {line} {number}; the busiest is {most}."
+            alt = f"People of the {len(part)} experts in {line} {at}; the busiest is {most}."
             view.chart(key, figure, part, words.SIBLINGS if line == "row" else None, alt, on_select=lambda key=key: _clicked(key))
     left, right = st.columns(2, gap="medium")
     with left:

@@ -10,7 +10,7 @@ from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit.control import bound
+from pages.kit.control import bound, button
 
 OFTEN = {
     "hot": ":orange-badge[often]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[seldom]",
@@ -22,20 +22,14 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
     """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
     ways = (
-        ("Previous", ":material/chevron_left:", (expert - 1) % size, None),
-        ("Next", ":material/chevron_right:", (expert + 1) % size, None),
-        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}."),
+        ("Previous", "chevron_left", (expert - 1) % size, None),
+        ("Next", "chevron_right", (expert + 1) % size, None),
+        ("Person’s strongest", "person", strongest, f"Expert {strongest}."),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, icon, number, help in ways:
-            st.button(
-                name, icon=icon, key=f"exp_go_{name}", on_click=shell.look_at, args=(number,), help=help,
-                disabled=held or number == expert,
-            )  # fmt: skip
-        st.button(
-            "Random", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
-            help="Any that somebody uses.",
-        )  # fmt: skip
+            button(name, f"exp_go_{name}", shell.look_at, number, icon=icon, help=help, disabled=held or number == expert)
+        button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
         row, column = of.survey.place(expert)
         st.caption(
             f"Row {row}, column {column}. {why}",

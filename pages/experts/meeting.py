@@ -12,7 +12,7 @@ from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
 from pages.kit import cache, plot, view
-from pages.kit.control import one_of
+from pages.kit.control import button, one_of
 
 ALONG = {"margin": "Distance to the limit", "score": "Raw score"}
 GROUPS = {
@@ -54,8 +54,8 @@ def _examples(of: Subject, expert: int) -> None:
 def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
     left, right = st.columns([1, 4], vertical_alignment="center")
     number = row["user"] + 1
-    left.button(
-        f"Person {number}", key=f"exp_meet_{group}_{number}", on_click=shell.meet, args=(int(row["user"]),), width="stretch",
+    button(
+        f"Person {number}", f"exp_meet_{group}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
         disabled=shell.locked("user"), help="The expert stays.",
     )  # fmt: skip
     titles = [shell.plain(inspect.split_year(of.data.catalog.title(item))[0]) for item in row["items"]]

@@ -12,7 +12,8 @@ from elastic_core.text import number as whole
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import control, person, view
+from pages.kit import person, view
+from pages.kit.control import bound, button, number
 
 LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
 Number = st.column_config.NumberColumn
@@ -44,11 +45,11 @@ def _knobs(of: Subject, user: int) -> Turn:
     for rank, expert in enumerate(own):
         if lent is not None and rank == len(own) - 1:
             continue  # the weakest gives its place
-        factor = control.bound(place[rank % 2].slider, _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}")
+        factor = bound(place[rank % 2].slider, _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}")
         factors += [(expert, factor)] if factor != 1 else []
     by = 1.0
     if lent is not None:
-        by = control.bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, given", 0.0, 4.0, 1.0, 0.25, key=BY)
+        by = bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, given", 0.0, 4.0, 1.0, 0.25, key=BY)
     _left_out(own)
     return Turn(tuple(sorted(factors)), lent, by)
 
@@ -56,11 +57,11 @@ def _knobs(of: Subject, user: int) -> Turn:
 def _lent(of: Subject, own: list[int]) -> int | None:
     """Whom they are lent; None for nobody, and for one they have."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        lent = control.number(
+        lent = number(
             "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
             help="Takes the place of their weakest.",
         )  # fmt: skip
-        st.button("Reset", icon=":material/restart_alt:", key="exp_turn_reset", on_click=_reset, args=(own,))
+        button("Reset", "exp_turn_reset", _reset, own, icon="restart_alt")
     if lent is None or int(lent) not in own:
         return None if lent is None else int(lent)
     st.caption(f"They have expert {lent} already.")

@@ -20,7 +20,7 @@ from pages.frame import finding, garbage, locks, shell, worlds
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
 from pages.kit import cache
-from pages.kit.control import number, write_in_address
+from pages.kit.control import button, number, write_in_address
 from pages.tour import classroom, panel
 
 NOTICE, MEANT, TEACHING = "shell_notice", "shell_meant", "shell_teach_panel"
@@ -45,7 +45,7 @@ def sidebar() -> None:
     run, data, model = chosen
     worlds.settle(run, data, model, asked)
     with st.sidebar:
-        panel.button()
+        panel.begin()
         _run_box(known, run, data)
         user = _user_box(run, data, model, asked["user"], problems)
         st.session_state[TEACHING] = st.expander("Teaching", key="shell_teaching")
@@ -220,8 +220,8 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     st.session_state.pop(MEANT, None)
     if own_id(data, int(value) - 1):
         st.caption(f"Their id in the data: {quoted(own_id(data, int(value) - 1))}")
-    st.button(
-        "Surprise me", icon=":material/casino:", on_click=shell.surprise, width="stretch", help="Someone at random.",
+    button(
+        "Surprise me", "shell_surprise", shell.surprise, icon="casino", width="stretch", help="Someone at random.",
         disabled=locked("user"),
     )  # fmt: skip
     return int(value) - 1

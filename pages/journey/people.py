@@ -9,6 +9,7 @@ from pages.frame.shell import Context
 from pages.journey import answers
 from pages.journey.words import SAYS
 from pages.kit import cache, view
+from pages.kit.control import button
 
 BY, TABLE, EVERYBODY = "jrn_by", "jrn_everybody", "everybody, as a table"
 LONG, SHORT, GENRE, GAIN, LOSS = "longest history", "shortest history", "most of a genre", "largest gain", "largest loss"
@@ -43,7 +44,7 @@ def _finder(now: Context) -> None:
         notes = [f"{row.events} events" for row in found.itertuples()]
     for user, note in zip(found["user"], notes, strict=True):
         name = f"Person {user + 1}: {note}"
-        st.button(name, key=f"jrn_meet_{user}", on_click=shell.meet, args=(int(user), False), disabled=shell.locked("user"))
+        button(name, f"jrn_meet_{user}", shell.meet, int(user), False, disabled=shell.locked("user"))
 
 
 def _table(now: Context) -> None:

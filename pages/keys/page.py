@@ -15,7 +15,7 @@ from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import plot, view
-from pages.kit.control import bound, number, one_of, one_of_list
+from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.kit.kept import kept
 
 SIDE, MANY = 1024, 8  # of "a million"
@@ -57,7 +57,7 @@ def scene(source: str) -> Scene:
     if source == MILLION:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
-            st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
+            button("Draw another", "keys_another", draw_another, icon="casino", disabled=shell.locked(SEED))
         lesson, found = million(seed, width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)

@@ -26,6 +26,13 @@ def bound(
     return widget(label, *args, key=key, disabled=locked(key), **({"bind": "query-params"} if listen else {}), **look)
 
 
+def button(
+    label: str, key: str, act: Callable[..., object], *given: object, icon: str = "", place: Any = st, **look: Any
+) -> bool:
+    """A button that calls `act(*given)` before the page is drawn again. `icon` is the name of a material one."""
+    return bool(place.button(label, key=key, on_click=act, args=given, icon=f":material/{icon}:" if icon else None, **look))
+
+
 def one_of(
     label: str,
     options: Sequence[Option],

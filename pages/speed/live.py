@@ -9,7 +9,7 @@ from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from elastic_core.services.speed.plan import contestants
 from pages.frame import shell
 from pages.kit import waiting
-from pages.kit.control import bound, number
+from pages.kit.control import bound, button, number
 
 CANCELLED = "spd_cancelled"  # the id of what the visitor cancelled
 EVERY = 2.0  # seconds; each redraw takes time from what is measured
@@ -58,10 +58,9 @@ def panel() -> Measurement | None:
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         wanted = plan()
         held = shell.off("measurement")
-        st.button(
-            "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act,
-            args=("submit", wanted), disabled=wanted is None or active or held,
-            help="You may leave the page meanwhile.",
+        button(
+            "Start measuring", "spd_start", act, "submit", wanted, icon="play_arrow", type="primary",
+            disabled=wanted is None or active or held, help="You may leave the page meanwhile.",
         )  # fmt: skip
         st.caption("This takes one to three minutes. Leave the machine alone meanwhile, or it will look slower than it is.")
     waiting.refused(all_of_them)
@@ -92,8 +91,10 @@ def _progress(drawn: str, share: float) -> None:
             st.progress(found.share, text=f"Measuring: {waiting.stage(all_of_them, found)}")
             if found.state == "not responding":
                 st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
-            st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("stop", found.id),
-                      disabled=public.on() or found.stopping, help="Ends at once. What is measured so far stays.")  # fmt: skip
+            button(
+                "Cancel", "spd_cancel", act, "stop", found.id, icon="stop_circle", disabled=public.on() or found.stopping,
+                help="Ends at once. What is measured so far stays.",
+            )  # fmt: skip
     elif found.state == "failed":
         st.error(f"The last measurement failed: {shell.plain(found.reason)}")
         with st.expander("What it said"):

@@ -9,6 +9,7 @@ from elastic_core.services.person.recommend import Change, Moved, moved, places_
 from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, person, prose, view
+from pages.kit.control import button
 from pages.start import answers, edits, strip
 
 SAYS = prose.of(__file__)
@@ -58,19 +59,19 @@ def breaking() -> None:
     """Two causal acts, and the way back."""
     strongest = here.strongest
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.button(
-            f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
+        button(
+            f"Remove the last {words.one}", "start_remove", do, None, icon="backspace",
             disabled=here.events < 2 or shell.locked("start_remove"),
             help=f"Forget “{_title(here.read.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.found is not None:
-            st.button(
-                f"Silence expert {strongest}", icon=":material/volume_off:", on_click=do, args=(strongest,),
-                key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
+            button(
+                f"Silence expert {strongest}", "start_silence", do, strongest, icon="volume_off",
+                disabled=len(here.heard) < 2 or shell.locked("start_silence"),
                 help=f"Takes away expert {strongest}, the one behind the first suggestion, and asks again.",
             )  # fmt: skip
-        st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
-        st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)
+        button("Undo", "start_undo", undo, -1, icon="undo", disabled=not broken)
+        button("Reset", "start_reset", undo, 0, icon="restart_alt", disabled=not broken)
 
 
 def verdict() -> None:

@@ -14,6 +14,7 @@ from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
 from pages.frame import locks, present, shell
 from pages.kit import prose
+from pages.kit.control import button
 from pages.kit.kept import kept
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
@@ -74,22 +75,19 @@ def panel() -> None:
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
             st.write(SAYS("open"))
-            st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
+            button("Open a class", "class_open", _open, icon="add")
         else:
             _invite(inside)
-            st.button("Leave the class", key="class_leave", icon=":material/logout:", on_click=_leave)
+            button("Leave the class", "class_leave", _leave, icon="logout")
         if teaches() or not inside:  # a pupil does not see the answers
             present.switch()
-            st.button("Plan and answers", key="class_lesson", icon=":material/menu_book:", on_click=_plan)
+            button("Plan and answers", "class_lesson", _plan, icon="menu_book")
         sheet = lesson.sheet()
         st.download_button(
             "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
             on_click=_taken, icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
         )  # fmt: skip
-        st.button(
-            "Start over", key="class_over", icon=":material/restart_alt:", on_click=_over,
-            help="Forgets all of this visit, for the next pupil.",
-        )  # fmt: skip
+        button("Start over", "class_over", _over, icon="restart_alt", help="Forgets all of this visit, for the next pupil.")
     if st.session_state.pop(PLANNED, False):
         lesson.show()
     if st.session_state.pop(PROJECTED, False) and inside:
@@ -107,7 +105,7 @@ def _invite(inside: str) -> None:
             st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
-        st.button("Show it large", key="class_large", icon=":material/qr_code_2:", on_click=_project)
+        button("Show it large", "class_large", _project, icon="qr_code_2")
     if teaches():
         st.caption(SAYS("teacher"))
 
@@ -167,9 +165,9 @@ def _tally(inside: str, stop: int, step: Step) -> None:
     st.markdown(f":material/groups: {many}{told}")
     if teaches():
         label = "Hide the answer again" if out else "Show the answer to the class"
-        st.button(label, key="class_release", icon=":material/visibility:", on_click=_release, args=(stop, not out))
+        button(label, "class_release", _release, stop, not out, icon="visibility")
     elif (there := shared.leads(inside)) and there != stop:
-        st.button(f"Your teacher is at stop {there}", key="class_follow", icon=":material/directions_walk:", on_click=_follow)
+        button(f"Your teacher is at stop {there}", "class_follow", _follow, icon="directions_walk")
 
 
 def _follow() -> None:

@@ -13,6 +13,7 @@ from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
 from pages.kit import plot, prose
+from pages.kit.control import button
 from pages.tour import classroom, measuring
 from pages.tour.steps import STEPS, Step
 
@@ -75,12 +76,12 @@ def bets() -> dict[int, Bet]:
     return kept
 
 
-def button() -> None:
+def begin() -> None:
     """In the sidebar: begin, or go on."""
     if not at():
         seen = st.session_state.get("tour_left")
         label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
-        st.button(label, icon=":material/tour:", key="tour_begin", on_click=_go, args=(seen or 1,), width="stretch")
+        button(label, "tour_begin", _go, seen or 1, icon="tour", width="stretch")
 
 
 def arrive() -> None:
@@ -125,18 +126,15 @@ def panel() -> None:
             st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
             (_act if acts else _bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
-            st.button(
-                "Back", key="tour_back", icon=":material/arrow_back:", on_click=_back, args=(stop,), type="tertiary",
-                disabled=stop == 1 and not acts,
-            )  # fmt: skip
+            button("Back", "tour_back", _back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
             onward = "See your bets" if stop == len(STEPS) else "Next stop"
-            st.button(
-                onward if acts else "Skip the bet", key="tour_next", icon=":material/arrow_forward:", on_click=_next,
-                args=(stop,), type="primary" if acts else "secondary",
+            button(
+                onward if acts else "Skip the bet", "tour_next", _next, stop, icon="arrow_forward",
+                type="primary" if acts else "secondary",
             )  # fmt: skip
             if acts:
-                st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
-            st.button("Leave the tour", icon=":material/close:", key="tour_leave", type="tertiary", on_click=_go, args=(0,))
+                button("Show me", "tour_show", _show, icon="my_location", type="tertiary")
+            button("Leave the tour", "tour_leave", _go, 0, icon="close", type="tertiary")
         turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", plot.palette(shell.is_dark()).gold
         _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
 
@@ -196,8 +194,8 @@ def _summary() -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
         st.markdown(f"**Tour: the end.** {many} {SAYS('remember')}", width="stretch")
-        st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(len(STEPS),), type="tertiary")
-        st.button("Finish", key="tour_next", icon=":material/check:", type="primary", on_click=_go, args=(0,))
+        button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
+        button("Finish", "tour_next", _go, 0, icon="check", type="primary")
     with st.container(horizontal=True, gap=None):
         for stop, step in enumerate(STEPS, start=1):
             bet = made.get(stop)
@@ -206,10 +204,7 @@ def _summary() -> None:
             else:
                 mark = "check" if bet.option == bet.right else "close"
                 told = f"your bet: {bet.option}; measured: {bet.right}"
-            st.button(
-                f"{stop} {step.title}", key=f"tour_to_{stop}", icon=f":material/{mark}:", on_click=_go, args=(stop,),
-                type="tertiary", help=told,
-            )  # fmt: skip
+            button(f"{stop} {step.title}", f"tour_to_{stop}", _go, stop, icon=mark, type="tertiary", help=told)
 
 
 def _measured(step: Step) -> Answer | None:

@@ -18,7 +18,7 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
 from pages.kit import cache, prose
-from pages.kit.control import bound, number, one_of, one_of_list
+from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
 SAYS = prose.of(__file__)
@@ -48,16 +48,10 @@ def start(config: RunConfig | None) -> None:
     """Name, button, and what the button will cost. The timing probe comes last, when all else is on the page."""
     name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
     place = st.container()
-    st.button(
-        "Start training",
-        type="primary",
-        icon=":material/model_training:",
-        key="train_start",
-        disabled=config is None or shell.locked("train_start") or public.on(),
-        help=public.why("training") or None,
-        on_click=act,
-        args=("submit", config, name.strip()),
-    )
+    button(
+        "Start training", "train_start", act, "submit", config, name.strip(), icon="model_training", type="primary",
+        disabled=config is None or shell.locked("train_start") or public.on(), help=public.why("training") or None,
+    )  # fmt: skip
     if config is not None and not public.on():  # the price is measured
         with place:
             _price(config)
@@ -75,7 +69,7 @@ def _preset() -> RunConfig:
     chosen = presets.variant(model)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(chosen.about)
-        if st.button("Bring your own file", icon=":material/upload_file:", key="train_bring", type="tertiary", on_click=_bring):
+        if button("Bring your own file", "train_bring", _bring, icon="upload_file", type="tertiary"):
             st.switch_page(DATA, query_params={"dat_part": BRING})
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))

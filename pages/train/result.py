@@ -11,6 +11,7 @@ from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.frame import shell
 from pages.kit import cache, prose, use, view
+from pages.kit.control import button
 from pages.train.live import act
 
 START, JOURNEY = "start/page.py", "journey/page.py"
@@ -81,25 +82,20 @@ def _acts(job: Job, found: TrainingOutcome) -> None:
     with st.container(horizontal=True):
         for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
             kind = "primary" if page == START else "secondary"
-            st.button(
-                name, icon=f":material/{icon}:", key=f"train_open_{page[:5]}_{key}", type=kind, on_click=_open, args=(job, page)
-            )
+            button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
         if found.longer is not None:
-            st.button(
-                "Again, twice as long", icon=":material/more_time:", key=f"train_longer_{key}", on_click=act, disabled=off,
-                args=("submit", found.longer), help="A new run with the same settings",
+            button(
+                "Again, twice as long", f"train_longer_{key}", act, "submit", found.longer, icon="more_time", disabled=off,
+                help="A new run with the same settings",
             )  # fmt: skip
         if found.again is not None:
-            st.button(
-                "Train another seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
-                args=("submit", found.again), help="A new run with the same settings and other random numbers",
+            button(
+                "Train another seed", f"train_again_{key}", act, "submit", found.again, icon="casino", disabled=off,
+                help="A new run with the same settings and other random numbers",
             )  # fmt: skip
         if found.beside is None:
-            st.button("Judge simple counting", key=f"train_judge_{key}", on_click=act, args=("resume", key), disabled=off)
-        st.button(
-            "Put away", icon=":material/close:", key=f"train_away_{key}", on_click=act, args=("discard", key), disabled=off,
-            help="The run itself stays",
-        )  # fmt: skip
+            button("Judge simple counting", f"train_judge_{key}", act, "resume", key, disabled=off)
+        button("Put away", f"train_away_{key}", act, "discard", key, icon="close", disabled=off, help="The run itself stays")
     _follow()
 
 

@@ -13,7 +13,7 @@ from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
 from pages.frame.sidebar import preference
 from pages.kit import cache, plot, prose, unreadable, use, view
-from pages.kit.control import one_of
+from pages.kit.control import button, one_of
 from pages.train import charts
 
 SAID = "train_said"  # of a run that was to be deleted
@@ -85,7 +85,7 @@ def _one(runs: list[Run]) -> None:
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.called(by_name[name]), key="train_pick")]
-    right.button("Show it", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
+    button("Show it", "train_use", shell.choose, run.name, place=right, help="On every page", width="stretch")
     use.card(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
     st.markdown("**Its files:**")
     events = run.path / EVENTS
@@ -99,7 +99,7 @@ def _one(runs: list[Run]) -> None:
             st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
-                st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, runs))
+                button("Delete for good", "train_gone", _forget, run.name, runs, type="primary")
     st.caption("This trains it again:")
     st.code(presets.again(run), language="bash", wrap_lines=True)
 
