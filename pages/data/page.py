@@ -18,5 +18,5 @@ COMMANDS = {
 st.title("What is in the data, and can I bring mine?")
 part = one_of("Part of the page", list(PARTS), key="dat_part", default="What is in it", label_visibility="collapsed")
 shown = PARTS[part]()
-if st.session_state.get(shell.CONTEXT) is not None:
+if shell.current() is not None:
     view.foot(COMMANDS[part], *([shown or "--list"] if part == "What is in it" else []), part=part)

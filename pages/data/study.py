@@ -13,7 +13,7 @@ from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
 from pages.data import study_charts
 from pages.frame import shell
-from pages.kit import plot, prose, view, waiting
+from pages.kit import prose, view, waiting
 from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
@@ -25,7 +25,7 @@ PICTURE = SAYS.about("PICTURE")
 
 def part() -> None:
     st.write(SAYS("study"))
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
@@ -41,7 +41,7 @@ def part() -> None:
 def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.warning("The last study of these data ended before it was done. What it has found is kept.")
             button("Go on", "dat_study_on", waiting.act, queue, "resume", last.id, type="primary")
         waiting.refused(queue)
@@ -54,7 +54,7 @@ def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minute
 
 
 def _answer(answer: dict[str, Any]) -> None:
-    st.subheader(shell.plain(answer["title"]), anchor=False)
+    view.heading(shell.plain(answer["title"]))
     st.write(shell.plain(answer["headline"]))
     st.download_button(
         "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
@@ -72,4 +72,4 @@ def _answer(answer: dict[str, Any]) -> None:
                 view.table(key, frame, None, f"{section['question']} As a table.")
             else:
                 alt = f"{each['y_title']} by {each['x_title']}, with intervals"
-                view.chart(key, study_charts.drawn(each, plot.palette(shell.is_dark())), frame, PICTURE, alt)
+                view.chart(key, study_charts.drawn(each, shell.palette()), frame, PICTURE, alt)

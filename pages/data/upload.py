@@ -36,7 +36,7 @@ def shelf() -> Shelf:
 
 def part() -> None:
     st.write(SAYS("bring"))
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         st.download_button(
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Replace its six rows with your own.",
@@ -72,7 +72,7 @@ def _upload(name: str, data: bytes) -> None:
             titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
         found = answers.checked(digest, sheet, mapping, dates, titles)
         _report(found, sheet.notes)
-        beside = st.container(horizontal=True)
+        beside = view.row("top")
         with beside:
             k_core = number(
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
@@ -89,13 +89,13 @@ def _upload(name: str, data: bytes) -> None:
             st.caption(f"Equal times: {outcome.dataset.ties}.")
         _keep(outcome, digest)
     except InputError as error:
-        st.error(f"{shell.plain(str(error))}.", icon=":material/block:")
+        st.error(f"{shell.plain(error)}.", icon=":material/block:")
 
 
 def _preview(sheet: Sheet) -> None:
     rows = sheet.sample.slice(0, PREVIEW).to_pylist()
     frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
-    st.subheader(f"1. The first {len(frame)} rows", anchor=False)
+    view.heading(f"1. The first {len(frame)} rows")
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
     layout = [f"layout: {'; '.join(dict.fromkeys(sheet.how))}"] if sheet.how else []
     _notes([*layout, *sheet.notes])
@@ -103,7 +103,7 @@ def _preview(sheet: Sheet) -> None:
 
 def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
     """Which column is what: guessed from the names, changed by the visitor."""
-    st.subheader("2. Which column is what?", anchor=False)
+    view.heading("2. Which column is what?")
     names, mapping = list(sheet.sample.column_names), {}
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
@@ -137,7 +137,7 @@ def _notes(notes: Sequence[str]) -> None:
 
 def _report(found: Table, told: Sequence[str]) -> None:
     """`told`: notes that stand above already."""
-    st.subheader("3. What was understood, and what is left?", anchor=False)
+    view.heading("3. What was understood, and what is left?")
     rows = f"{len(found.events):,} of {found.faults.rows:,}"
     said = {**dict(found.understood), "rows": rows}
     taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
@@ -163,7 +163,7 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
     view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, column_config=narrow)
     ties = outcome.dataset.ties  # said beside their rule
     _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
-    st.subheader("4. Keep it", anchor=False)
+    view.heading("4. Keep it")
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     button(
         "Keep these data", "dat_keep", _store, outcome, label, icon="save", type="primary",
@@ -177,7 +177,7 @@ def _store(outcome: FileOutcome, label: str) -> None:
         sentence = SAYS("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
 
 
 def say() -> None:
@@ -201,7 +201,7 @@ def kept() -> None:
         shell.off("deletion")
     unreadable.lines(faults, "no data", "dat_odd", _remove)
     for entry in mine:
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        with view.row(border=True):
             facts = entry.facts
             st.markdown(
                 f"**{shell.plain(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
@@ -238,7 +238,7 @@ def _remove(name: str) -> None:
     try:
         shelf().delete(name)
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
 
 
 def _forget(entry: KeptData) -> None:
@@ -246,4 +246,4 @@ def _forget(entry: KeptData) -> None:
         shelf().delete(entry.id)
         st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+        st.session_state[SAID] = (False, f"{shell.plain(error)}.")

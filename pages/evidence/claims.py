@@ -23,7 +23,7 @@ SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "
 
 
 def show() -> None:
-    now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
+    now = shell.current()  # none where no run opens: kept ranks can be read all the same
     groups, _ = judged.groups(shell.RUNS)
     rows = asked.rows(shell.RUNS)
     head = st.empty()
@@ -55,7 +55,7 @@ def card(each: Verdict) -> None:
     if each.answer in ("in part", "made-up") and each.lacking:
         said, colour = f"{said}, not known on {labels.join_names(each.lacking)}", "blue"
     with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.markdown(f"**{each.claim}**", width="stretch")
             st.badge(said, icon=f":material/{icon}:", color=colour)
             panel = st.popover("How sure?", key=f"lrn_more_{each.key}", type="tertiary")

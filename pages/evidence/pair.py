@@ -66,10 +66,10 @@ def show() -> None:
         ours, theirs = comparisons.systems(now.run, other, scored)
         main = judged.compared(ours, theirs, protocol, metric)
     except InputError as problem:
-        st.error(f"{shell.plain(str(problem))}.")
+        st.error(f"{shell.plain(problem)}.")
         nobody()
         return
-    palette, noun = plot.palette(shell.is_dark()), inspect.item_words(now.dataset)
+    palette, noun = shell.palette(), inspect.item_words(now.dataset)
     two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun, apart(now.run, other))
     draw_verdict(two)
     draw_duel(two)
@@ -83,7 +83,7 @@ def show() -> None:
 
 def nobody() -> None:
     """Where two cannot be compared: where one gets another."""
-    with st.container(horizontal=True):
+    with view.row("top"):
         if st.button("Train another model", icon=":material/model_training:", type="primary", key="cmp_train"):
             shell.go(TRAIN)
         button("All that was tested", "cmp_results", to_systems, icon="leaderboard")
@@ -97,7 +97,7 @@ def to_systems() -> None:
 def controls(now: shell.Context, runs: list[Run]) -> Run:
     """B, protocol and metric. B is the sidebar's second run, or chosen here."""
     others = {run.name: run for run in runs if run.name != now.run.name}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         other = now.other or others[choose_b(now, runs, others)]
         bound(st.selectbox, "Protocol", PROTOCOLS, key=PROTOCOL, width=150, help=notes.AGAINST)
         at = NAMES.index("NDCG@10")
@@ -108,7 +108,7 @@ def controls(now: shell.Context, runs: list[Run]) -> Run:
 def choose_b(now: shell.Context, runs: list[Run], others: dict[str, Run]) -> str:
     gone = st.session_state.get(WITH)
     if gone and gone not in others:
-        st.caption(f"{shell.quoted(str(gone))} is not among the tested models on this data any more.")
+        st.caption(f"{shell.quoted(gone)} is not among the tested models on this data any more.")
     best = standings.partner(runs, now.run)
     first = best.name if best else next(iter(others))
     st.session_state["cmp_first"] = first  # the tour asks whether another one was chosen
@@ -129,12 +129,12 @@ def _short(run: Run) -> str:
 def draw_verdict(two: Two) -> None:
     main = two.main
     st.markdown(f"### {shell.plain(said.sentence(main, *two.names))}")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         counts = " and ".join(str(len(runs)) for runs in (two.ours, two.theirs))
         what = f"{two.metric}: {notes.WORDS[two.metric]}. " if two.metric in notes.WORDS else ""
         st.caption(f"{what}Means of {counts} trainings, ranked {notes.WORDS[two.protocol]}.", width="content")
         panel = st.popover("How sure?", key="cmp_sure", type="tertiary")
-    with st.container(horizontal=True):
+    with view.row("top"):
         for side, runs_of, mean in zip(two.names, (two.ours, two.theirs), (main.mean_a, main.mean_b), strict=True):
             seeds = f" and {len(runs_of)} trainings" if len(runs_of) > 1 else ""
             st.metric(shell.plain(side), f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}", width="content")
@@ -155,7 +155,7 @@ def draw_verdict(two: Two) -> None:
 
 
 def draw_duel(two: Two) -> None:
-    st.subheader(f"Who has the next {two.noun.one} higher up?", anchor=False)
+    view.heading(f"Who has the next {two.noun.one} higher up?")
     counts = versus.duel(*two.reports)
     figure = cache.drawn(charts.duel, counts, two.palette, two.names)
     a, b = two.names
@@ -214,7 +214,7 @@ def to_the_person(table: pd.DataFrame, two: Two) -> None:
     named = {
         int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} and {row.place_b:,.0f}" for row in table.itertuples()
     }
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         person = st.selectbox("Look at one of them", options, format_func=named.__getitem__, key=PERSON)
         held = person is None or shell.locked("user")
         button("Choose this person", "cmp_choose", shell.meet, person, False, disabled=held)
@@ -224,7 +224,7 @@ def to_the_person(table: pd.DataFrame, two: Two) -> None:
 
 def tradeoffs(two: Two) -> None:
     names, data = standings.QUANTITIES, two.now.dataset
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         x = bound(st.selectbox, "Across", list(names), index=list(names).index("parameters"), key=ACROSS, width=200)
         y = bound(st.selectbox, "Up", list(names), key=UP, width=200)
         missing = [run for run in two.runs if answers.known(run, data) is None]
@@ -234,7 +234,7 @@ def tradeoffs(two: Two) -> None:
         try:
             listed(run, two)
         except InputError as error:
-            st.caption(f"{shell.plain(cache.called(run))} cannot be opened: {shell.plain(str(error))}.")
+            st.caption(f"{shell.plain(cache.called(run))} cannot be opened: {shell.plain(error)}.")
     known = {run.name: found for run in two.runs if (found := answers.known(run, data)) is not None}
     table = standings.quantities(two.runs, two.protocol, known, data)
     shown = table[table[x].notna() & table[y].notna()]

@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.memory.recall import CHANCE, NULLS
 from elastic_core.text import figure as safe
 from pages.frame import shell
-from pages.kit import cache, judged, plot, prose, view
+from pages.kit import cache, judged, prose, view
 from pages.kit.control import one_of
 from pages.kit.plot import SYMBOLS, Palette, frame
 
@@ -31,7 +31,7 @@ def show() -> None:
         column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
         said = words(table, column)
         st.markdown(shell.plain(said))
-        figure = cache.drawn(curves, table, column, plot.palette(shell.is_dark()))
+        figure = cache.drawn(curves, table, column, shell.palette())
         title = TITLES[PLACE if column == "place" else FOUND]
         view.chart("res_silence_chart", figure, table, prose.of(__file__).about("SILENCE"), f"{title} by silence. {said}")
 

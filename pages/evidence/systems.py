@@ -11,7 +11,7 @@ from elastic_core.services.evidence.systems import Group, of_run
 from elastic_core.services.method import notes
 from pages.evidence import silence
 from pages.frame import shell
-from pages.kit import cache, forest, judged, plot, prose, unreadable, view
+from pages.kit import cache, forest, judged, prose, unreadable, view
 from pages.kit.control import bound, button, one_of_list
 
 WORDS = prose.of(__file__)
@@ -47,8 +47,8 @@ def show() -> None:
         st.info("Nothing is tested here yet. Train a model on the page Train; when it is tested, it appears here.")
         unreadable.lines(faults, "no run", "res_fault")
         return
-    now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
-    row = st.container(horizontal=True, vertical_alignment="bottom")
+    now = shell.current()  # none where no run opens: kept ranks can be read all the same
+    row = view.row("bottom")
     with row:
         group = choose_data(groups, now)
         protocol = choose_protocol(group)
@@ -65,7 +65,7 @@ def show() -> None:
     st.markdown(f"**{shell.plain(judging.system_summary(table, differences, ours))}**")
     home = of_run(groups, now.run.path) if now is not None else None
     few = judging.matters(table, label, *([home[1]] if home else []))
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         said = f"{group.people:,} people, means of all trainings, ranked {notes.WORDS[protocol]}."
         st.caption(said, width="stretch", help=f"Data {group.hash}")
         every = len(few) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
@@ -117,7 +117,7 @@ def picked() -> None:
 
 def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | None) -> None:
     """From a row to its run."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         kept = table.loc[table["label"] != "", "system"].tolist()
         name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=470)
         runs = group.systems[label_of(table, name)]
@@ -153,7 +153,7 @@ def draw_forest(table: pd.DataFrame, ours: str) -> None:
         return
     st.markdown(f"**{shell.plain(ours)} minus each of the others**")
     sides = (labels.BUDGET.sub("", ours), "the other")
-    figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", sides, row="short", family="family")
+    figure = cache.drawn(forest.forest, table, shell.palette(), "NDCG@10", sides, row="short", family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
     view.chart("res_forest", figure, standings.named(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)

@@ -8,7 +8,7 @@ from elastic_core.services.experts import ablation, relations
 from pages.experts import answers, charts, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import plot, view
+from pages.kit import view
 from pages.kit.control import button, number
 
 SWAP = "exp_swap"
@@ -42,7 +42,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
     table = answers.effects(of, expert, replacement)
-    figure = charts.effects(table.assign(name=table["change"].map(words.short)), plot.palette(shell.is_dark()))
+    figure = charts.effects(table.assign(name=table["change"].map(words.short)), shell.palette())
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
@@ -70,7 +70,7 @@ def _other(of: Subject, expert: int) -> None:
 
 
 def neighbours(of: Subject, expert: int, _: int) -> None:
-    found, palette = of.survey, plot.palette(shell.is_dark())
+    found, palette = of.survey, shell.palette()
     frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
     lines = relations.lines(found, expert)
     columns = st.columns(2, gap="medium")
@@ -133,12 +133,12 @@ def training(of: Subject, expert: int, _: int) -> None:
     try:
         frame = answers.epochs(of, expert)
     except InputError as error:
-        st.write(f"The copies that this run kept cannot be read: {shell.plain(str(error))}.")
+        st.write(f"The copies that this run kept cannot be read: {shell.plain(error)}.")
         return
     if frame.empty:
         st.write(words.SAYS("NO_SNAPSHOTS"))
         return
-    figure = charts.epochs(frame, plot.palette(shell.is_dark()), expert, of.survey.band)
+    figure = charts.epochs(frame, shell.palette(), expert, of.survey.band)
     first, last = frame.iloc[0], frame.iloc[-1]
     way = [f"{at['load']:.0f} people after epoch {at['epoch']:.0f}" for at in (first, last)]
     alt = f"People of expert {expert}: {', '.join(way)}."

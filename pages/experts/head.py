@@ -10,6 +10,7 @@ from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
+from pages.kit import view
 from pages.kit.control import bound, button
 
 OFTEN = {
@@ -26,7 +27,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
         ("Next", "chevron_right", (expert + 1) % size, None),
         ("Person’s strongest", "person", strongest, f"Expert {strongest}."),
     )
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         for name, icon, number, help in ways:
             button(name, f"exp_go_{name}", shell.look_at, number, icon=icon, help=help, disabled=held or number == expert)
         button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")

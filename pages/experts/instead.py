@@ -13,7 +13,7 @@ from pages.experts import instead_charts as charts
 from pages.experts import instead_words as words
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, plot, view
+from pages.kit import cache, view
 from pages.kit.control import one_of
 
 PART, BOOK = "exp_instead", "exp_book"
@@ -23,7 +23,7 @@ CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
 def show(now: Context) -> None:
     """The whole screen."""
     parts = offered(now)
-    st.title("What does this run have in place of experts?", anchor=False)
+    view.title("What does this run have in place of experts?")
     st.write(f"This run has no interest memory, so it has no experts. {words.has(list(parts))}")
     names = list(parts)
     chosen = one_of("Part", names, key=PART, label_visibility="collapsed") if len(names) > 1 else names[0]
@@ -44,7 +44,7 @@ def offered(now: Context) -> dict[str, Callable[[Context], None]]:
 
 def codewords(now: Context) -> None:
     """Which items share a word, and how this person's history is spread over words."""
-    found, palette = answers.codewords(now.run, now.model, now.dataset), plot.palette(shell.is_dark())
+    found, palette = answers.codewords(now.run, now.model, now.dataset), shell.palette()
     st.markdown(words.codes(found))
     book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, default=1, width="content")
     if found.genres:
@@ -55,7 +55,7 @@ def codewords(now: Context) -> None:
         height=330, column_config=words.COLUMNS,
     )  # fmt: skip
     spread = answers.spread(now.run, now.model, now.dataset, now.user)
-    st.subheader(f"The words in the history of person {now.user + 1}", anchor=False)
+    view.heading(f"The words in the history of person {now.user + 1}")
     st.markdown(words.spread(spread, book, now.user))
     shares = spread.table[spread.table["book"] == book]
     alt = f"Share of the last {spread.events} events on each of {len(shares)} words of codebook {book}, beside everybody’s."
@@ -64,12 +64,12 @@ def codewords(now: Context) -> None:
 
 def looks(now: Context) -> None:
     """Weights beside what removal measures, or removal alone."""
-    what, palette = inspect.item_words(now.dataset), plot.palette(shell.is_dark())
+    what, palette = inspect.item_words(now.dataset), shell.palette()
     stay = cache.repeats(now.dataset).stay
     try:
         found = answers.looked(now.run, now.model, now.dataset, now.user, stay)
     except InputError as error:
-        st.write(f"Not known here: {shell.plain(str(error))}.")
+        st.write(f"Not known here: {shell.plain(error)}.")
         return
     name = shell.plain(inspect.split_year(now.dataset.catalog.title(found.found.target))[0])
     st.markdown(words.asked(found, now.user, name, what))
@@ -97,12 +97,12 @@ def everybody(now: Context, stay: bool) -> None:
     try:
         st.markdown(words.everybody(answers.everybody(now.run, now.model, now.dataset, stay)))
     except InputError as error:
-        st.caption(f"Not known for all people: {shell.plain(str(error))}.")
+        st.caption(f"Not known for all people: {shell.plain(error)}.")
 
 
 def intensities(now: Context) -> None:
     """How intensely each kind of event was happening, beside a constant."""
-    found, palette = answers.intensities(now.run, now.model, now.dataset, now.user), plot.palette(shell.is_dark())
+    found, palette = answers.intensities(now.run, now.model, now.dataset, now.user), shell.palette()
     if found is None:
         return
     st.markdown(words.often(found, now.user))

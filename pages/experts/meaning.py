@@ -11,7 +11,7 @@ from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import plot, view
+from pages.kit import view
 from pages.kit.control import one_of
 
 SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
@@ -36,7 +36,7 @@ def genres(of: Subject, expert: int, _: int) -> None:
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
-    figure = charts.evidence(frame, plot.palette(shell.is_dark()))
+    figure = charts.evidence(frame, shell.palette())
     view.chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
@@ -86,7 +86,7 @@ def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
     beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
     st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
     frame = expert_items.both(found, of.data)
-    figure = charts.agreement(frame, plot.palette(shell.is_dark()))
+    figure = charts.agreement(frame, shell.palette())
     alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {found.agreement:.2f}."
     view.chart("exp_agreement", figure, frame, expert_words.ITEMS, alt)
     own, mean, high = found.agreement, found.control, found.control_high

@@ -11,7 +11,7 @@ from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import cache, plot, view
+from pages.kit import cache, view
 from pages.kit.control import button, one_of
 
 ALONG = {"margin": "Distance to the limit", "score": "Raw score"}
@@ -22,7 +22,7 @@ GROUPS = {
 
 def show(of: Subject, expert: int, user: int) -> list[str]:
     """Histogram, examples and the person’s own. Returns the moments of the score."""
-    palette = plot.palette(shell.is_dark())
+    palette = shell.palette()
     along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
     bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
     figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
@@ -40,7 +40,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
 
 def _examples(of: Subject, expert: int) -> None:
     words, found = inspect.item_words(of.data), answers.examples(of, expert)
-    st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
+    view.heading(f"Its people, and the {words.many} it reads")
     st.caption(expert_words.SAYS("READS") if found.traced else expert_words.SAYS("READS_NOT", many=words.many))
     for group, name in GROUPS.items():
         rows = found.people[found.people["group"] == group]
@@ -71,7 +71,7 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
 
 def _own(of: Subject, user: int) -> None:
     """How busy the chosen person's experts are."""
-    st.subheader(f"The experts of person {user + 1}", anchor=False)
+    view.heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.survey.traffic, user)
     number = st.column_config.NumberColumn
     view.table(

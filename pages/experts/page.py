@@ -22,7 +22,7 @@ if not now.model.retrieves:
     instead.show(now)
     st.stop()
 if reason := inspect.too_many(now.model):
-    st.title("What does one expert stand for, and does it matter?", anchor=False)
+    view.title("What does one expert stand for, and does it matter?")
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
@@ -32,11 +32,11 @@ assert strongest is not None
 number = strongest if now.expert is None else now.expert
 turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
-    st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
+    view.title(f"What do person {now.user + 1}’s experts do, turned up or down?")
     st.write(words.SAYS("KNOBS_IDEA"))
     doubts: list[str] = []
 else:
-    st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
+    view.title(f"What does expert {number} stand for, and does it matter?")
     st.write(words.SAYS("IDEA"))
     head.walk(of, number, strongest, words.SAYS("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)

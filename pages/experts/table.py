@@ -45,7 +45,7 @@ def _columns() -> dict[str, object]:
 def show(of: Subject, *_: int) -> list[str]:
     """The table and its filter. Returns what luck alone would name."""
     frame, effects = answers.table(of), answers.all_effects(of)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
         chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content", help=busy.MEANING)
         more = bound(st.toggle, "More columns", key=MORE)

@@ -56,7 +56,7 @@ def _knobs(of: Subject, user: int) -> Turn:
 
 def _lent(of: Subject, own: list[int]) -> int | None:
     """Whom they are lent; None for nobody, and for one they have."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         lent = number(
             "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
             help="Takes the place of their weakest.",
@@ -133,7 +133,7 @@ def _cost(of: Subject, turn: Turn) -> None:
     found = answers.known_cost(of, turn)
     if found is None:
         some = f"{SAMPLE} of the {touched:,}" if touched > SAMPLE else f"the {touched:,}"
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             pressed = st.button(
                 "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not touched,
                 help="Two passes over these people. Any other control stops them.",

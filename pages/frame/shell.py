@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from elastic_core import text
 from elastic_core.data import Dataset
 from elastic_core.labels import data_called
 from elastic_core.models import Recommender
@@ -14,27 +15,10 @@ from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect, people
-from elastic_core.text import code as quoted
-from elastic_core.text import markdown as plain
 from pages.frame import locks, present
-from pages.frame.locks import lockable, locked
-from pages.kit import cache
-
-__all__ = [
-    "Context",
-    "choose",
-    "context",
-    "describe",
-    "go",
-    "is_dark",
-    "link",
-    "lockable",
-    "locked",
-    "look_at",
-    "meet",
-    "plain",
-    "quoted",
-]
+from pages.frame.locks import lockable as lockable
+from pages.frame.locks import locked as locked
+from pages.kit import cache, plot
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
@@ -55,9 +39,15 @@ class Context:
     other: Run | None = None  # a second run on the same data
 
 
+def current() -> Context | None:
+    """What the sidebar says; None where no run could be opened."""
+    found: Context | None = st.session_state.get(CONTEXT)
+    return found
+
+
 def context() -> Context:
-    """What the sidebar says. A page that cannot have it says why and stops."""
-    chosen: Context | None = st.session_state.get(CONTEXT)
+    """The same. A page that cannot have it says why and stops."""
+    chosen = current()
     if chosen is None:
         st.info("This page needs a trained run, and none could be opened. Train one first, or open Start.")
         st.stop()
@@ -132,5 +122,19 @@ def off(act: public.Act) -> bool:
     return bool(reason)
 
 
+def plain(said: object) -> str:
+    """What is not ours as it is, in Markdown."""
+    return text.markdown(str(said))
+
+
+def quoted(said: object) -> str:
+    """The same as code."""
+    return text.code(str(said))
+
+
 def is_dark() -> bool:
     return st.context.theme.type == "dark"
+
+
+def palette() -> plot.Palette:
+    return plot.palette(is_dark())

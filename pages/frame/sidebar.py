@@ -142,7 +142,7 @@ def _open(
             data = _dataset(run, tell, lacking)
             opened = run, data, cache.opened(run, data)
         except InputError as error:
-            problems.append(f"The run {plain(cache.called(run))} cannot be shown: {plain(str(error))}.")
+            problems.append(f"The run {plain(cache.called(run))} cannot be shown: {plain(error)}.")
             del runs[run.name]
             continue
         if st.session_state.get("run") != run.name:
@@ -251,7 +251,7 @@ def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> i
     if not size:
         return None
     if asked not in (None, "None", "") and not _is_below(str(asked), size):
-        problems.append(f"There is no expert {quoted(str(asked))} in this run (0 to {size - 1}).")
+        problems.append(f"There is no expert {quoted(asked)} in this run (0 to {size - 1}).")
         shell.look_at(None)
     value = number(
         "Expert",
@@ -277,7 +277,7 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
     """A second run on the same data that opens, or none."""
     names = [name for name, other in runs.items() if name != run.name and _same_data(run, other)]
     if asked not in (None, "None", "") and asked not in names:
-        problems.append(f"There is no other run {quoted(str(asked))} on the same data to compare with.")
+        problems.append(f"There is no other run {quoted(asked)} on the same data to compare with.")
         st.session_state["vs"] = None
     elif asked in names and st.session_state.get("vs") != asked:
         st.session_state["vs"] = asked
@@ -291,7 +291,7 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
     try:
         cache.opened(runs[value], data)
     except InputError as error:
-        problems.append(f"The second run {plain(_called(value))} cannot be shown: {plain(str(error))}.")
+        problems.append(f"The second run {plain(_called(value))} cannot be shown: {plain(error)}.")
         return None
     return runs[value]
 

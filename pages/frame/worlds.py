@@ -73,7 +73,7 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
 
 def switch(runs: Mapping[str, Run]) -> None:
     """Called by navigation.py above the page."""
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     if now is None:  # the page says so
         return
     found = offered(runs, now.run, st.session_state.get(CHOSEN))

@@ -15,7 +15,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, state
 from pages.journey.words import DISPATCHER, SAYS
-from pages.kit import plot, view
+from pages.kit import view
 from pages.kit.control import bound
 
 EVENTS = "jrn_dispatched"
@@ -114,7 +114,7 @@ def _vector(of: Iterable[float]) -> str:
 
 
 def _data(found: Dispatch, words: inspect.Words) -> dict[str, Any]:
-    palette, names = plot.palette(shell.is_dark()), [f"expert {expert}" for expert in found.experts]
+    palette, names = shell.palette(), [f"expert {expert}" for expert in found.experts]
     titles, n = [inspect.split_year(title)[0] for title in found.titles], len(found.titles)
     holds = "holds" if found.apart else "reads"
     return {

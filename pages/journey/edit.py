@@ -11,6 +11,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state
 from pages.journey.words import SAYS
+from pages.kit import view
 from pages.kit.control import button, picked
 
 EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
@@ -19,7 +20,7 @@ EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
 def bar(now: Context, tree: Tree, words: Words) -> None:
     """One row: the quickest act first."""
     held, count = shell.locked(state.CODE), len(tree.here.items)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         button(
             f"Remove the last {words.one}", "jrn_last", state.do, Cut(count - 1, count), icon="backspace",
             disabled=held or count < 2,
@@ -80,7 +81,7 @@ def _change(now: Context, tree: Tree, words: Words) -> None:
     last = len(items) - 1
     moves = (("Earlier", "arrow_back", at - 1), ("Later", "arrow_forward", at + 1), ("To the start", "first_page", 0),
              ("To the end", "last_page", last))  # fmt: skip
-    with st.container(horizontal=True):
+    with view.row("top"):
         for name, icon, to in moves:
             able = 0 <= to <= last and to != at
             button(name, f"jrn_move_{icon}", _move, at, to, icon=icon, disabled=not able)

@@ -18,7 +18,7 @@ def versions(now: Context, tree: Tree) -> None:
     view.table("jrn_versions", versions_table(now.dataset, tree), VERSIONS, "All versions: what each follows and what was done")
     if tree.versions and short(tree) != encode(tree):
         st.caption(SAYS("TOO_LARGE" if short(tree) else "TOO_LARGE_AT_ALL"))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         st.download_button(
             "Save versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",
             on_click="ignore", icon=":material/download:", key="jrn_save",

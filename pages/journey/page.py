@@ -20,8 +20,8 @@ MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 
 def opening() -> None:
     asked = "What if this history were different?" if now.model.retrieves else "What does this run make of this history?"
-    st.title(asked, anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    view.title(asked)
+    with view.row():
         st.markdown(SAYS("IDEA", person=now.user + 1, did=words.did, events=last + 1, many=words.many), width="content")
         people.finders(now)
     if not now.model.retrieves:
@@ -67,10 +67,10 @@ def answered(before: Situation | None, name: str, peer: str) -> None:
         with said:
             views.verdict(here, before, name, peer, words)
     with list_place:
-        st.subheader("What comes next", anchor=False)
+        view.heading("What comes next")
         views.lists(now, here, before, peer)
     if now.model.retrieves:
-        st.subheader("Its experts", anchor=False)
+        view.heading("Its experts")
         views.experts(now, here, None if peer else before)
 
 
@@ -91,7 +91,7 @@ with left:
     moment = scrubber()
     if moment < last:
         st.caption(SAYS("CHOSEN_BY" if moment == last - 1 else "TRAINED_ON"))
-    drawn, said, chance, choosing = st.container(), st.container(), st.container(), st.container(horizontal=True)
+    drawn, said, chance, choosing = st.container(), st.container(), st.container(), view.row("top")
 with right:
     list_place = st.container()
     stay = person.staying(now, "jrn_ranked")
@@ -113,7 +113,7 @@ with reasoned:
         answered(*comparison)
         parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
         part = one_of("Inside", parts, key=PART, label_visibility="collapsed")
-        st.subheader(part, anchor=False)
+        view.heading(part)
         if part == MATTERS:
             view.sure(reasons.influence(now, here, words))
         elif part == DISPATCHER:

@@ -11,7 +11,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, charts, dispatcher, state
 from pages.journey.words import ALONG, INFLUENCE, READING, SAYS
-from pages.kit import cache, plot, view
+from pages.kit import cache, view
 from pages.kit.control import one_of
 
 NEXT, TOP = "what came next", "the top suggestion"
@@ -21,7 +21,7 @@ FEW, ALL = "12 strongest", "all, latest first"
 def influence(now: Context, here: Situation, words: Words) -> list[str]:
     """Removal of each event, next to attention. Says how sure that is."""
     truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
-    with st.container(horizontal=True):
+    with view.row("top"):
         options = [NEXT, TOP] if truth is not None else [TOP]
         asked = one_of("Behind", options, key="jrn_for", label_visibility="collapsed")
         show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW, label_visibility="collapsed")
@@ -40,7 +40,7 @@ def influence(now: Context, here: Situation, words: Words) -> list[str]:
     rows = strongest(found.table, 12 if show != ALL else None)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
-    figure = cache.drawn(charts.influence, rows, labels, plot.palette(shell.is_dark()))
+    figure = cache.drawn(charts.influence, rows, labels, shell.palette())
     view.chart("jrn_influence", figure, found.table, INFLUENCE, alt)
     if found.agreement is not None:
         low, high, n = found.agreement.low, found.agreement.high, found.agreement.n
@@ -75,7 +75,7 @@ def _weights(now: Context, here: Situation) -> None:
         st.write(state.sentence(error))
         return
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
-    figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, plot.palette(shell.is_dark()))
+    figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
     films = cache.reads(now.run, now.model, now.dataset, here.read.items)

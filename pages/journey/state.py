@@ -32,7 +32,7 @@ def settle(now: Context) -> int:
     elif known not in (None, person):
         st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
     elif not fits:
-        say(f"This person has no moment {shell.quoted(str(asked))} (1 to {last}). So you see the last one.")
+        say(f"This person has no moment {shell.quoted(asked)} (1 to {last}). So you see the last one.")
         st.session_state[MOMENT] = last
     st.session_state[OF] = person
     return last
@@ -61,7 +61,7 @@ def code_box(now: Context, moment: int) -> Tree:
         try:
             kept = decode(code, fresh)
         except InputError as error:
-            say(f"The edits in the address cannot be used: {shell.plain(str(error))}. You see the history as it was.")
+            say(f"The edits in the address cannot be used: {shell.plain(error)}. You see the history as it was.")
             kept = fresh
         if kept.current and handed.last(now) is None:
             _give(kept)  # an address brought them
@@ -108,7 +108,7 @@ def said() -> None:
 
 def sentence(error: InputError) -> str:
     """What is wrong, as a sentence for a place that reads Markdown."""
-    text = shell.plain(str(error))
+    text = shell.plain(error)
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -138,7 +138,7 @@ def load(now: Context, text: bytes) -> None:
     try:
         tree = from_json(now.dataset, text)
     except InputError as error:
-        say(f"The file was not loaded: {shell.plain(str(error))}.")
+        say(f"The file was not loaded: {shell.plain(error)}.")
         return
     if tree.base.user != now.user and shell.locked("user"):
         say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link shows only person {now.user + 1}.")

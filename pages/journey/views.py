@@ -13,7 +13,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
 from pages.journey.words import EXPERTS, LISTS, SAYS
-from pages.kit import cache, open_expert, person, plot, view
+from pages.kit import cache, open_expert, person, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
 
@@ -96,7 +96,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     experts, earlier = here.found.experts[0].tolist(), before.heard if before is not None else None
     names = person.expert_names(now, here, moved(here.answer, here.answer))
     reads = cache.named(now.run, now.model, now.dataset, here.read.items)
-    largest, colours = max(float(here.found.gates.max()), 1e-9), plot.palette(shell.is_dark())
+    largest, colours = max(float(here.found.gates.max()), 1e-9), shell.palette()
     rows = []
     for place, (expert, gate, part) in enumerate(zip(experts, here.found.gates[0].tolist(), _parts(here.found), strict=True), 1):
         was = place if earlier is None else earlier.index(expert) + 1 if expert in earlier else 0

@@ -14,7 +14,7 @@ from pages.frame import shell
 from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
-from pages.kit import plot, view
+from pages.kit import view
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.kit.kept import kept
 
@@ -50,18 +50,18 @@ def election() -> Election:
 
 def scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
-    colours, width = plot.palette(shell.is_dark()), now.model.config.width
+    colours, width = shell.palette(), now.model.config.width
     if source == TOY:
         first, second, k = steps.toy()
         return Scene(turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
+        with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
             button("Draw another", "keys_another", draw_another, icon="casino", disabled=shell.locked(SEED))
         lesson, found = million(seed, width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         voting = election() if search.votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
         k = bound(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
@@ -81,7 +81,7 @@ def sources() -> Sequence[str]:
     return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
 
 
-st.title(TITLE, anchor=False)
+view.title(TITLE)
 if not now.model.retrieves:
     st.info(f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}")
 elif reason := inspect.too_many(now.model):

@@ -4,6 +4,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from pages.frame import shell
+from pages.kit import view
 
 PAGE = "experts/page.py"
 
@@ -17,7 +18,7 @@ def clicked(key: str) -> None:
 
 def card(text: str) -> None:
     """A line about the chosen expert and the link to its page, where there is one."""
-    with st.container(horizontal=True, vertical_alignment="center", border=True):
+    with view.row(border=True):
         st.markdown(text, width="stretch")
         try:
             st.page_link(PAGE, label="Open this expert", icon=":material/hub:", width="content")

@@ -10,7 +10,7 @@ from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.recommend import Moved
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, plot, tiles
+from pages.kit import cache, tiles
 from pages.kit.control import one_of
 from pages.kit.tiles import Tile
 
@@ -20,7 +20,7 @@ EVERYTHING, UNMET = "everything", "what is new to them"
 
 def colours(now: Context) -> tiles.Colours:
     kind = "hobby" if now.dataset.truth is not None else "first listed genre"
-    return tiles.Colours(inspect.first_genres(now.dataset, now.user), plot.palette(shell.is_dark()), kind)
+    return tiles.Colours(inspect.first_genres(now.dataset, now.user), shell.palette(), kind)
 
 
 def staying(now: Context, key: str) -> bool:
@@ -94,4 +94,4 @@ def by_chance(found: Chance | None, now: Context, others: str) -> None:
     if found is not None:
         rows, done = found.rows(inspect.item_words(now.dataset).did), str(found.table["done"].iloc[0])
         title = f"{done[:1].upper()}{done[1:]}:"
-        st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", plot.palette(shell.is_dark())))
+        st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", shell.palette()))

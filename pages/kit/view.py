@@ -23,6 +23,20 @@ def begin() -> None:
     st.session_state[SHOWN] = {}
 
 
+def title(text: str) -> None:
+    """The question that a page answers."""
+    st.title(text, anchor=False)
+
+
+def heading(text: str) -> None:
+    st.subheader(text, anchor=False)
+
+
+def row(align: str = "center", **look: Any) -> Any:
+    """What is drawn in it stands side by side."""
+    return st.container(horizontal=True, vertical_alignment=align, **look)
+
+
 def chart(
     key: str,
     figure: BaseFigure,
@@ -81,7 +95,7 @@ def foot(command: str, *words: object, **settings: Any) -> None:
     here = shell.context()
     now = {"run": here.run.name, "user": here.user + 1, **settings}
     st.divider()
-    with st.container(horizontal=True):
+    with row("top"):
         with st.popover("Link", icon=":material/link:", key="foot_link"):
             st.write("The link survives a restart.")
             st.code(shell.link(), language=None, wrap_lines=True)
@@ -126,7 +140,7 @@ def remember(key: str, table: pd.DataFrame) -> None:
 @st.fragment
 def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
-    with st.container(horizontal=True, gap="small"):
+    with row("top", gap="small"):
         if about is not None:
             explain(about)
         name = "Table" if figure is not None else "Files"
@@ -136,7 +150,7 @@ def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure:
     with panel:
         if figure is not None:
             st.dataframe(table, hide_index=True, alt=f"The numbers behind: {alt}", height=min(320, 40 + 35 * len(table)))
-        with st.container(horizontal=True):
+        with row("top"):
             _file(key, "CSV", lambda: exports.to_csv(table), f"{key}.csv", "text/csv")
             _file(key, "JSON", lambda: exports.to_json({key: table}, {}), f"{key}.json", "application/json")
             if figure is not None:

@@ -11,6 +11,7 @@ from elastic_core.services import public
 from elastic_core.services.background.durations import clock
 from elastic_core.services.background.queue import Queue, Task
 from pages.frame import shell
+from pages.kit import view
 from pages.kit.control import button
 
 EVERY = 1.5  # seconds; each redraw takes time from what is computed
@@ -72,7 +73,7 @@ def offer(
         st.error(f"The last try failed: {shell.plain(last.reason)}")
     elif last is not None and last.state == "interrupted":
         st.warning("The last try was interrupted (its process ended suddenly).")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         st.caption(caption, width="stretch")
         if not shell.off(queue.act):
             button(label, key, act, queue, "submit", *given, icon="science", help=help)

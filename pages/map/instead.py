@@ -13,7 +13,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, plot, view
+from pages.kit import cache, view
 from pages.kit.control import one_of
 from pages.kit.kept import kept
 from pages.map import instead_charts as charts
@@ -25,14 +25,14 @@ ITEMS, WORDS, OF = "Items", "Codewords", "map_of"
 def show(now: Context) -> None:
     """The whole screen."""
     coded = isinstance(now.model, Quantises)
-    st.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?", anchor=False)
+    view.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?")
     st.write(words.SAYS("INSTEAD"))
     chosen = one_of("Of", [ITEMS, WORDS], key=OF, label_visibility="collapsed") if coded else ITEMS
-    palette = plot.palette(shell.is_dark())
+    palette = shell.palette()
     try:
         found = _laid(now.run, now.model, now.dataset, chosen == WORDS)
     except InputError as error:
-        st.write(f"None here: {shell.plain(str(error))}.")
+        st.write(f"None here: {shell.plain(error)}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
     read, what = reading(now.dataset, now.user), inspect.item_words(now.dataset)

@@ -23,14 +23,14 @@ SHOWN = 8  # rows of the nearest, few enough that the table does not scroll unde
 
 
 def controls() -> None:
-    with st.container(horizontal=True, vertical_alignment="top"):
+    with view.row("top"):
         _choice("Map", LAYOUTS, "map_layout", "pca")
         offered = projection_map.offered(table)
         first = next(name for name in ("interest", "genre", "load") if name in offered)
         one_of_list("Colour", offered, key="map_colour", first=first, format_func=COLOURS.__getitem__, width=260)
         _choice("Mouse", TOOLS, "map_tool", "click")
     if st.session_state["map_layout"] == "umap":
-        with st.container(horizontal=True):
+        with view.row("top"):
             _choice("Neighbours", {n: str(n) for n in NEIGHBOURS}, "map_near", 15)
             _choice("Distance", {d: f"{d:g}" for d in DISTANCES}, "map_dist", 0.1)
             _choice("Random start", {s: str(s) for s in SEEDS}, "map_seed", 0)
@@ -123,7 +123,7 @@ def picture() -> None:
 
 def neighbours() -> None:
     row = table.iloc[focus]
-    genre = f"{shell.plain(str(label))}, " if (label := _genre()) else ""
+    genre = f"{shell.plain(label)}, " if (label := _genre()) else ""
     open_expert.card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
     near = projection_trust.neighbour_table(
         values, drawn.experts, drawn.xy, focus, projection_trust.neighbours(len(drawn.experts))
@@ -183,14 +183,14 @@ now = shell.context()
 if not inspect.memory_size(now.model):
     instead.show(now)
     st.stop()
-st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
+view.title("Do experts form regions, and can this picture be trusted?")
 if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(words.SAYS("IDEA", width=now.model.config.width))
 values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
-load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
+load, palette = table["load"].to_numpy(), shell.palette()
 retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset).experts[now.user], 1)}
 strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))

@@ -32,7 +32,7 @@ def chosen(table: pd.DataFrame) -> tuple[list[int], list[str]]:
 def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray) -> None:
     """The box, and what can be done with a set."""
     kept: dict[str, list[int]] = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         bound(
             st.text_input,
             "Choose experts",
@@ -52,7 +52,7 @@ def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray
     if said := st.session_state.pop(SAID, ""):
         st.warning(shell.plain(said))
     for name, members in list(kept.items()):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             label = f"{shell.plain(name)} ({len(members)})"
             button(label, f"map_show_{name}", choose, members, icon="bookmark")
             button("Forget", f"map_drop_{name}", kept.pop, name, None, type="tertiary")

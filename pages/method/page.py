@@ -66,7 +66,7 @@ def answered(question: Question, run: Run) -> None:
 
 
 def ablations() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
         protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full", help=notes.AGAINST)
     table = effects.table_3(shell.RUNS, data, protocol)
@@ -96,10 +96,10 @@ def equations() -> None:
 def words() -> None:
     left, right = st.columns(2)
     with left:
-        st.subheader("Words", anchor=False)
+        view.heading("Words")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.GLOSSARY))
     with right:
-        st.subheader("Metrics and protocols", anchor=False)
+        view.heading("Metrics and protocols")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.METRICS))
         st.caption(SAYS("PROTOCOLS"))
 
@@ -107,14 +107,14 @@ def words() -> None:
 def limits() -> None:
     left, right = st.columns(2)
     with left:
-        st.subheader("Limits", anchor=False)
+        view.heading("Limits")
         st.markdown("\n".join(f"- {text}" for text in notes.LIMITS))
     with right:
-        st.subheader("Accessibility and privacy", anchor=False)
+        view.heading("Accessibility and privacy")
         st.markdown("\n".join(f"- {text}" for text in notes.ACCESSIBILITY))
-        st.subheader("Papers", anchor=False)
+        view.heading("Papers")
         st.markdown("\n".join(f"- **{name}**: {text}" for name, text in notes.PAPERS))
-    st.subheader("Data and their terms", anchor=False)
+    view.heading("Data and their terms")
     view.table("mth_terms", notes.terms(), TERMS, "Where data come from, how they may be used, and what to cite")
 
 

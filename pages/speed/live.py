@@ -8,7 +8,7 @@ from elastic_core.services.speed import costs, jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from elastic_core.services.speed.plan import contestants
 from pages.frame import shell
-from pages.kit import waiting
+from pages.kit import view, waiting
 from pages.kit.control import bound, button, number
 
 CANCELLED = "spd_cancelled"  # the id of what the visitor cancelled
@@ -22,7 +22,7 @@ def plan() -> Plan | None:
         st.pills, "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
     systems = bound(st.multiselect, "Systems", contestants(), default=list(usual.systems), key="spd_systems")
-    with st.container(horizontal=True):
+    with view.row("top"):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number("Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130)
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
@@ -34,7 +34,7 @@ def plan() -> Plan | None:
             k=k, side=side,
         )  # fmt: skip
     except InputError as error:
-        st.warning(f"{shell.plain(str(error)).capitalize()}.")
+        st.warning(f"{shell.plain(error).capitalize()}.")
         return None
     if made.left_out():
         many = ", ".join(f"{n:,}" for n in made.left_out())

@@ -55,7 +55,7 @@ def _of(source: str):  # type: ignore[no-untyped-def]
 def _chosen(table):  # type: ignore[no-untyped-def]
     """Which machine and shape, and by which time."""
     found = {curves.shape_name(shape): shape for shape in curves.shapes(table)} or {"": None}
-    with st.container(horizontal=True, vertical_alignment="top"):
+    with view.row("top"):
         if len(found) > 1:
             if st.session_state.get("spd_shape") not in found:
                 st.session_state.pop("spd_shape", None)
@@ -105,7 +105,7 @@ for asked in (st.session_state.get("spd_part"), st.query_params.get("spd_part"))
         break
 
 now = shell.context()
-st.title("When is ELASTIC faster?", anchor=False)
+view.title("When is ELASTIC faster?")
 where = st.container()  # the line of the machine
 st.write(SAYS("idea"))
 part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")

@@ -17,7 +17,7 @@ USUAL = {"elastic", "sasrec-fused"}
 
 
 def _palette() -> plot.Palette:
-    return plot.palette(shell.is_dark())
+    return shell.palette()
 
 
 def headline(table: pd.DataFrame, column: str) -> None:
@@ -53,11 +53,11 @@ def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGe
     )
     (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
     with left:
-        st.subheader("Time", anchor=False)
+        view.heading("Time")
         crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
         _curves("spd_time", table, column, "milliseconds per history", start, SAYS.about("TIME"), crossings, below[0])
     with right:
-        st.subheader("Memory", anchor=False)
+        view.heading("Memory")
         _curves("spd_memory", table, "memory", "megabytes per history", start, SAYS.about("MEMORY"), [], below[1])
 
 
@@ -135,7 +135,7 @@ def steps(table: pd.DataFrame) -> None:
 
 
 def calculator() -> None:
-    with st.container(horizontal=True):
+    with view.row("top"):
         n = bound(st.select_slider, "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", width=300)
         d = bound(st.selectbox, "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", width=160)
         k = bound(st.selectbox, "k, experts found", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)

@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.recommend import Change, experts_silenced, places_left
 from pages.frame.shell import Context
-from pages.kit import handed
+from pages.kit import handed, view
 
 PARAMETER, KEPT, MOST = "edits", "start_edits", 60
 Edits = list[Change]
@@ -49,7 +49,7 @@ def current(now: Context) -> Edits:
     _write(now, done or [])
     latest = handed.last(now)
     if latest is not None and latest.by == handed.JOURNEY and (latest.removed is None or len(latest.removed) >= MOST):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.caption("Edited otherwise on Journey; here without that.", width="content")
             st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
     return done or []

@@ -58,7 +58,7 @@ def opening() -> None:
 def breaking() -> None:
     """Two causal acts, and the way back."""
     strongest = here.strongest
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with view.row("bottom", gap="small"):
         button(
             f"Remove the last {words.one}", "start_remove", do, None, icon="backspace",
             disabled=here.events < 2 or shell.locked("start_remove"),
@@ -159,7 +159,7 @@ def onwards() -> None:
         ("journey", "route", "What if the history were different?"),
         ("experts", "hub", f"What does {which} stand for?"),
     )
-    with st.container(horizontal=True):
+    with view.row("top"):
         for page, icon, text in links:
             st.page_link(f"{page}/page.py", label=text, icon=f":material/{icon}:")
 
@@ -172,7 +172,7 @@ broken = edits.current(now)
 words = inspect.item_words(now.dataset)
 
 heading, acting = st.container(), st.container()
-body, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+body, controls = st.container(), view.row("bottom")
 with controls:
     stay = person.staying(now, "start_ranked")
 start, here = (cache.after(now.run, now.model, now.dataset, now.user, edited, stay) for edited in ([], broken))
@@ -181,7 +181,7 @@ left = places_left(start.events, broken)
 
 st.html(LOW)
 with heading:
-    st.title("What does ELASTIC do with one person’s history?", anchor=False)
+    view.title("What does ELASTIC do with one person’s history?")
     with st.container(key="start_lead_read" if broken else "start_lead"):
         opening()
 with acting:

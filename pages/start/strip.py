@@ -37,7 +37,7 @@ def draw(
     """`places`: where each of the last events of `start` stands among the shown ones of `path`, None for one taken away; `names`:
     what experts stand for; `on_act`: called with what was done, and to which event, from 1, or expert. Returns whether an
     expert's page was asked for."""
-    palette, words = plot.palette(shell.is_dark()), inspect.item_words(now.dataset)
+    palette, words = shell.palette(), inspect.item_words(now.dataset)
     catalog = now.dataset.catalog
     titles = inspect.told_apart(change.table["title"].tolist(), catalog.ids[change.table["item"]].tolist())
     shades, earlier = person.colours(now), start.events - len(places)

@@ -12,7 +12,7 @@ import streamlit as st
 from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
-from pages.kit import plot, prose
+from pages.kit import prose, view
 from pages.kit.control import button
 from pages.tour import classroom, measuring
 from pages.tour.steps import STEPS, Step
@@ -135,7 +135,7 @@ def panel() -> None:
             if acts:
                 button("Show me", "tour_show", _show, icon="my_location", type="tertiary")
             button("Leave the tour", "tour_leave", _go, 0, icon="close", type="tertiary")
-        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", plot.palette(shell.is_dark()).gold
+        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", shell.palette().gold
         _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
@@ -191,12 +191,12 @@ def _summary() -> None:
     made = bets()
     known = [bet for bet in made.values() if bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with view.row(gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
         st.markdown(f"**Tour: the end.** {many} {SAYS('remember')}", width="stretch")
         button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
         button("Finish", "tour_next", _go, 0, icon="check", type="primary")
-    with st.container(horizontal=True, gap=None):
+    with view.row("top", gap=None):
         for stop, step in enumerate(STEPS, start=1):
             bet = made.get(stop)
             if bet is None or bet.right is None:

@@ -23,16 +23,16 @@ from pages.traffic.words import REACH, SAYS, USE
 def show(now: Context) -> None:
     """The whole screen."""
     what = "events and words" if isinstance(now.model, Quantises) else "events"
-    st.title(f"Which {what} carry the load?", anchor=False)
+    view.title(f"Which {what} carry the load?")
     st.write(SAYS("INSTEAD"))
     doubts: list[str] = []
-    palette = plot.palette(shell.is_dark())
+    palette = shell.palette()
     try:
         found = _reach(now.run, now.model, now.dataset, cache.repeats(now.dataset).stay)
     except InputError as error:
-        st.write(f"Not known here: {shell.plain(str(error))}.")
+        st.write(f"Not known here: {shell.plain(error)}.")
     else:
-        st.subheader("How far back", anchor=False)
+        view.heading("How far back")
         st.markdown(_back(found.table))
         alt = "; ".join(f"{row.ago} events ago: {row.effect:.0%} of the effect" for row in found.table.itertuples())
         view.chart("trf_reach", _drawn(charts.reach, found.table, palette), found.table, REACH, alt)
@@ -41,7 +41,7 @@ def show(now: Context) -> None:
             doubts.append(f"Weights are the mean over {found.looked} people.")
     if isinstance(now.model, Quantises):
         used = _use(now.run, now.model, now.dataset)
-        st.subheader("Use of the codewords", anchor=False)
+        view.heading("Use of the codewords")
         low, high = used.chance
         told = "more even than luck" if used.even > high else "less even than luck" if used.even < low else "as even as luck"
         st.markdown(f"The events use about **{used.even:.1f} of {used.size} words** of a codebook: {told}.")

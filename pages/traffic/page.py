@@ -7,7 +7,7 @@ import streamlit as st
 from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
-from pages.kit import asked, busy, cache, open_expert, plot, view
+from pages.kit import asked, busy, cache, open_expert, view
 from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, instead, run_charts, words
 
@@ -18,7 +18,7 @@ PARTS = ("Rows and columns", "Interest or activity?", "Inequality", "Groups of p
 
 
 def controls() -> None:
-    with st.container(horizontal=True, vertical_alignment="top"):
+    with view.row("top"):
         one_of("Count", list(MEASURES), key="trf_measure", default="people", named=MEASURES.__getitem__, width="content")
         one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
         bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
@@ -175,14 +175,14 @@ memory = inspect.memory_size(now.model)
 if not memory:
     instead.show(now)
     st.stop()
-st.title("Is the memory used evenly, and is that chance?", anchor=False)
+view.title("Is the memory used evenly, and is that chance?")
 if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(words.SAYS("IDEA"))
 controls()
-palette, chosen = plot.palette(shell.is_dark()), now.expert
+palette, chosen = shell.palette(), now.expert
 unit = "people" if st.session_state["trf_measure"] == "people" else "people, by weight"
 found = flows()
 main, band = found[cache.called(now.run)]

@@ -17,7 +17,7 @@ from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
-from pages.kit import cache, prose
+from pages.kit import cache, prose, view
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
@@ -40,7 +40,7 @@ def form(runs: list[Run]) -> RunConfig | None:
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
-        st.error(f"This cannot be trained: {shell.plain(str(error))}.")
+        st.error(f"This cannot be trained: {shell.plain(error)}.")
         return None
 
 
@@ -58,7 +58,7 @@ def start(config: RunConfig | None) -> None:
 
 
 def _preset() -> RunConfig:
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
+    now = shell.current()  # none yet where nothing was ever trained
     choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
     left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
@@ -67,7 +67,7 @@ def _preset() -> RunConfig:
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
     seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=notes.WORDS["training seed"])
     chosen = presets.variant(model)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         st.caption(chosen.about)
         if button("Bring your own file", "train_bring", _bring, icon="upload_file", type="tertiary"):
             st.switch_page(DATA, query_params={"dat_part": BRING})
@@ -191,7 +191,7 @@ def _price(config: RunConfig) -> None:
         data = cache.dataset(config.data, tell)
         cost = cache.estimated(config, data)
     except InputError as error:
-        waiting.error(f"This cannot be trained: {shell.plain(str(error))}.")
+        waiting.error(f"This cannot be trained: {shell.plain(error)}.")
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:

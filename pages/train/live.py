@@ -7,7 +7,7 @@ from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.watching import watch
 from pages.frame import shell
-from pages.kit import plot, unreadable, waiting
+from pages.kit import plot, unreadable, view, waiting
 from pages.kit.control import button
 from pages.train import charts
 
@@ -49,7 +49,7 @@ def act(what: str, *arguments: object) -> None:
 def curves(job: Job) -> None:
     """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
     frame = run_table.curves([job.run])
-    figures = charts.curves(frame, plot.palette(shell.is_dark()))
+    figures = charts.curves(frame, shell.palette())
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
     with st.expander("Show as table"):
@@ -83,7 +83,7 @@ def _running(job: Job) -> None:
         if job.state == "not responding":
             st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
         st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
-        with st.container(horizontal=True):
+        with view.row("top"):
             st.metric("Whole epochs", now.epochs)
             st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
             st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
@@ -114,7 +114,7 @@ def _failed(job: Job) -> None:
 
 
 def _choice(job: Job, word: str, explained: str) -> None:
-    with st.container(horizontal=True):
+    with view.row("top"):
         off = public.on()
         button(word, f"train_resume_{job.id}", act, "resume", job.id, help=explained, disabled=off)
         button("Discard", f"train_discard_{job.id}", act, "discard", job.id, help="Removes it for good.", disabled=off)
@@ -126,6 +126,6 @@ def _queue(jobs: Jobs, waiting: list[Job]) -> None:
         if not jobs.slot.held and not public.on():
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
             button("Take out", f"train_out_{job.id}", act, "stop", job.id, type="tertiary", disabled=public.on())

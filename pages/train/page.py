@@ -21,7 +21,7 @@ def readable(run: Run) -> bool:
 
 
 shell.lockable({"train_start": "Start training"})
-st.title("What happens if I change the model, and train it?", anchor=False)
+view.title("What happens if I change the model, and train it?")
 st.write(SAYS("idea"))
 shell.off("training")
 live.line()
@@ -41,5 +41,5 @@ with price:
     form.start(config)
 if runs:
     view.remember("runs", cache.runs_table(runs))
-if (now := st.session_state.get(shell.CONTEXT)) is not None:
+if (now := shell.current()) is not None:
     view.foot(presets.again(now.run))

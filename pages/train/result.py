@@ -26,11 +26,11 @@ def card() -> None:
     try:
         found = outcome.outcome(job.run, cache.runs(shell.RUNS))
     except InputError as error:
-        st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(str(error))}.")
+        st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(error)}.")
         return
     with st.container(border=True, key="train_result"):
         word = "Stopped and tested" if job.state == "stopped" else "Trained and tested"
-        st.subheader(f"{word}: {shell.plain(job.run.name)}", anchor=False)
+        view.heading(f"{word}: {shell.plain(job.run.name)}")
         left, right = st.columns([2, 3], gap="medium")
         with left:
             _score(found)
@@ -76,10 +76,10 @@ def _said(found: TrainingOutcome) -> None:
 
 
 def _acts(job: Job, found: TrainingOutcome) -> None:
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
     off, key = public.on(), job.id
-    with st.container(horizontal=True):
+    with view.row("top"):
         for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
             kind = "primary" if page == START else "secondary"
             button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
@@ -101,7 +101,7 @@ def _acts(job: Job, found: TrainingOutcome) -> None:
 
 def _open(job: Job, page: str) -> None:
     """The run, and the same person where they are in its data: by the same data, or by an own id."""
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     shell.choose(job.run.name)
     st.session_state[OPEN] = page
     if now is None or now.run.config.data == job.config.data:
