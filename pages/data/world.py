@@ -122,7 +122,7 @@ def _scores() -> None:
     if row is None:
         return
     try:
-        curves = answers.remembered(cache.scored(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None), run.name)
+        curves = answers.remembered(cache.scored(shell.RUNS), cache.dataset(run.config.data), run.name)
     except InputError as error:
         st.error(f"{shell.plain(error)}.")
         return

@@ -10,14 +10,13 @@ from pandas import DataFrame
 
 from elastic_core import comparisons, disk
 from elastic_core.data import Dataset
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.evidence import slices, standings, verdicts, versus
 from elastic_core.services.evidence.verdicts import Verdict
 from elastic_core.services.evidence.versus import Lists
 from pages.frame import shell
 from pages.kit import cache, judged
-from pages.kit.cache import Stamped, stamped, unstamped
+from pages.kit.cache import Opened, Stamped, stamped, unstamped
 from pages.kit.kept import kept
 
 MOST = 16  # runs
@@ -34,7 +33,7 @@ def _faster(root: str, stamp: tuple[int, ...]) -> Verdict:
     return verdicts.faster(Path(root))
 
 
-def warm(run: Run, model: Recommender, data: Dataset) -> None:
+def warm(of: Opened) -> None:
     """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
     groups, _ = judged.groups(shell.RUNS)
     for pair in verdicts.PAIRS:
@@ -90,7 +89,7 @@ def listed(run: Run, data: Dataset, tell: Callable[[str, float], None]) -> Lists
     found = shelf.ready.get(key)
     if found is not None:
         return found
-    model = cache.opened(run, data)
+    model = cache.open_run(run, data).model
     with shelf.lock:  # two visitors at once list once
         if key not in shelf.ready:
             found = versus.list_everybody(model, data, tell=lambda share: tell(run.name, share))

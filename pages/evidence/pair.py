@@ -98,7 +98,7 @@ def controls(now: shell.Context, runs: list[Run]) -> Run:
     """B, protocol and metric. B is the sidebar's second run, or chosen here."""
     others = {run.name: run for run in runs if run.name != now.run.name}
     with view.row("bottom"):
-        other = now.other or others[choose_b(now, runs, others)]
+        other = now.other.run if now.other else others[choose_b(now, runs, others)]
         bound(st.selectbox, "Protocol", PROTOCOLS, key=PROTOCOL, width=150, help=notes.AGAINST)
         at = NAMES.index("NDCG@10")
         bound(st.selectbox, "Metric", NAMES, index=at, key=METRIC, width=130, help=notes.WORDS["NDCG@10"])

@@ -37,14 +37,14 @@ def offered(now: Context) -> dict[str, Callable[[Context], None]]:
     if isinstance(now.model, Quantises):
         found[CODES] = codewords
     found[LOOKS] = looks
-    if isinstance(now.model, Modulates) and answers.intensities(now.run, now.model, now.dataset, now.user) is not None:
+    if isinstance(now.model, Modulates) and answers.intensities(now, now.user) is not None:
         found[OFTEN] = intensities
     return found
 
 
 def codewords(now: Context) -> None:
     """Which items share a word, and how this person's history is spread over words."""
-    found, palette = answers.codewords(now.run, now.model, now.dataset), shell.palette()
+    found, palette = answers.codewords(now), shell.palette()
     st.markdown(words.codes(found))
     book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, default=1, width="content")
     if found.genres:
@@ -54,7 +54,7 @@ def codewords(now: Context) -> None:
         "exp_codewords", words.listed(table, found.genres), words.CODEWORDS, f"Codewords of codebook {book}, busiest first",
         height=330, column_config=words.COLUMNS,
     )  # fmt: skip
-    spread = answers.spread(now.run, now.model, now.dataset, now.user)
+    spread = answers.spread(now, now.user)
     view.heading(f"The words in the history of person {now.user + 1}")
     st.markdown(words.spread(spread, book, now.user))
     shares = spread.table[spread.table["book"] == book]
@@ -67,7 +67,7 @@ def looks(now: Context) -> None:
     what, palette = inspect.item_words(now.dataset), shell.palette()
     stay = cache.repeats(now.dataset).stay
     try:
-        found = answers.looked(now.run, now.model, now.dataset, now.user, stay)
+        found = answers.looked(now, now.user, stay)
     except InputError as error:
         st.write(f"Not known here: {shell.plain(error)}.")
         return
@@ -95,14 +95,14 @@ def looks(now: Context) -> None:
 def everybody(now: Context, stay: bool) -> None:
     """Is it so for others?"""
     try:
-        st.markdown(words.everybody(answers.everybody(now.run, now.model, now.dataset, stay)))
+        st.markdown(words.everybody(answers.everybody(now, stay)))
     except InputError as error:
         st.caption(f"Not known for all people: {shell.plain(error)}.")
 
 
 def intensities(now: Context) -> None:
     """How intensely each kind of event was happening, beside a constant."""
-    found, palette = answers.intensities(now.run, now.model, now.dataset, now.user), shell.palette()
+    found, palette = answers.intensities(now, now.user), shell.palette()
     if found is None:
         return
     st.markdown(words.often(found, now.user))
@@ -110,5 +110,5 @@ def intensities(now: Context) -> None:
         f"Intensity of {found.table['mark'].nunique()} kinds of events over the last events of person {now.user + 1}; 1 is even."
     )
     view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, words.OFTEN, alt)
-    surprise = answers.surprise(now.run, now.model, now.dataset)
+    surprise = answers.surprise(now)
     st.markdown("These data have no times, so nothing can explain them." if surprise is None else words.surprised(surprise))

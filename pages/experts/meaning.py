@@ -42,7 +42,7 @@ def genres(of: Subject, expert: int, _: int) -> None:
 
 def items(of: Subject, expert: int, _: int) -> list[str]:
     """What it pushes up and holds back. Returns how sure that is."""
-    words, found = inspect.item_words(of.data), answers.pushes(of, expert)
+    words, found = inspect.item_words(of.dataset), answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
@@ -50,14 +50,14 @@ def items(of: Subject, expert: int, _: int) -> list[str]:
             st.write(expert_words.SAYS("ALONE_NOT"))
         else:
             st.caption(expert_words.SAYS("ALONE"))
-            _two(*expert_items.pushed(found, of.data, "direct"), words.many)
+            _two(*expert_items.pushed(found, of.dataset, "direct"), words.many)
     with measured:
         st.markdown(f"##### Measured, {found.people} people")
         if found.measured is None:
             st.write(expert_words.SAYS("NOTHING_TO_REMOVE"))
         else:
             st.caption(expert_words.SAYS("MEASURED", many=words.many))
-            _two(*expert_items.pushed(found, of.data, "measured"), words.many)
+            _two(*expert_items.pushed(found, of.dataset, "measured"), words.many)
     pushed = expert_words.SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)
     return [pushed, *_agree(of, expert, found)] if found.measured is not None else []
 
@@ -82,10 +82,10 @@ def _amount(row: dict[str, float]) -> str:
 def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
     if found.direct is None or found.measured is None or np.isnan(found.agreement):
         return []
-    count, many = of.data.catalog.n_items, inspect.item_words(of.data).many
+    count, many = of.dataset.catalog.n_items, inspect.item_words(of.dataset).many
     beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
     st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
-    frame = expert_items.both(found, of.data)
+    frame = expert_items.both(found, of.dataset)
     figure = charts.agreement(frame, shell.palette())
     alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {found.agreement:.2f}."
     view.chart("exp_agreement", figure, frame, expert_words.ITEMS, alt)

@@ -39,7 +39,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    words, found = inspect.item_words(of.data), answers.examples(of, expert)
+    words, found = inspect.item_words(of.dataset), answers.examples(of, expert)
     view.heading(f"Its people, and the {words.many} it reads")
     st.caption(expert_words.SAYS("READS") if found.traced else expert_words.SAYS("READS_NOT", many=words.many))
     for group, name in GROUPS.items():
@@ -58,7 +58,7 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
         f"Person {number}", f"exp_meet_{group}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
         disabled=shell.locked("user"), help="The expert stays.",
     )  # fmt: skip
-    titles = [shell.plain(inspect.split_year(of.data.catalog.title(item))[0]) for item in row["items"]]
+    titles = [shell.plain(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)

@@ -26,8 +26,8 @@ if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
-of = answers.subject(now.run, now.model, now.dataset)
-strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
+of = answers.subject(now)
+strongest = cache.strongest(now, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
 turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == KNOBS

@@ -21,7 +21,7 @@ Number = st.column_config.NumberColumn
 
 def show(of: Subject, _: int, user: int) -> list[str]:
     """Sliders on the left, what they do on the right. Returns what other turns do."""
-    said = inspect.item_words(of.data)
+    said = inspect.item_words(of.dataset)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         turn = _knobs(of, user)

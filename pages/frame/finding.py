@@ -51,7 +51,7 @@ def called(data: Dataset, user: int) -> str:
 def _typed(source: DataConfig, key: str, meet: Meet) -> None:
     text = str(st.session_state.get(key) or "")
     with suppress(InputError):
-        data = cache.dataset(source, lambda sentence: None)
+        data = cache.dataset(source)
         found = people.by_id(data, text)
         if len(found) == 1 and people.is_id(data, found[0], text):
             _take(found[0], key, meet, str(data.histories.user_ids[found[0]]))

@@ -10,7 +10,6 @@ import streamlit as st
 from elastic_core import text
 from elastic_core.data import Dataset
 from elastic_core.labels import data_called
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.method import notes
@@ -19,6 +18,7 @@ from pages.frame import locks, present
 from pages.frame.locks import lockable as lockable
 from pages.frame.locks import locked as locked
 from pages.kit import cache, plot
+from pages.kit.cache import Opened
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
@@ -27,16 +27,13 @@ WHO = "who"  # in an address: a person by their id in the data
 OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
 
 
-@dataclass(frozen=True)
-class Context:
-    """What a page is about. All parts are shared between sessions and read-only."""
+@dataclass(frozen=True, eq=False)
+class Context(Opened):
+    """What a page is about."""
 
-    run: Run
-    dataset: Dataset
-    model: Recommender
     user: int  # dense, from 0; people see `user + 1`
     expert: int | None = None  # None: nothing chosen, pages show the person's strongest
-    other: Run | None = None  # a second run on the same data
+    other: Opened | None = None  # a second run on the same data
 
 
 def current() -> Context | None:

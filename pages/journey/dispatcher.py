@@ -61,7 +61,7 @@ def draw(now: Context, here: Situation) -> None:
             )
         )  # fmt: skip
     try:
-        found = answers.dispatched(now.run, now.model, now.dataset, here.read.items, events)
+        found = answers.dispatched(now, here.read.items, events)
     except InputError as error:
         st.write(state.sentence(error))
         return

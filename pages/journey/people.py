@@ -52,9 +52,9 @@ def _table(now: Context) -> None:
     words = inspect.item_words(now.dataset)
     expert = None
     if now.model.retrieves:
-        strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
+        strongest = cache.strongest(now, now.user)
         expert = strongest if now.expert is None else now.expert
-    frame = answers.everybody(now.run, now.model, now.dataset, expert)
+    frame = answers.everybody(now, expert)
     number = st.column_config.NumberColumn
     columns = {
         "events": f"{words.many} read",
@@ -77,14 +77,13 @@ def _opened() -> None:
 
 def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     assert now.other is not None
-    other = cache.opened(now.other, now.dataset)
-    mine = answers.target_ranks(now.run, now.model, now.dataset)
-    theirs = answers.target_ranks(now.other, other, now.dataset)
+    mine = answers.target_ranks(now)
+    theirs = answers.target_ranks(now.other)
     many, stay = inspect.item_words(now.dataset).many, cache.repeats(now.dataset).stay
     new = "" if stay else "new "
     st.caption(
         f"The rank of what came next among all {new}{many}: "
-        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other)}')}. " + SAYS("EXTREME")
+        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other.run)}')}. " + SAYS("EXTREME")
     )
     found = people.gains(mine, theirs, losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

@@ -27,7 +27,7 @@ def influence(now: Context, here: Situation, words: Words) -> list[str]:
         show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW, label_visibility="collapsed")
     target = truth if truth is not None and asked != TOP else top
     try:
-        found = answers.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target, here.stay)
+        found = answers.influence(now, tuple(here.read.items.tolist()), target, here.stay)
     except InputError as error:
         st.write(state.sentence(error))
         return []
@@ -66,11 +66,11 @@ def _weights(now: Context, here: Situation) -> None:
     """The aggregation map, and how the last event reads the experts."""
     layer = 1
     try:
-        found = answers.reading(now.run, now.model, now.dataset, here.read.items, 0)
+        found = answers.reading(now, here.read.items, 0)
         if found.layers > 1:
             layers = list(range(1, found.layers + 1))
             layer = one_of("Layer", layers, key="jrn_layer", default=1, help=notes.WORDS["layer"]) or 1  # fmt: skip
-            found = answers.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
+            found = answers.reading(now, here.read.items, layer - 1)
     except InputError as error:
         st.write(state.sentence(error))
         return
@@ -78,15 +78,15 @@ def _weights(now: Context, here: Situation) -> None:
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    films = cache.reads(now.run, now.model, now.dataset, here.read.items)
+    films = cache.reads(now, here.read.items)
     view.chart("jrn_reading", figure, found.cells if films is None else films, READING, alt)
 
 
 def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
-    figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark(), stay)
+    figure, mine, other, drawn, count = answers.way(now, now.other, now.user, moment, shell.palette(), stay)
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
-    dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
+    dotted = f" Dotted: {shell.plain(now.other.run.name)}." if now.other else ""
     st.caption(f"{SAYS('OVER_TIME')}{some}{dotted}")
     last = mine.ranks.iloc[-1]
     alt = f"Rank of the next item at {len(mine.ranks)} moments; at the last, the test, rank {last['rank']} of {last['running']}."

@@ -75,7 +75,7 @@ def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: 
 
 def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     """Would the same edit elsewhere have done the same?"""
-    found = answers.chance(now.run, now.model, now.dataset, tree, stay)
+    found = answers.chance(now, tree, stay)
     if found is None:
         return
     (_, own, other, _), *more = found.rows(words := inspect.item_words(now.dataset).did)
@@ -95,7 +95,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     assert here.found is not None
     experts, earlier = here.found.experts[0].tolist(), before.heard if before is not None else None
     names = person.expert_names(now, here, moved(here.answer, here.answer))
-    reads = cache.named(now.run, now.model, now.dataset, here.read.items)
+    reads = cache.named(now, here.read.items)
     largest, colours = max(float(here.found.gates.max()), 1e-9), shell.palette()
     rows = []
     for place, (expert, gate, part) in enumerate(zip(experts, here.found.gates[0].tolist(), _parts(here.found), strict=True), 1):

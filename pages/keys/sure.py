@@ -2,9 +2,6 @@
 
 import streamlit as st
 
-from elastic_core.data import Dataset
-from elastic_core.models import Recommender
-from elastic_core.runs import Run
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.gate import Ungated, trained, ungated
@@ -15,6 +12,7 @@ from pages.keys import sure_charts
 from pages.keys.steps import Scene, shown
 from pages.keys.words import SAYS, SURE
 from pages.kit import cache
+from pages.kit.cache import Opened
 from pages.kit.control import asked_for, bound
 from pages.kit.kept import kept
 from pages.kit.view import About
@@ -82,7 +80,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
-        table = cache.gradients(now.run, now.model, now.dataset, now.user)
+        table = cache.gradients(now, now.user)
         view = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
         view["learns"] = view["gradient norm"].gt(0).map({True: "✓ yes", False: "✗ never"})
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
@@ -119,7 +117,7 @@ def _list(now: shell.Context) -> None:
     if search.first_memory(now.model).kind == "none":
         return
     stay, words = cache.repeats(now.dataset).stay, inspect.item_words(now.dataset)
-    found = _ungated(now.run, now.model, now.dataset, now.user, stay)
+    found = _ungated(now, now.user, stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
         f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
@@ -129,8 +127,8 @@ def _list(now: shell.Context) -> None:
 
 
 @kept(64)
-def _ungated(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -> Ungated:
-    return ungated(model, data, user, stay)
+def _ungated(of: Opened, user: int, stay: bool) -> Ungated:
+    return ungated(of.model, of.dataset, user, stay)
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
@@ -140,7 +138,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     st.markdown(SAYS("PRINTED"))
     if own:
         ago = scene.election.ago if scene.election else 0
-        found = cache.printed(now.run, now.model, now.dataset, now.user, scene.lesson.k, ago)
+        found = cache.printed(now, now.user, scene.lesson.k, ago)
         who = "people"
     else:
         queries = checks.chance_queries(scene.lesson)

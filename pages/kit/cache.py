@@ -163,7 +163,7 @@ def _shelf() -> _Shelf:
     return _Shelf()
 
 
-def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
+def dataset(config: DataConfig, tell: Callable[[str], None] = lambda sentence: None) -> Dataset:
     """The data of a configuration; `tell` hears what is done the first time. Raises InputError if it cannot be had."""
     key, shelf = json.dumps(asdict(config), sort_keys=True), _shelf()
     with shelf.lock:  # two visitors at once load once
@@ -210,6 +210,31 @@ def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Calla
     return Drawn(_draw(*given, **more))
 
 
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run, opened on its data. All parts are shared between visits and read-only."""
+
+    run: Run
+    dataset: Dataset
+    model: Recommender
+
+    @property
+    def kept_as(self) -> tuple[str, str, str]:
+        """What is kept of it does not depend on what more a subclass knows."""
+        return str(self.run.path), stamp(self.run), self.dataset.hash
+
+
+def open_run(run: Run, data: Dataset) -> Opened:
+    """Raises InputError where the run does not open, or not on these data."""
+    return Opened(run, data, _model(run, data))
+
+
+@kept(6)
+def _model(run: Run, data: Dataset) -> Recommender:
+    """In eval mode, checked against the data."""
+    return run.model(data).requires_grad_(False)
+
+
 @kept(16)
 def repeats(data: Dataset) -> inspect.Repeats:
     """Do people choose again what they have met?"""
@@ -217,88 +242,79 @@ def repeats(data: Dataset) -> inspect.Repeats:
 
 
 @kept(64)
-def after(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequence[int | None], stay: bool) -> inspect.Situation:
+def after(of: Opened, user: int, edits: Sequence[int | None], stay: bool) -> inspect.Situation:
     """A person after edits, see `inspect.after`. Shared: never change it."""
-    return inspect.after(model, data, user, edits, stay)
+    return inspect.after(of.model, of.dataset, user, edits, stay)
 
 
-def strongest(run: Run, model: Recommender, data: Dataset, user: int) -> int | None:
+def strongest(of: Opened, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest`)."""
-    if can_retrieve(model) and not attribution.suggests(model):  # then it is the best wanted, and nothing need be predicted
-        return int(traffic(run, model, data).experts[user, 0])
-    return after(run, model, data, user, [], repeats(data).stay).strongest
+    if can_retrieve(of.model) and not attribution.suggests(of.model):  # then it is the most wanted: nothing need be predicted
+        return int(traffic(of).experts[user, 0])
+    return after(of, user, [], repeats(of.dataset).stay).strongest
 
 
-def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
+def reads(of: Opened, items: np.ndarray) -> DataFrame | None:
     """What every retrieved expert reads of a history, by name; None for a model that does not say."""
-    return _reads(run, model, data, items)[0]
+    return _reads(of, items)[0]
 
 
-def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
+def named(of: Opened, items: np.ndarray) -> dict[int, str]:
     """For every retrieved expert, what it holds or reads most, in words."""
-    return _reads(run, model, data, items)[1]
+    return _reads(of, items)[1]
 
 
 @kept(64)
-def _reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
-    if (inside := traced(run, model, items)) is not None:
-        found = trace.reads(model, data, items, inside)
+def _reads(of: Opened, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+    if (inside := traced(of, items)) is not None:
+        found = trace.reads(of.model, of.dataset, items, inside)
         verb = "reads" if inside.strength is None else "holds"
         return found, {expert: f"{verb} {said}" for expert, said in trace.by_name(found).items()}
     return None, {}
 
 
 @kept(32)
-def traced(run: Run, model: Recommender, items: np.ndarray) -> Trace | None:
+def traced(of: Opened, items: np.ndarray) -> Trace | None:
     """How a history was read; None where the model does not say."""
     with suppress(InputError):
-        return trace.traced(model, items)
+        return trace.traced(of.model, items)
     return None
 
 
 @kept(256)
-def chance(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequence[int | None], stay: bool) -> Chance | None:
+def chance(of: Opened, user: int, edits: Sequence[int | None], stay: bool) -> Chance | None:
     """The last edit of a person beside the same on others of theirs."""
-    return of_edits(model, data, user, edits, stay)
-
-
-@kept(6)
-def opened(run: Run, data: Dataset) -> Recommender:
-    """The run's model in eval mode, checked against the data. Shared by all sessions: never change it."""
-    model = run.model(data)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    return model
+    return of_edits(of.model, of.dataset, user, edits, stay)
 
 
 @copied(6, "Counting how many people retrieve each expert …")
-def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Routing:
+def traffic(of: Opened, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
-    return routing(model, data, split)
+    return routing(of.model, of.dataset, split)
 
 
 @kept(6)
-def evidence(run: Run, model: Recommender, data: Dataset) -> Evidence | None:
+def evidence(of: Opened) -> Evidence | None:
     """Which genres the people of every expert choose more than others; None for data without genres."""
-    return of_histories(model, data, traffic(run, model, data))
+    return of_histories(of.model, of.dataset, traffic(of))
 
 
 @copied(12)
-def example(run: Run, model: Recommender, data: Dataset) -> int:
+def example(of: Opened) -> int:
     """The person that the app opens with."""
-    return good_example(model, data)
+    return good_example(of.model, of.dataset)
 
 
 @copied(32, "Searching several hundred people’s experts both ways …")
-def printed(run: Run, model: Recommender, data: Dataset, user: int, k: int, ago: int = 0) -> checks.Printed:
+def printed(of: Opened, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
-    return checks.as_printed(first_memory(model).keys, k, checks.people_queries(model, data, user, ago=ago))
+    return checks.as_printed(first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago))
 
 
 @copied(32, "One backward pass with the gate, one without …")
-def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:
+def gradients(of: Opened, user: int) -> DataFrame:
     """Which parameters learn, with the gate and without."""
-    return gate.gradients(model, data, user)
+    return gate.gradients(of.model, of.dataset, user)
 
 
 @copied(1, "Training two tiny routers …")

@@ -84,7 +84,7 @@ def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]
         heard = found.experts[0].tolist()
         given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), change.table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
-    evidence = cache.evidence(now.run, now.model, now.dataset)
+    evidence = cache.evidence(now)
     labels = {expert: evidence.label(expert) for expert in here.heard} if evidence is not None else {}
     return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from elastic_core.data import Dataset
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts import overview
 from elastic_core.services.map import layouts
@@ -14,13 +12,14 @@ from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
 from elastic_core.services.traffic import over_time
 from pages.experts import answers
 from pages.frame.shell import Context
+from pages.kit.cache import Opened
 from pages.kit.kept import copied, kept
 
 
 @kept(4)
-def values(run: Run, model: Recommender) -> np.ndarray:
+def values(of: Opened) -> np.ndarray:
     """The experts of the first memory, `[K, d]`."""
-    table = np.asarray(model.expert_values().detach().numpy(), dtype=np.float32)  # type: ignore[operator]
+    table = np.asarray(of.model.expert_values().detach().numpy(), dtype=np.float32)  # type: ignore[operator]
     table.setflags(write=False)
     return table
 
@@ -33,49 +32,49 @@ def pca(vectors: np.ndarray) -> np.ndarray:
     return laid
 
 
-def store(run: Run, model: Recommender) -> Store | None:
+def store(of: Opened) -> Store | None:
     """The run's stored layouts, read anew when the file changes."""
-    path = run.path / FOLDER / STORE
+    path = of.run.path / FOLDER / STORE
     found = path.stat() if path.is_file() else None
     mark = f"{found.st_mtime_ns}-{found.st_size}" if found else "none"
-    return _store(run, model, mark)
+    return _store(of, mark)
 
 
 @kept(8)
-def _store(run: Run, model: Recommender, mark: str) -> Store | None:
-    return layouts.read_store(run, values(run, model))
+def _store(of: Opened, mark: str) -> Store | None:
+    return layouts.read_store(of.run, values(of))
 
 
 def table(now: Context) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use."""
-    return _table(now.run, now.model, now.dataset, len(now.run.snapshots()))
+    return _table(now, len(now.run.snapshots()))
 
 
 @kept(6, "Asking what each expert’s people have in common …")
-def _table(run: Run, model: Recommender, data: Dataset, files: int) -> pd.DataFrame:
-    found = overview.expert_table(answers.subject(run, model, data).survey)
-    epochs, loads = over_time.load_by_epoch(run)
+def _table(of: Opened, files: int) -> pd.DataFrame:
+    found = overview.expert_table(answers.subject(of).survey)
+    epochs, loads = over_time.load_by_epoch(of.run)
     return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
 
 
-def trust(run: Run, model: Recommender, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
+def trust(of: Opened, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
     """The trust panel for one setting."""
-    held = store(run, model)
+    held = store(of)
     mark = "none" if held is None else f"{len(held.layouts)}-{id(held)}"
-    return _trust(run, model, mark, settings, laid, held)
+    return _trust(of, mark, settings, laid, held)
 
 
 @copied(32, "Comparing neighbourhoods on the map with the original ones …")
-def _trust(run: Run, model: Recommender, mark: str, settings: Settings, laid: np.ndarray, _store: Store | None) -> pd.DataFrame:
-    return projection_trust.panel(values(run, model), _store, settings, laid)
+def _trust(of: Opened, mark: str, settings: Settings, laid: np.ndarray, _store: Store | None) -> pd.DataFrame:
+    return projection_trust.panel(values(of), _store, settings, laid)
 
 
 @copied(64)
-def region(run: Run, model: Recommender, laid: np.ndarray, colour: str, labels: np.ndarray) -> tuple[float, float, float]:
+def region(of: Opened, laid: np.ndarray, colour: str, labels: np.ndarray) -> tuple[float, float, float]:
     """How alike an expert's nearest are, and what shuffled labels give. At most 1,500 experts are asked."""
     some = layouts.sample(np.arange(len(laid)), projection_trust.MOST)
     count = projection_trust.neighbours(len(some))
-    return projection_trust.region(values(run, model)[laid[some]], labels[some], count, (NO_GENRE, NO_INTEREST))
+    return projection_trust.region(values(of)[laid[some]], labels[some], count, (NO_GENRE, NO_INTEREST))
 
 
 def epochs(run: Run) -> tuple[list[int], np.ndarray]:

@@ -2,11 +2,8 @@
 
 import streamlit as st
 
-from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Quantises
-from elastic_core.runs import Run
 from elastic_core.services.map import items
 from elastic_core.services.map.items import Laid
 from elastic_core.services.person import inspect
@@ -14,6 +11,7 @@ from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, view
+from pages.kit.cache import Opened
 from pages.kit.control import one_of
 from pages.kit.kept import kept
 from pages.map import instead_charts as charts
@@ -30,7 +28,7 @@ def show(now: Context) -> None:
     chosen = one_of("Of", [ITEMS, WORDS], key=OF, label_visibility="collapsed") if coded else ITEMS
     palette = shell.palette()
     try:
-        found = _laid(now.run, now.model, now.dataset, chosen == WORDS)
+        found = _laid(now, chosen == WORDS)
     except InputError as error:
         st.write(f"None here: {shell.plain(error)}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
@@ -51,5 +49,5 @@ def show(now: Context) -> None:
 
 
 @kept(8, "Laying vectors flat …")
-def _laid(run: Run, model: Recommender, data: Dataset, coded: bool) -> Laid:
-    return items.lay_words(model) if coded and isinstance(model, Quantises) else items.items(model, data)
+def _laid(of: Opened, coded: bool) -> Laid:
+    return items.lay_words(of.model) if coded and isinstance(of.model, Quantises) else items.items(of.model, of.dataset)

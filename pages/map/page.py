@@ -148,7 +148,7 @@ def _genre() -> str:
 def trust() -> None:
     method = "UMAP" if kind == "UMAP" else "PCA"
     laid = store.experts if kind == "UMAP" and store is not None else projection.sample(load, LAID_OUT)
-    panel = answers.trust(now.run, now.model, settings(), laid)
+    panel = answers.trust(now, settings(), laid)
     count = int(panel["neighbours"].iloc[0])
     agreement = projection_trust.map_agreement(store, settings(), count) if store is not None and method == "UMAP" else None
     said, doubts = words.trusted(panel, method, agreement)
@@ -189,10 +189,10 @@ if reason := inspect.too_many(now.model):
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(words.SAYS("IDEA", width=now.model.config.width))
-values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
+values, store, table = answers.values(now), answers.store(now), answers.table(now)
 load, palette = table["load"].to_numpy(), shell.palette()
-retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset).experts[now.user], 1)}
-strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
+retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now).experts[now.user], 1)}
+strongest = cache.strongest(now, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
 controls()
@@ -208,7 +208,7 @@ sets.bar(now, chosen, unknown, values)
 if chosen:
     sets.summary(chosen, table, values)
 whole = labels.dtype.kind in "OUS"
-found = answers.region(now.run, now.model, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
+found = answers.region(now, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
 alike, colours = words.regions(whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500)))
 trust()
 view.foot(

@@ -22,16 +22,16 @@ ABLATIONS, EQUATIONS, TERMS = SAYS.abouts("ABLATIONS EQUATIONS TERMS")
 def effect(question: Question, run: Run) -> Effect:
     """What the question costs, from runs or a live check."""
     now, data = shell.context(), "ml-100k"
-    asks, somebody = now.model.retrieves, cache.example(now.run, now.model, now.dataset)  # the same whoever is in view
+    asks, somebody = now.model.retrieves, cache.example(now)  # the same whoever is in view
     try:
         if question.key == "a":
-            found = cache.gradients(now.run, now.model, now.dataset, somebody) if asks else None
+            found = cache.gradients(now, somebody) if asks else None
             return effects.of_gate(shell.RUNS, data, found)
         if question.key == "b":
             k = now.run.config.model.k if asks else 0  # type: ignore[attr-defined]
-            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, somebody, k) if asks else None)
+            return effects.of_printed(cache.printed(now, somebody, k) if asks else None)
         if question.key == "i":
-            return effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
+            return effects.of_balance(cache.traffic(now) if asks else None)
     except InputError as error:
         return Effect(f"It cannot be checked here: {error}.", "")
     return {

@@ -109,7 +109,7 @@ def drawn() -> None:
     shown = [where[place] for place in window if place in where]
     links = answers.links(now, here, shown)
     rows = {place: row for row, place in enumerate(links.places)}
-    traffic = cache.traffic(now.run, now.model, now.dataset) if here.found is not None else None
+    traffic = cache.traffic(now) if here.found is not None else None
     names = person.expert_names(now, here, change) if here.found is not None else {}
     opened = strip.draw(
         now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
@@ -129,10 +129,10 @@ def doubt() -> None:
             return
         if line := run_table.hit_line(now.run.last("test"), words, stay):
             st.markdown(line)
-        if now.user == cache.example(now.run, now.model, now.dataset):
+        if now.user == cache.example(now):
             st.markdown(SAYS("example"))
         st.markdown(SAYS("careful"))
-        found = cache.chance(now.run, now.model, now.dataset, now.user, broken, stay) if broken else None
+        found = cache.chance(now, now.user, broken, stay) if broken else None
         if found is None:
             st.markdown(SAYS("nothing yet"))
         else:
@@ -143,7 +143,7 @@ def doubt() -> None:
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = answers.owners(now.run, now.model, now.dataset)
+    found = answers.owners(now)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
         owners, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
@@ -175,7 +175,7 @@ heading, acting = st.container(), st.container()
 body, controls = st.container(), view.row("bottom")
 with controls:
     stay = person.staying(now, "start_ranked")
-start, here = (cache.after(now.run, now.model, now.dataset, now.user, edited, stay) for edited in ([], broken))
+start, here = (cache.after(now, now.user, edited, stay) for edited in ([], broken))
 change: Moved = moved(start.answer, here.answer)
 left = places_left(start.events, broken)
 

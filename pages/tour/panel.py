@@ -210,7 +210,7 @@ def _summary() -> None:
 def _measured(step: Step) -> Answer | None:
     """Measured once for a stop, a run and a person."""
     now = shell.context()
-    about = (step.title, now.run.name, now.user, now.other and now.other.name)
+    about = (step.title, now.run.name, now.user, now.other and now.other.run.name)
     if st.session_state.get(MEASURED, (None, None))[0] != about:
         st.session_state[MEASURED] = (about, measuring.measured(step))
     return st.session_state[MEASURED][1]

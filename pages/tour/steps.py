@@ -72,7 +72,7 @@ def _twin(asked: TourAsked) -> Answer:
     """Against the second run of the sidebar, or else the run that Evidence begins with."""
     now = shell.context()
     runs = standings.comparable(cache.scored(asked.checkpoints), asked.dataset)  # in that page's order
-    other = now.other or standings.partner([run for run in runs if run.has_weights], asked.run)
+    other = now.other.run if now.other else standings.partner([run for run in runs if run.has_weights], asked.run)
     if other is None or other.name == asked.run.name:
         return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:

@@ -29,13 +29,13 @@ def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
     """The chosen run and, where it has a memory, the second one."""
     state = st.session_state
     settings = state["trf_split"], state["trf_group"], state["trf_measure"]
-    found = {cache.called(now.run): answers.flow(now.run, now.model, now.dataset, *settings)}
+    found = {cache.called(now.run): answers.flow(now, *settings)}
     if now.other is not None:
-        model = cache.opened(now.other, now.dataset)
-        if inspect.memory_size(model):
-            found[cache.called(now.other)] = answers.flow(now.other, model, now.dataset, *settings)
+        called = cache.called(now.other.run)
+        if inspect.memory_size(now.other.model):
+            found[called] = answers.flow(now.other, *settings)
         else:
-            st.caption(f"The second run, {shell.plain(cache.called(now.other))}, has no interest memory.")
+            st.caption(f"The second run, {shell.plain(called)}, has no interest memory.")
     return found
 
 
@@ -98,7 +98,7 @@ def chosen_expert() -> None:
     if chosen is None:
         st.caption(words.SAYS("CHOOSE"))
         return
-    evidence = cache.evidence(now.run, now.model, now.dataset)
+    evidence = cache.evidence(now)
     label = evidence.label(chosen) if evidence else None
     taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
     row = load.experts_table(flow, band).iloc[chosen]

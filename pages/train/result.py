@@ -107,10 +107,10 @@ def _open(job: Job, page: str) -> None:
     if now is None or now.run.config.data == job.config.data:
         return
     try:
-        data = cache.dataset(job.config.data, lambda sentence: None)
+        data = cache.dataset(job.config.data)
         user = people.same(now.dataset, now.user, data, st.session_state.get(shell.OWN))
         if user is None:
-            user = cache.example(job.run, cache.opened(job.run, data), data)
+            user = cache.example(cache.open_run(job.run, data))
     except InputError:  # the sidebar will say what cannot be opened
         return
     shell.meet(user, keep_expert=False)
