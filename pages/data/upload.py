@@ -53,8 +53,8 @@ def part() -> None:
 
 def _upload(name: str, data: bytes) -> None:
     try:
-        sheet, guessed = answers.opened(name, data)
         digest = answers.digest(name, data)
+        sheet, guessed = answers.opened(digest, name, data)
         _preview(sheet)
         mapping = _mapping(sheet, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]

@@ -1,14 +1,14 @@
 """What the Evidence page keeps between reruns: verdicts on speed, what follows from two systems' ranks, everybody's lists."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
 from pandas import DataFrame
 
-from elastic_core import comparisons, disk
+from elastic_core import comparisons
 from elastic_core.data import Dataset
 from elastic_core.runs import Run
 from elastic_core.services.evidence import slices, standings, verdicts, versus
@@ -16,8 +16,8 @@ from elastic_core.services.evidence.verdicts import Verdict
 from elastic_core.services.evidence.versus import Lists
 from pages.frame import shell
 from pages.kit import cache, judged
-from pages.kit.cache import Opened, Stamped, stamped, unstamped
-from pages.kit.kept import kept
+from pages.kit.cache import Opened
+from pages.kit.kept import copied, kept, stamp
 
 MOST = 16  # runs
 Key = tuple[str, str, str]
@@ -25,12 +25,12 @@ Key = tuple[str, str, str]
 
 def faster(root: Path) -> Verdict:
     """When ELASTIC is faster than SASRec, from the benchmark's rows; read again when they change."""
-    return _faster(str(root), disk.stamp(root / "benchmarks" / "latency.csv"))
+    return _faster(root, root / "benchmarks" / "latency.csv")
 
 
 @kept(4)
-def _faster(root: str, stamp: tuple[int, ...]) -> Verdict:
-    return verdicts.faster(Path(root))
+def _faster(root: Path, file: Path) -> Verdict:
+    return verdicts.faster(root)
 
 
 def warm(of: Opened) -> None:
@@ -40,26 +40,17 @@ def warm(of: Opened) -> None:
         verdicts.compared(pair, groups, judged.differences)
 
 
-def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, metric: str) -> DataFrame:
+@copied(64, "Comparing in every group of people …")
+def forest(a: list[Run], b: list[Run], data: Dataset, protocol: str, metric: str) -> DataFrame:
     """The difference in every group of people."""
-    return _forest(stamped(a), stamped(b), data.hash, protocol, metric, data)
-
-
-@st.cache_data(max_entries=64, show_spinner="Comparing in every group of people …")
-def _forest(a: Stamped, b: Stamped, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
-    left, right = unstamped(a), unstamped(b)
-    trained = (comparisons.needs_training(left[0]), comparisons.needs_training(right[0]))
-    return slices.forest([run.report() for run in left], [run.report() for run in right], _data, protocol, metric, trained)
-
-
-def comparable(runs: list[Run], data: Dataset) -> list[Run]:
-    """The runs that keep ranks of a test on this data; files are read again only when one changed."""
-    return _comparable(stamped(runs), data.hash, runs, data)
+    trained = (comparisons.needs_training(a[0]), comparisons.needs_training(b[0]))
+    return slices.forest([run.report() for run in a], [run.report() for run in b], data, protocol, metric, trained)
 
 
 @kept(16)
-def _comparable(known: Stamped, data_hash: str, _runs: list[Run], _data: Dataset) -> list[Run]:
-    return standings.comparable(_runs, _data)
+def comparable(runs: list[Run], data: Dataset) -> list[Run]:
+    """The runs that keep ranks of a test on this data; files are read again only when one changed."""
+    return standings.comparable(runs, data)
 
 
 # --- everybody's lists, which need the model -------------------------------------------------------------------------
@@ -100,4 +91,4 @@ def listed(run: Run, data: Dataset, tell: Callable[[str, float], None]) -> Lists
 
 
 def _key(run: Run, data: Dataset) -> Key:
-    return str(run.path), cache.stamp(run), data.hash
+    return str(run.path), stamp(run), data.hash

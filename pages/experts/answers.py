@@ -149,7 +149,7 @@ class _Shelf:
     """Costs of turns. No cached function, because computing them reports its progress."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    costs: dict[tuple[tuple[str, ...], Turn], pd.DataFrame] = field(default_factory=dict)
+    costs: dict[tuple[str, Turn], pd.DataFrame] = field(default_factory=dict)
 
 
 @st.cache_resource

@@ -9,7 +9,6 @@ from elastic_core.errors import InputError
 from elastic_core.models import Trace
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
-from elastic_core.services.journey.text import encode
 from elastic_core.services.journey.trace import Aggregation, Along, Dispatch, dispatch
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
@@ -31,13 +30,9 @@ def situation(of: Opened, read: Reading, stay: bool = False) -> Situation:
     return inspect.situation_of(of.model, of.dataset, read, stay=stay)
 
 
-def chance(of: Opened, tree: Tree, stay: bool) -> Chance | None:
-    """The last edit beside the same edit elsewhere."""
-    return _chance(of, encode(tree.chain()), tree.base.digest, stay, tree)
-
-
 @kept(256)
-def _chance(of: Opened, code: str, base: str, stay: bool, _tree: Tree) -> Chance | None:
+def chance(of: Opened, code: str, base: str, stay: bool, _tree: Tree) -> Chance | None:
+    """The last edit beside the same edit elsewhere."""
     return of_version(of.model, of.dataset, _tree, stay)
 
 

@@ -4,6 +4,7 @@ import streamlit as st
 
 from elastic_core.core.contract import Retrieved
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
+from elastic_core.services.journey.text import encode
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation, Words
@@ -75,7 +76,7 @@ def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: 
 
 def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     """Would the same edit elsewhere have done the same?"""
-    found = answers.chance(now, tree, stay)
+    found = answers.chance(now, encode(tree.chain()), tree.base.digest, stay, tree)
     if found is None:
         return
     (_, own, other, _), *more = found.rows(words := inspect.item_words(now.dataset).did)

@@ -7,7 +7,7 @@ import json
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,23 +36,11 @@ from elastic_core.services.person.chance import Chance, of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
-from pages.kit.kept import copied, kept, size
-from pages.kit.kept import stamp as stamp
+from pages.kit.kept import copied, kept, size, stamped
 
-Stamped = str  # paths and stamps of runs in one text, which is told from others in one piece
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
-
-
-def stamped(runs: Iterable[Run]) -> Stamped:
-    """What tells these runs, as they are now, from others: the key of what is kept of them."""
-    return "\0".join(part for run in runs for part in (str(run.path), stamp(run)))
-
-
-def unstamped(known: Stamped) -> list[Run]:
-    """The runs of such a key, in its order."""
-    return [Run(Path(path)) for path in known.split("\0")[::2] if path]
 
 
 @kept(512)
@@ -72,7 +60,7 @@ class _Listed:
     when: float
     mark: int  # changes when a run comes or goes
     runs: list[Run]
-    known: Stamped
+    known: str  # which runs these were, and how
     ordered: dict[str, list[Run]] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)  # by their folders' names
 
@@ -127,9 +115,9 @@ def _mark(root: Path) -> int:
         return 0
 
 
-def everyone(root: Path) -> Stamped:
-    """What tells all runs of a folder, as they are now, from what they were."""
-    return _listed(root).known
+def everyone(root: Path) -> list[Run]:
+    """All runs of a folder that can be read."""
+    return _listed(root).runs
 
 
 @kept(64)
@@ -219,9 +207,9 @@ class Opened:
     model: Recommender
 
     @property
-    def kept_as(self) -> tuple[str, str, str]:
+    def kept_as(self) -> str:
         """What is kept of it does not depend on what more a subclass knows."""
-        return str(self.run.path), stamp(self.run), self.dataset.hash
+        return stamped([self.run]) + self.dataset.hash
 
 
 def open_run(run: Run, data: Dataset) -> Opened:

@@ -11,7 +11,8 @@ import inspect
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -75,15 +76,22 @@ def stamp(run: Run) -> str:
     return "/".join("-".join(map(str, numbers)) for numbers in found)
 
 
+def stamped(runs: Iterable[Run]) -> str:
+    """What tells these runs, as they are now, from others: one text, which is hashed in one piece."""
+    return "\0".join(part for run in runs for part in (str(run.path), stamp(run)))
+
+
 def identity(given: object) -> object:
-    """What tells an argument from others: a run by its path and files as they are now, data by their hash, what says itself
-    `kept_as` by that. A model by nothing: its run tells. Others are hashed as Streamlit does."""
+    """What tells an argument from others: a run by its path and files as they are now, a file by its path and as it is now, data
+    by their hash, what says itself `kept_as` by that. Others are hashed as Streamlit does."""
     if isinstance(given, Run):
-        return str(given.path), stamp(given)
+        return stamped([given])
+    if isinstance(given, Path):
+        return str(given), disk.stamp(given)
     if isinstance(given, Dataset):
         return given.hash
-    if isinstance(given, Recommender):
-        return None
+    if isinstance(given, list) and given and all(isinstance(each, Run) for each in given):
+        return stamped(given)
     if type(given) in (list, tuple):
         return tuple(map(identity, given))  # type: ignore[arg-type]
     return getattr(given, "kept_as", given)

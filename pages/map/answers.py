@@ -1,5 +1,7 @@
 """What the Memory map page keeps between reruns. See kit/cache.py for how runs and data are told apart."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -34,14 +36,11 @@ def pca(vectors: np.ndarray) -> np.ndarray:
 
 def store(of: Opened) -> Store | None:
     """The run's stored layouts, read anew when the file changes."""
-    path = of.run.path / FOLDER / STORE
-    found = path.stat() if path.is_file() else None
-    mark = f"{found.st_mtime_ns}-{found.st_size}" if found else "none"
-    return _store(of, mark)
+    return _store(of, of.run.path / FOLDER / STORE)
 
 
 @kept(8)
-def _store(of: Opened, mark: str) -> Store | None:
+def _store(of: Opened, file: Path) -> Store | None:
     return layouts.read_store(of.run, values(of))
 
 
@@ -59,14 +58,12 @@ def _table(of: Opened, files: int) -> pd.DataFrame:
 
 def trust(of: Opened, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
     """The trust panel for one setting."""
-    held = store(of)
-    mark = "none" if held is None else f"{len(held.layouts)}-{id(held)}"
-    return _trust(of, mark, settings, laid, held)
+    return _trust(of, of.run.path / FOLDER / STORE, settings, laid)
 
 
 @copied(32, "Comparing neighbourhoods on the map with the original ones …")
-def _trust(of: Opened, mark: str, settings: Settings, laid: np.ndarray, _store: Store | None) -> pd.DataFrame:
-    return projection_trust.panel(values(of), _store, settings, laid)
+def _trust(of: Opened, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
+    return projection_trust.panel(values(of), _store(of, file), settings, laid)
 
 
 @copied(64)

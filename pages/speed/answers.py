@@ -11,10 +11,9 @@ READ = {"latency": curves.shipped, "profile": curves.training_steps, "gpu": curv
 
 def shipped(checkpoints: Path, name: str = "latency") -> Any:
     """What a shipped file of `READ` says; empty if there is none."""
-    file = checkpoints / "benchmarks" / f"{name}.csv"
-    return _shipped(str(checkpoints), name, file.stat().st_mtime_ns if file.is_file() else 0)
+    return _shipped(checkpoints, name, checkpoints / "benchmarks" / f"{name}.csv")
 
 
 @copied(12)
-def _shipped(checkpoints: str, name: str, changed: int) -> Any:
-    return READ[name](Path(checkpoints))
+def _shipped(checkpoints: Path, name: str, file: Path) -> Any:
+    return READ[name](checkpoints)

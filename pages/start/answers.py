@@ -6,7 +6,6 @@ from elastic_core.services.person import attribution
 from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.path import Path, path
-from pages.frame.shell import Context
 from pages.kit import cache
 from pages.kit.cache import Opened
 from pages.kit.kept import copied, kept
@@ -14,16 +13,9 @@ from pages.kit.kept import copied, kept
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 
 
-def links(now: Context, here: Situation, shown: list[int]) -> Path:
-    """What asks, keeps and gives what in this situation."""
-    return _links(now, here.read.items, here.silenced, here.stay, shown, here)
-
-
 @kept(64)
-def _links(
-    of: Opened, items: np.ndarray, silenced: object, stay: bool, shown: list[int],
-    _here: Situation,
-) -> Path:  # fmt: skip
+def links(of: Opened, items: np.ndarray, silenced: object, stay: bool, shown: list[int], _here: Situation) -> Path:
+    """What asks, keeps and gives what in this situation."""
     return path(of.model, _here, shown)
 
 

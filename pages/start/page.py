@@ -107,7 +107,7 @@ def drawn() -> None:
     window = range(max(start.events - SHOWN, 0), start.events)
     where = {place: at for at, place in enumerate(left)}
     shown = [where[place] for place in window if place in where]
-    links = answers.links(now, here, shown)
+    links = answers.links(now, here.read.items, here.silenced, stay, shown, here)
     rows = {place: row for row, place in enumerate(links.places)}
     traffic = cache.traffic(now) if here.found is not None else None
     names = person.expert_names(now, here, change) if here.found is not None else {}
