@@ -11,7 +11,7 @@ from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
-from pages.data import study_charts
+from pages.data import charts
 from pages.frame import shell
 from pages.kit import prose, view, waiting
 from pages.kit.control import button, number
@@ -67,9 +67,9 @@ def _answer(answer: dict[str, Any]) -> None:
         for sentence in section["sentences"]:
             st.write(shell.plain(sentence))
         for i, each in enumerate(section["parts"]):
-            key, frame = f"dat_study_{section['key']}_{i}", study_charts.table(each)
+            key, frame = f"dat_study_{section['key']}_{i}", charts.study_table(each)
             if each["kind"] == "table":
                 view.table(key, frame, None, f"{section['question']} As a table.")
             else:
                 alt = f"{each['y_title']} by {each['x_title']}, with intervals"
-                view.chart(key, study_charts.drawn(each, shell.palette()), frame, PICTURE, alt)
+                view.chart(key, charts.study(each, shell.palette()), frame, PICTURE, alt)

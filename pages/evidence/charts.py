@@ -7,10 +7,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
+from pages.kit.forest import LAYOUT
 from pages.kit.plot import Palette
 from pages.kit.sketch import Sketch
 
-LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 
 
@@ -28,8 +28,8 @@ def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go
             textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, barmode="stack", height=100, bargap=0)
-    figure.update_xaxes(visible=False, fixedrange=True, range=[0, total])
-    figure.update_yaxes(visible=False, fixedrange=True)
+    figure.update_xaxes(visible=False, range=[0, total])
+    figure.update_yaxes(visible=False)
     return figure
 
 
@@ -66,7 +66,6 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tup
     figure.update_layout(LAYOUT, height=430, clickmode="event+select", uirevision="places")
     axis = {
         "type": "log",
-        "fixedrange": True,
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
@@ -92,7 +91,7 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
             text=["<br>".join(textwrap.wrap(safe(marked.get(run, "")), 24)) for run in rows["run"]],
             textposition="top center", textfont={"color": colours.text}, cliponaxis=False,
             marker={
-                "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
+                "size": size, "color": colours.category(i), "opacity": 0.8,
                 "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
             },
             customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
@@ -107,6 +106,6 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         showlegend=True,
         legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"},
     )
-    figure.update_xaxes(title=names[x], type="log" if x in wide else "linear", fixedrange=True)
-    figure.update_yaxes(title=names[y], type="log" if y in wide else "linear", fixedrange=True)
+    figure.update_xaxes(title=names[x], type="log" if x in wide else "linear")
+    figure.update_yaxes(title=names[y], type="log" if y in wide else "linear")
     return figure

@@ -55,7 +55,7 @@ def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
         rows, quiet = table[table["system"] == name], name in NULLS
         at = coloured.index(name) if not quiet else 0
         aside = 0.0 if quiet or len(coloured) < 2 else 0.5 * (at / (len(coloured) - 1) - 0.5)
-        colour = p.muted if quiet else p.categories[at % len(p.categories)]
+        colour = p.muted if quiet else p.category(at)
         figure.add_scatter(
             x=[gaps.index(gap) + aside for gap in rows["gap"]], y=rows[column], mode="lines+markers", name=safe(name),
             customdata=rows[["gap", "people", f"{column}_ci", "seeds"]],
@@ -70,7 +70,7 @@ def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
     title = TITLES[PLACE if column == "place" else FOUND]
     figure.update_xaxes(
         title="events since the interest last showed", tickvals=list(range(len(gaps))), ticktext=gaps, showgrid=False,
-        range=[-0.5, len(gaps) - 0.5], fixedrange=True, zeroline=False,
+        range=[-0.5, len(gaps) - 0.5], zeroline=False,
     )  # fmt: skip
-    figure.update_yaxes(title=title, rangemode="tozero", fixedrange=True)
+    figure.update_yaxes(title=title, rangemode="tozero")
     return frame(figure, p, 440, legend=True)  # above: below, the axis is taller where its words are tilted

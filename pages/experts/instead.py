@@ -8,8 +8,8 @@ from elastic_core.errors import InputError
 from elastic_core.peers.parts.capabilities import Attends, Modulates, Quantises
 from elastic_core.services.experts import weights
 from elastic_core.services.person import inspect
+from pages.experts import charts
 from pages.experts import instead_answers as answers
-from pages.experts import instead_charts as charts
 from pages.experts import instead_words as words
 from pages.frame import shell
 from pages.frame.shell import Context

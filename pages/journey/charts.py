@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.kit.plot import Palette, scale
 from pages.kit.sketch import Sketch
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
@@ -70,15 +70,14 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
         1, 2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.76, 0.24],
         subplot_titles=("where each expert looks", "last event"),
     )  # fmt: skip
-    stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
     ratio = np.sqrt(grid.to_numpy() / even)  # the square root keeps one very hot cell from hiding the others
     texts = [
         [f"{safe(title)}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
         for row in grid.to_numpy()
     ]
     figure.add_heatmap(
-        z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=stops, zmin=0, zmax=max(2.0, float(ratio.max())),
-        showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>", row=1, col=1,
+        z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=scale(colours.load), zmin=0,
+        zmax=max(2.0, float(ratio.max())), showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>", row=1, col=1,
     )  # fmt: skip
     reads = slots["reads"].to_numpy()
     figure.add_bar(
@@ -140,10 +139,11 @@ def _strip(figure: Sketch, experts: pd.DataFrame, colours: Palette) -> None:
     """A row per expert in the order of first appearance, a square where it is retrieved; darker = more weight."""
     order = list(dict.fromkeys(experts["expert"]))
     rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})
-    stops = [[i / (len(colours.load) - 2), colour] for i, colour in enumerate(colours.load[1:])]
     figure.add_scatter(
         x=experts["event"], y=rows, mode="markers", name="experts",
-        marker={"symbol": "square", "size": 8, "color": experts["gate"], "colorscale": stops, "line": {"width": 0}},
+        marker={
+            "symbol": "square", "size": 8, "color": experts["gate"], "colorscale": scale(colours.load[1:]), "line": {"width": 0},
+        },
         customdata=np.stack([experts["event"], experts["expert"], experts["place"], experts["gate"]], axis=1),
         hovertemplate="<b>expert %{customdata[1]}</b> after %{x} events<br>"
         "place %{customdata[2]}, weight %{customdata[3]:.2f}<extra></extra>",

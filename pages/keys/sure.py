@@ -8,7 +8,7 @@ from elastic_core.services.keys.gate import Ungated, trained, ungated
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
-from pages.keys import sure_charts
+from pages.keys import charts
 from pages.keys.steps import Scene, shown
 from pages.keys.words import SAYS, SURE
 from pages.kit import cache
@@ -100,7 +100,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     shown(
-        sure_charts.learning(curve, scene.palette),
+        charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
         About(

@@ -9,7 +9,10 @@ import plotly.graph_objects as go
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
 
-LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
+LAYOUT = {
+    "margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False,
+    "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
+}  # fmt: skip
 
 
 def forest(
@@ -50,12 +53,10 @@ def forest(
     figure.update_xaxes(
         title=f"{name}, difference" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
         range=[-1.1 * span, (1.1 if alike else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
-        tickangle=0, zeroline=False, fixedrange=True,
+        tickangle=0, zeroline=False,
     )  # fmt: skip
     labels = dict(zip(shown["y"], shown["short"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
-    figure.update_yaxes(
-        tickvals=list(labels), ticktext=list(labels.values()), fixedrange=True, showgrid=False, zeroline=False, range=[-0.7, top]
-    )
+    figure.update_yaxes(tickvals=list(labels), ticktext=list(labels.values()), showgrid=False, zeroline=False, range=[-0.7, top])
     return figure
 
 

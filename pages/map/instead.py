@@ -14,8 +14,7 @@ from pages.kit import cache, view
 from pages.kit.cache import Opened
 from pages.kit.control import one_of
 from pages.kit.kept import kept
-from pages.map import instead_charts as charts
-from pages.map import words
+from pages.map import charts, words
 
 ITEMS, WORDS, OF = "Items", "Codewords", "map_of"
 

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from elastic_core.services.speed.curves import Fit, rounded
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.kit.plot import Palette, whiskers
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
 KEPT = ("elastic-event", "elastic-stream", "elastic-refresh")
@@ -26,6 +26,7 @@ NAMES = {
 LAYOUT = {
     "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "dragmode": False, "hovermode": "closest",
     "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},  # below, it lies on the axis title of a narrow screen
+    "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
 }  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def curves(
         tone, symbol = style(system, table["system"], colours)
         spread = None
         if column == "ms" and "low" in rows:
-            spread = {"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1}
+            spread = whiskers(rows, "ms", width=3, thickness=1)
         figure.add_scatter(
             x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]), error_y=spread,
             line={"color": tone, "width": 1.5}, marker={"color": tone, "size": 8, "symbol": symbol},
@@ -74,7 +75,7 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
             x=rows["length"], y=rows["ms"], mode="markers+lines", name=NAMES[system],
             line={"color": tone, "width": 2, "dash": DASHES.get(system, "solid")},
             marker={"color": tone, "size": 10 if kept else 8, "symbol": symbol},
-            error_y={"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1},
+            error_y=whiskers(rows, "ms", width=3, thickness=1),
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3g} ms per person<extra></extra>",
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), "ms per person and new event")
@@ -93,8 +94,7 @@ def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str =
         )
     )  # fmt: skip
     figure.update_layout(LAYOUT, height=70 + 30 * len(shown), showlegend=False)
-    figure.update_xaxes(title=unit, fixedrange=True, range=[0, 1.15 * max(float(shown[value].max()), 1e-9)])
-    figure.update_yaxes(fixedrange=True)
+    figure.update_xaxes(title=unit, range=[0, 1.15 * max(float(shown[value].max()), 1e-9)])
     return figure
 
 
@@ -109,8 +109,7 @@ def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
             hovertemplate="<b>%{y}</b>, " + name + ": %{x:.3g} ms; keeps %{customdata:.1f} MB<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown))
-    figure.update_xaxes(title="ms per batch", fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
+    figure.update_xaxes(title="ms per batch")
     return figure
 
 
@@ -134,7 +133,7 @@ def style(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> 
     others = [name for name in _ordered(present) if name not in SYSTEMS]
     place = SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS) + others.index(system)
     colour = (0, 4, 1, 5, 2, 3, 6, 7)[place % 8]
-    return colours.categories[colour % len(colours.categories)], SYMBOLS[place % len(SYMBOLS)]
+    return colours.category(colour), SYMBOLS[place % len(SYMBOLS)]
 
 
 def _ordered(present: Sequence[str] | pd.Series) -> list[str]:
@@ -146,8 +145,6 @@ def _logs(figure: go.Figure, lengths: Sequence[int], title: str) -> go.Figure:
     figure.update_layout(LAYOUT, height=430)
     ticks = [n for n in lengths if n & (n - 1) == 0] or list(lengths)
     ticks = ticks[:: -(-len(ticks) // 5)]
-    figure.update_xaxes(
-        type="log", title="history length N", tickvals=ticks, ticktext=[f"{n:,}" for n in ticks], fixedrange=True, tickangle=0
-    )
-    figure.update_yaxes(type="log", title=title, fixedrange=True, exponentformat="SI", dtick=1)
+    figure.update_xaxes(type="log", title="history length N", tickvals=ticks, ticktext=[f"{n:,}" for n in ticks], tickangle=0)
+    figure.update_yaxes(type="log", title=title, exponentformat="SI", dtick=1)
     return figure

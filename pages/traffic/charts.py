@@ -7,14 +7,11 @@ from plotly.subplots import make_subplots
 
 from elastic_core.text import figure as safe
 from pages.kit import busy
-from pages.kit.plot import Palette
+from pages.kit.plot import LAYOUT, STEADY, Palette, frame, scale
 
 MOST = 16_000  # marks in one chart that answers clicks
 
-LAYOUT = {
-    "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "clickmode": "event+select", "hovermode": "closest",
-    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-}  # fmt: skip
+CLICKED = LAYOUT | {"clickmode": "event+select"}
 
 
 def load_bars(
@@ -50,9 +47,9 @@ def load_bars(
     if len(chosen):
         at = chosen.iloc[0]
         figure.add_annotation(x=at["x"], y=at["load"], text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
-    figure.update_layout(LAYOUT, height=330, barmode="overlay", bargap=0, uirevision="load")
-    figure.update_xaxes(title="experts, the hottest first" if ordered else "expert", showgrid=False, fixedrange=True)
-    figure.update_yaxes(title=unit, rangemode="tozero", fixedrange=True, range=[0, top * 1.08] if top else None)
+    figure.update_layout(CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load")
+    figure.update_xaxes(title="experts, the hottest first" if ordered else "expert", showgrid=False)
+    figure.update_yaxes(title=unit, rangemode="tozero", range=[0, top * 1.08] if top else None)
     return figure
 
 
@@ -65,9 +62,8 @@ def grid(
         2, 2, shared_xaxes=True, shared_yaxes=True, column_widths=[0.8, 0.2], row_heights=[0.2, 0.8],
         horizontal_spacing=0.015, vertical_spacing=0.015,
     )  # fmt: skip
-    stops = [[i / (len(colours.load) - 1), shade] for i, shade in enumerate(colours.load)]
     figure.add_heatmap(
-        z=table["load"].to_numpy().reshape(side, side), colorscale=stops, zmin=0, showscale=False, xgap=1, ygap=1,
+        z=table["load"].to_numpy().reshape(side, side), colorscale=scale(colours.load), zmin=0, showscale=False, xgap=1, ygap=1,
         hoverinfo="skip", row=2, col=1,
     )  # fmt: skip
     if side * side <= MOST:
@@ -90,7 +86,7 @@ def grid(
         figure.add_bar(
             **axes, marker={"color": shades}, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
             hovertemplate=text + "<br>%{customdata[0]} dead experts<br>%{customdata[1]}<extra></extra>",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, **place,
+            **STEADY, **place,
         )  # fmt: skip
     band = {"fillcolor": _faint(colours), "line": {"width": 0}, "layer": "below"}
     figure.add_hrect(y0=line[0], y1=line[1], row=1, col=1, **band)
@@ -99,7 +95,7 @@ def grid(
         y, x = divmod(selected, side)
         ring = {"color": colours.picked, "width": 3}
         figure.add_shape(type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, line=ring, row=2, col=1)
-    figure.update_layout(LAYOUT, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
+    figure.update_layout(CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
     figure.update_xaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
     figure.update_yaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
     figure.update_xaxes(title="column", range=[-0.5, side - 0.5], row=2, col=1)
@@ -117,14 +113,14 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
         edge = {"width": 2.5 if expert == selected else 0.5, "color": colours.picked if expert == selected else colours.ground}
         figure.add_bar(
             x=part["batch"], y=part["share"], name=str(expert), customdata=[[int(expert)]] * len(part),
-            marker={"color": colours.categories[i % len(colours.categories)], "line": edge},
+            marker={"color": colours.category(i), "line": edge},
             hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of group %{{x}}<extra></extra>",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
+            **STEADY,
         )  # fmt: skip
     figure.add_hline(y=chance, line={"color": colours.text, "width": 1.5, "dash": "dash"})
-    figure.update_layout(LAYOUT, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal")
-    figure.update_xaxes(title="group of people", dtick=1, showgrid=False, fixedrange=True)
-    figure.update_yaxes(title="share of the traffic", tickformat=".0%", rangemode="tozero", fixedrange=True)
+    figure.update_layout(CLICKED, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal")
+    figure.update_xaxes(title="group of people", dtick=1, showgrid=False)
+    figure.update_yaxes(title="share of the traffic", tickformat=".0%", rangemode="tozero")
     return figure
 
 
@@ -143,11 +139,9 @@ def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette
             x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line=line,
             hovertemplate="the least used %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=360, uirevision="lorenz")
-    figure.update_xaxes(
-        title="part of the experts, the least used first", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True
-    )
-    figure.update_yaxes(title="share of the traffic", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True)
+    figure.update_layout(CLICKED, height=360, uirevision="lorenz")
+    figure.update_xaxes(title="part of the experts, the least used first", tickformat=".0%", range=[0, 1], dtick=0.25)
+    figure.update_yaxes(title="share of the traffic", tickformat=".0%", range=[0, 1], dtick=0.25)
     return figure
 
 
@@ -163,3 +157,127 @@ def _hover(unit: str) -> str:
 def _faint(colours: Palette) -> str:
     red, green, blue = (int(colours.muted[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.25)"
+
+
+def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:
+    """NDCG@10 (dots with 95% intervals) and share of experts used (diamonds, right axis) against √K and against k."""
+    titles = (f"k = {k}", f"√K = {side}")
+    specs = [[{"secondary_y": True}] * 2]
+    figure = make_subplots(1, 2, specs=specs, subplot_titles=titles, horizontal_spacing=0.08)
+    known = table.dropna(subset=["NDCG@10"])
+    top = float((known["NDCG@10"] + 1.96 * known["error"].astype(float).fillna(0)).max()) if len(known) else 1.0
+    for place, (name, fixed, at) in enumerate((("√K", "k", k), ("k", "√K", side)), start=1):
+        part = table[table[fixed] == at].dropna(subset=["NDCG@10"])
+        figure.add_scatter(
+            x=part[name], y=part["NDCG@10"], mode="markers", name="NDCG@10", showlegend=place == 1, text=part["run"].map(safe),
+            error_y={"type": "data", "array": 1.96 * part["error"].astype(float), "thickness": 1.2},
+            marker={"color": colours.categories[0], "size": 10}, row=1, col=place,
+            hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=part[name], y=part["used"], mode="markers", name="experts used", showlegend=place == 1, text=part["run"].map(safe),
+            marker={"color": colours.categories[4], "size": 10, "symbol": "diamond-open", "line": {"width": 2}}, row=1, col=place,
+            secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
+        )  # fmt: skip
+        ticks = sorted({8, 16, 32, 64, *part[name]} if name == "√K" else {4, 8, 16, *part[name]})
+        figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
+    figure.update_yaxes(range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
+    figure.update_yaxes(title="test NDCG@10", row=1, col=1, secondary_y=False)
+    figure.update_yaxes(showticklabels=False, row=1, col=2, secondary_y=False)
+    figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
+    figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
+    figure.update_layout(
+        height=340, margin={"l": 8, "r": 8, "t": 60, "b": 8}, dragmode=False,
+        legend={"orientation": "h", "y": 1.14, "yanchor": "bottom", "x": 0},
+    )  # fmt: skip
+    return figure
+
+
+def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Share of experts used, entropy of the load and Gini after each epoch."""
+    figure = go.Figure()
+    names = {"used": "experts used", "entropy": "evenness (entropy)", "gini": "Gini"}
+    for i, (column, name) in enumerate(names.items()):
+        line = {"color": colours.categories[(0, 2, 4)[i]], "width": 2, "dash": ("solid", "dot", "dash")[i]}
+        figure.add_scatter(
+            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, line=line, marker={"size": 5},
+            hovertemplate="%{y:.3f}",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, height=300, hovermode="x unified")
+    figure.update_xaxes(title="epoch", rangemode="tozero")
+    figure.update_yaxes(range=[0, 1.03])
+    return figure
+
+
+def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
+    """One line of cells an expert, the busiest at the end on top; one column an epoch."""
+    labels = [f"expert {expert}" for expert in heat.index]
+    figure = go.Figure(
+        go.Heatmap(
+            z=heat.to_numpy(), x=[str(epoch) for epoch in heat.columns], customdata=[[label] * heat.shape[1] for label in labels],
+            colorscale=scale(colours.load), zmin=0, colorbar={"title": {"text": "people"}, "thickness": 12},
+            hovertemplate="<b>%{customdata}</b><br>epoch %{x}: %{z} people<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_layout(height=380, margin={"l": 8, "r": 8, "t": 8, "b": 8}, dragmode=False)
+    figure.update_xaxes(title="epoch", type="category", showgrid=False)
+    figure.update_yaxes(title="experts, the busiest at the end on top", autorange="reversed", showgrid=False)
+    return figure
+
+
+def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Each gauge as a dot, and beside it a cross where it would stand without what is claimed."""
+    figure = go.Figure()
+    for row in table.to_dict("records"):
+        figure.add_scatter(
+            x=[row["null"], row["value"]], y=[row["gauge"]] * 2, mode="lines", line={"color": colours.line, "width": 3},
+            hoverinfo="skip", showlegend=False,
+        )  # fmt: skip
+    for column, name, symbol, colour in (
+        ("value", "this run", "circle", colours.picked), ("null", "to compare with", "x-thin", colours.text),
+    ):  # fmt: skip
+        marker = {"symbol": symbol, "size": 12, "color": colour, "line": {"width": 2, "color": colour}}
+        figure.add_scatter(
+            x=table[column], y=table["gauge"], mode="markers", name=name, marker=marker, customdata=table["without"],
+            hovertemplate="%{x:.2f}" + ("<br>%{customdata}" if column == "null" else "") + "<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, height=260)
+    figure.update_xaxes(range=[-0.05, 1.05], zeroline=True)
+    return figure.update_yaxes(autorange="reversed")
+
+
+def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Shares by how many events ago, the latest right."""
+    rows = table.iloc[::-1]
+    figure = go.Figure()
+    columns = [("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])]
+    for name, called, colour in columns:
+        if rows[name].notna().all():
+            figure.add_bar(
+                x=rows["ago"], y=rows[name], name=called, marker={"color": colour},
+                hovertemplate="%{x} events ago: %{y:.1%}<extra>" + called + "</extra>",
+            )  # fmt: skip
+    figure.add_scatter(
+        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers",
+        line={"color": p.text, "dash": "dot", "width": 1.5},
+        hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
+    )  # fmt: skip
+    figure.update_xaxes(title="events ago, the latest right", type="category", showgrid=False)
+    figure.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
+    return frame(figure, p, 340, legend=True)
+
+
+def use(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Share of events on the words of a codebook, the busiest first, mean over codebooks, with the random assignment's band."""
+    rows = table.groupby("rank", as_index=False)[["share", "low", "high"]].mean()
+    figure = go.Figure()
+    band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": rows["rank"]}
+    figure.add_scatter(**band, y=rows["high"], showlegend=False)
+    figure.add_scatter(**band, y=rows["low"], fill="tonexty", fillcolor=_faint(p), name="random words, 95%")
+    figure.add_bar(
+        x=rows["rank"], y=rows["share"], name="this run", marker={"color": p.picked},
+        hovertemplate="number %{x}: %{y:.1%}<extra></extra>",
+    )  # fmt: skip
+    figure.update_xaxes(title="words of a codebook, the most used first", showgrid=False)
+    figure.update_yaxes(title="share of events", tickformat=".0%", rangemode="tozero")
+    return frame(figure, p, 320, legend=True)

@@ -13,7 +13,7 @@ from pages.frame.shell import Context
 from pages.kit import cache, view
 from pages.kit.cache import Opened
 from pages.kit.kept import kept
-from pages.traffic import instead_charts as charts
+from pages.traffic import charts
 from pages.traffic.words import REACH, SAYS, USE
 
 

@@ -9,7 +9,7 @@ from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
 from pages.kit import asked, busy, cache, open_expert, view
 from pages.kit.control import bound, one_of
-from pages.traffic import answers, charts, instead, run_charts, words
+from pages.traffic import answers, charts, instead, words
 
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "By weight"}
@@ -115,7 +115,7 @@ def interest() -> list[str]:
     table = words.gauge_table(gauges)
     st.markdown(words.interest_or_activity(gauges))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
-    view.chart("trf_gauges", cache.drawn(run_charts.gauges, table, palette), table, words.GAUGES, alt)
+    view.chart("trf_gauges", cache.drawn(charts.gauges, table, palette), table, words.GAUGES, alt)
     return words.interest_doubts(gauges)
 
 
@@ -144,7 +144,7 @@ def size() -> list[str]:
     if figure5.table.empty:
         st.write(words.SAYS("NO_RUN"))
     else:
-        figure = cache.drawn(run_charts.sensitivity, figure5.table, figure5.side, figure5.k, palette)
+        figure = cache.drawn(charts.sensitivity, figure5.table, figure5.side, figure5.k, palette)
         alt = f"Test NDCG@10 and the part of experts in use, of {len(figure5.table)} finished runs, against √K and k."
         view.chart("trf_size", figure, figure5.table, words.SIZE, alt)
     st.caption(f"{figure5.sentence} {words.SAYS('TRAIN_ONE')}")
@@ -158,7 +158,7 @@ def learning() -> list[str]:
         return []
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
-    view.chart("trf_epochs", cache.drawn(run_charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
+    view.chart("trf_epochs", cache.drawn(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
     epochs, kept = over_time.load_by_epoch(now.run)
     if not epochs:
         st.caption(words.SAYS("NO_COPIES"))
@@ -166,7 +166,7 @@ def learning() -> list[str]:
     heat = over_time.heat(epochs, kept)
     alt = f"How many people use each of {len(heat)} experts after {len(epochs)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    view.chart("trf_heat", cache.drawn(run_charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
+    view.chart("trf_heat", cache.drawn(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
     return []
 
 
