@@ -19,7 +19,7 @@ from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import cache
 from pages.kit.cache import Opened
-from pages.kit.kept import copied, kept
+from pages.kit.kept import asking, copied, kept
 
 COSTS = 256
 
@@ -132,9 +132,7 @@ def weak(of: Subject, expert: int) -> bool:
     return found is not None and found[1] <= found[2]
 
 
-@copied(512)
-def _preferred(of: Subject, expert: int) -> tuple[str, float, float] | None:
-    return items.preferred(of.model, of.dataset, expert)
+_preferred = asking(copied(512), items.preferred)
 
 
 @kept(64)

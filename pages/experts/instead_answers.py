@@ -5,10 +5,8 @@ from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
 from elastic_core.services.experts.codewords import Spread, Words
-from elastic_core.services.experts.intensities import Intensities, Surprise
-from elastic_core.services.experts.weights import Everybody, Looked
 from pages.kit.cache import Opened
-from pages.kit.kept import kept
+from pages.kit.kept import asking, kept
 
 
 @kept(4, "Judging what each codeword’s items have in common …")
@@ -27,21 +25,7 @@ def spread(of: Opened, user: int) -> Spread:
     return coded.spread(_codes(of), of.dataset, user, of.model.length)
 
 
-@kept(64)
-def looked(of: Opened, user: int, stay: bool) -> Looked:
-    return weights.looked(of.model, of.dataset, user, stay)
-
-
-@kept(8, "Taking events away from other people, too …")
-def everybody(of: Opened, stay: bool) -> Everybody:
-    return weights.weights_of_everybody(of.model, of.dataset, stay)
-
-
-@kept(64)
-def intensities(of: Opened, user: int) -> Intensities | None:
-    return timed.intensities(of.model, of.dataset, user)
-
-
-@kept(8)
-def surprise(of: Opened) -> Surprise | None:
-    return timed.surprise(of.model, of.dataset)
+looked = asking(kept(64), weights.looked)
+everybody = asking(kept(8, "Taking events away from other people, too …"), weights.weights_of_everybody)
+intensities = asking(kept(64), timed.intensities)
+surprise = asking(kept(8), timed.surprise)

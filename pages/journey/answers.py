@@ -14,20 +14,17 @@ from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
 from elastic_core.services.person.chance import Chance
-from elastic_core.services.person.inspect import Situation
-from elastic_core.services.person.recommend import Reading
 from pages.journey import charts
 from pages.kit import cache, plot
 from pages.kit.cache import Opened
-from pages.kit.kept import copied, kept
+from pages.kit.kept import asking, copied, kept
 
 Items = tuple[int, ...]
 
 
-@kept(64)
-def situation(of: Opened, read: Reading, stay: bool = False) -> Situation:
-    """What a history retrieves and is answered; do its items `stay` in the running?"""
-    return inspect.situation_of(of.model, of.dataset, read, stay=stay)
+situation = asking(kept(64), inspect.situation_of)  # what a history retrieves and is answered
+along = asking(kept(64), trace.along)
+dispatched = asking(kept(64), dispatch)
 
 
 @kept(256)
@@ -48,21 +45,9 @@ def influence(of: Opened, items: Items, target: int, stay: bool) -> removal.Infl
 
 
 @kept(64)
-def along(of: Opened, user: int, stay: bool) -> Along:
-    """One person at up to 40 moments of their history."""
-    return trace.along(of.model, of.dataset, user, stay=stay)
-
-
-@kept(64)
 def reading(of: Opened, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
     return trace.aggregation(of.model, items, layer, trace=_inside(of, items))
-
-
-@kept(64)
-def dispatched(of: Opened, items: np.ndarray, events: int) -> Dispatch:
-    """What experts take of the last events, and what these get back. Raises InputError where there is no dispatcher."""
-    return dispatch(of.model, of.dataset, items, events)
 
 
 def dispatch_table(found: Dispatch) -> pd.DataFrame:
@@ -81,7 +66,7 @@ def way(
     of: Opened, second: Opened | None, user: int, moment: int, palette: plot.Palette, stay: bool
 ) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
-    mine, other = along(of, user, stay), along(second, user, stay) if second else None
+    mine, other = along(of, user, stay=stay), along(second, user, stay=stay) if second else None
     experts, count = shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
     names = (of.run.name, second.run.name if second else "")
     figure = charts.along(mine.ranks, experts, moment, palette, other.ranks if other else None, names)

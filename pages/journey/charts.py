@@ -77,7 +77,8 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     ]
     figure.add_heatmap(
         z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=scale(colours.load), zmin=0,
-        zmax=max(2.0, float(ratio.max())), showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>", row=1, col=1,
+        zmax=max(2.0, float(ratio.max())), showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>",
+        row=1, col=1,
     )  # fmt: skip
     reads = slots["reads"].to_numpy()
     figure.add_bar(

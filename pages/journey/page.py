@@ -52,12 +52,12 @@ def compared() -> tuple[Situation | None, str, str]:
         state.say(f"There is nothing called {shell.quoted(wanted)} to compare with here.")
     chosen = one_of_list("Compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
     if chosen == SECOND and now.other is not None:
-        return cache_journey.situation(now.other, here.read, stay), *[cache.called(now.other.run)] * 2
+        return cache_journey.situation(now.other, here.read, stay=stay), *[cache.called(now.other.run)] * 2
     number = options.index(chosen)
     read = versions.read_version(now.dataset, tree, number)
     if number == tree.current or not len(read.items):
         return None, chosen, ""
-    return cache_journey.situation(now, read, stay), chosen, ""
+    return cache_journey.situation(now, read, stay=stay), chosen, ""
 
 
 def answered(before: Situation | None, name: str, peer: str) -> None:
@@ -106,7 +106,7 @@ with choosing:
     edit.versions(now, tree)
 with reasoned:
     if tree.here.items:
-        here = cache_journey.situation(now, versions.read_version(now.dataset, tree), stay)
+        here = cache_journey.situation(now, versions.read_version(now.dataset, tree), stay=stay)
         with choosing:
             comparison = compared()
         answered(*comparison)

@@ -5,6 +5,7 @@ while its sliders move. What it shows goes into the address when things are calm
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,7 @@ def draw(
     data: dict[str, Any] = {
         "name": name, "steps": list(steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
         "says": says, "words": words.PICTURE | quiet, "note": note, "locked": locked,
-        "colours": {
-            "text": colours.text, "muted": colours.muted, "line": colours.line, "ground": colours.ground,
-            "warm": colours.warm, "cool": colours.cool, "load": colours.load, "gold": colours.gold,
-        },
+        "colours": asdict(colours),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.checks import Check
-from elastic_core.services.keys.gate import Ungated, trained, ungated
+from elastic_core.services.keys.gate import trained, ungated
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
@@ -12,11 +12,11 @@ from pages.keys import charts
 from pages.keys.steps import Scene, shown
 from pages.keys.words import SAYS, SURE
 from pages.kit import cache
-from pages.kit.cache import Opened
 from pages.kit.control import asked_for, bound
-from pages.kit.kept import kept
+from pages.kit.kept import asking, kept
 from pages.kit.view import About
 
+_ungated = asking(kept(64), ungated)
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
 PARTS = ("Exactness", "Numbers", "Gate", "Equation 7")
@@ -124,11 +124,6 @@ def _list(now: shell.Context) -> None:
         f"{words.did} next {found.change.truth_moved}. With random weights, {low if low == high else f'{low} to {high}'} are new "
         f"({len(found.chance)} tries)."
     )
-
-
-@kept(64)
-def _ungated(of: Opened, user: int, stay: bool) -> Ungated:
-    return ungated(of.model, of.dataset, user, stay)
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:

@@ -7,7 +7,7 @@ import json
 import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,11 +32,12 @@ from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.person import attribution, inspect
-from elastic_core.services.person.chance import Chance, of_edits
+from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
-from pages.kit.kept import copied, kept, size, stamped
+from pages.kit.kept import Opened as Opened
+from pages.kit.kept import asking, copied, kept, size, stamped
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
@@ -198,20 +199,6 @@ def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Calla
     return Drawn(_draw(*given, **more))
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A run, opened on its data. All parts are shared between visits and read-only."""
-
-    run: Run
-    dataset: Dataset
-    model: Recommender
-
-    @property
-    def kept_as(self) -> str:
-        """What is kept of it does not depend on what more a subclass knows."""
-        return stamped([self.run]) + self.dataset.hash
-
-
 def open_run(run: Run, data: Dataset) -> Opened:
     """Raises InputError where the run does not open, or not on these data."""
     return Opened(run, data, _model(run, data))
@@ -229,10 +216,10 @@ def repeats(data: Dataset) -> inspect.Repeats:
     return inspect.repeats(data)
 
 
-@kept(64)
-def after(of: Opened, user: int, edits: Sequence[int | None], stay: bool) -> inspect.Situation:
-    """A person after edits, see `inspect.after`. Shared: never change it."""
-    return inspect.after(of.model, of.dataset, user, edits, stay)
+after = asking(kept(64), inspect.after)  # shared: never change it
+chance = asking(kept(256), of_edits)  # the last edit of a person beside the same on others of theirs
+example = asking(copied(12), good_example)  # the person that the app opens with
+gradients = asking(copied(32, "One backward pass with the gate, one without …"), gate.gradients)
 
 
 def strongest(of: Opened, user: int) -> int | None:
@@ -269,12 +256,6 @@ def traced(of: Opened, items: np.ndarray) -> Trace | None:
     return None
 
 
-@kept(256)
-def chance(of: Opened, user: int, edits: Sequence[int | None], stay: bool) -> Chance | None:
-    """The last edit of a person beside the same on others of theirs."""
-    return of_edits(of.model, of.dataset, user, edits, stay)
-
-
 @copied(6, "Counting how many people retrieve each expert …")
 def traffic(of: Opened, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
@@ -287,22 +268,10 @@ def evidence(of: Opened) -> Evidence | None:
     return of_histories(of.model, of.dataset, traffic(of))
 
 
-@copied(12)
-def example(of: Opened) -> int:
-    """The person that the app opens with."""
-    return good_example(of.model, of.dataset)
-
-
 @copied(32, "Searching several hundred people’s experts both ways …")
 def printed(of: Opened, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
     return checks.as_printed(first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago))
-
-
-@copied(32, "One backward pass with the gate, one without …")
-def gradients(of: Opened, user: int) -> DataFrame:
-    """Which parameters learn, with the gate and without."""
-    return gate.gradients(of.model, of.dataset, user)
 
 
 @copied(1, "Training two tiny routers …")

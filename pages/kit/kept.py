@@ -12,8 +12,9 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,20 @@ MOST = 512 * 2**20  # bytes of all kept objects
 SMALL = 4096  # bytes; what is smaller is not worth a line
 SAMPLE = 1000  # of a long list or column, to tell its size by
 Given, Made = ParamSpec("Given"), TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run, opened on its data. All parts are shared between visits and read-only."""
+
+    run: Run
+    dataset: Dataset
+    model: Recommender
+
+    @property
+    def kept_as(self) -> str:
+        """What is kept of it does not depend on what more a subclass knows."""
+        return stamped([self.run]) + self.dataset.hash
 
 
 class Ledger:
@@ -121,6 +136,21 @@ def copied(
     return _once(st.cache_data(max_entries=most, show_spinner=spinner, ttl=seconds))
 
 
+def asking(
+    keep: Callable[[Callable[..., Made]], Callable[..., Made]], service: Callable[Concatenate[Recommender, Dataset, Given], Made]
+) -> Callable[Concatenate["Opened", Given], Made]:
+    """What a service answers about a model and its data, kept (`keep`: as `kept(4)`) and asked about an opened run."""
+    shape = inspect.signature(service)
+    of = inspect.Parameter("of", inspect.Parameter.POSITIONAL_ONLY)
+
+    @functools.wraps(service)
+    def make(of: Opened, /, *given: Given.args, **more: Given.kwargs) -> Made:
+        return service(of.model, of.dataset, *given, **more)
+
+    make.__signature__ = shape.replace(parameters=[of, *list(shape.parameters.values())[2:]])  # type: ignore[attr-defined]
+    return keep(make)
+
+
 def _once(keep: Callable[..., Any]) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
     def decorate(make: Callable[Given, Made]) -> Callable[Given, Made]:
         shape = inspect.signature(make)
@@ -128,8 +158,10 @@ def _once(keep: Callable[..., Any]) -> Callable[[Callable[Given, Made]], Callabl
         def asked(key: tuple[object, ...], _given: inspect.BoundArguments) -> Made:
             return make(*_given.args, **_given.kwargs)
 
-        asked.__signature__ = inspect.signature(asked)  # type: ignore[attr-defined]
-        held = keep(functools.wraps(make)(asked))  # Streamlit tells functions apart by their names and source
+        own = inspect.signature(asked)
+        functools.update_wrapper(asked, make)  # Streamlit tells functions apart by their names and source
+        asked.__signature__ = own  # type: ignore[attr-defined]
+        held = keep(asked)
 
         @functools.wraps(make)
         def call(*given: Given.args, **more: Given.kwargs) -> Made:

@@ -9,6 +9,7 @@ Names are written out (`title={"text": …}`, not `title_text`).
 import copy
 import functools
 from collections.abc import Mapping
+from functools import partialmethod
 from typing import Any, Self
 
 import plotly.graph_objects as go
@@ -31,24 +32,17 @@ class Sketch(BaseFigure):
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def add_bar(self, **trace: Any) -> Self:
-        return self._add("bar", **trace)
-
-    def add_scatter(self, **trace: Any) -> Self:
-        return self._add("scatter", **trace)
-
-    def add_scattergl(self, **trace: Any) -> Self:
-        return self._add("scattergl", **trace)
-
-    def add_heatmap(self, **trace: Any) -> Self:
-        return self._add("heatmap", **trace)
-
     def _add(self, kind: str, row: int = 1, col: int = 1, **trace: Any) -> Self:
         at = (row - 1) * self._columns + col
         number = "" if at == 1 else str(at)
         where = {"xaxis": f"x{number}", "yaxis": f"y{number}"} if self._several else {}
         self._traces.append({"type": kind, **where, **_plain(trace)})
         return self
+
+    add_bar = partialmethod(_add, "bar")
+    add_scatter = partialmethod(_add, "scatter")
+    add_scattergl = partialmethod(_add, "scattergl")
+    add_heatmap = partialmethod(_add, "heatmap")
 
     def add_annotation(self, **note: Any) -> Self:
         self._layout.setdefault("annotations", []).append(note)
@@ -60,12 +54,6 @@ class Sketch(BaseFigure):
     def add_hline(self, y: float, **shape: Any) -> Self:
         return self._shape("line", "x", y0=y, y1=y, **shape)
 
-    def add_vrect(self, **shape: Any) -> Self:
-        return self._shape("rect", "y", **shape)
-
-    def add_hrect(self, **shape: Any) -> Self:
-        return self._shape("rect", "x", **shape)
-
     def _shape(self, kind: str, along: str, **shape: Any) -> Self:
         """From end to end of the plot along one axis."""
         across = "y" if along == "x" else "x"
@@ -73,26 +61,24 @@ class Sketch(BaseFigure):
         self._layout.setdefault("shapes", []).append({"type": kind, **ends, **shape})
         return self
 
+    add_vrect = partialmethod(_shape, "rect", "y")
+    add_hrect = partialmethod(_shape, "rect", "x")
+
     def update_layout(self, given: Mapping[str, Any] | None = None, **more: Any) -> Self:
         _merge(self._layout, {**(given or {}), **more})
         return self
 
-    def update_xaxes(
-        self, given: Mapping[str, Any] | None = None, row: int | None = None, col: int | None = None, **m: Any
+    def _axes(
+        self, kind: str, given: Mapping[str, Any] | None = None, row: int | None = None, col: int | None = None, **more: Any
     ) -> Self:
-        return self._axes("xaxis", {**(given or {}), **m}, row, col)
-
-    def update_yaxes(
-        self, given: Mapping[str, Any] | None = None, row: int | None = None, col: int | None = None, **m: Any
-    ) -> Self:
-        return self._axes("yaxis", {**(given or {}), **m}, row, col)
-
-    def _axes(self, kind: str, given: Made, row: int | None, col: int | None) -> Self:
         names = sorted((name for name in self._layout if name.startswith(kind)), key=lambda name: int(name[5:] or 1)) or [kind]
         for at, name in enumerate(names):
             if row in (None, at // self._columns + 1) and col in (None, at % self._columns + 1):
-                _merge(self._layout.setdefault(name, {}), given)
+                _merge(self._layout.setdefault(name, {}), {**(given or {}), **more})
         return self
+
+    update_xaxes = partialmethod(_axes, "xaxis")
+    update_yaxes = partialmethod(_axes, "yaxis")
 
     def update_annotations(self, **given: Any) -> Self:
         for note in self._layout.get("annotations", []):

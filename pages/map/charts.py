@@ -64,13 +64,8 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
     """One trace a label, or one for numbers: name, rows, marker."""
     if labels.dtype.kind not in "OUS":
         bar = {"title": {"text": "people" if colour == "load" else "epoch"}, "thickness": 10, "len": 0.6}
-        marker = {
-            "color": labels,
-            "colorscale": scale(colours.load),
-            "cmin": 0,
-            "cmax": max(float(labels.max(initial=0)), 1),
-            "colorbar": bar,
-        }
+        most = max(float(labels.max(initial=0)), 1)
+        marker = {"color": labels, "colorscale": scale(colours.load), "cmin": 0, "cmax": most, "colorbar": bar}
         return [(COLOURS.get(colour, colour), np.arange(len(labels)), marker)]
     lines = colour in ("row", "column")
     names = sorted(set(labels.tolist()), key=lambda name: int(name.split()[-1])) if lines else commonest(labels)

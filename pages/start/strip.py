@@ -4,6 +4,7 @@ Drawn by strip.js in one piece, so that pointing needs no rerun; only taking som
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path as File
 from typing import Any
@@ -62,10 +63,7 @@ def draw(
         "locked": {
             "remove": shell.locked("start_remove"), "silence": shell.locked("start_silence"), "look": shell.locked("expert"),
         },
-        "colours": {
-            "lit": palette.lit, "ground": palette.ground, "picked": palette.picked, "muted": palette.muted, "line": palette.line,
-            "gold": palette.gold,
-        },
+        "colours": asdict(palette),
         "says": text.says(words, len(path.experts), path.asks is not None, gives, len(places), earlier, can_read),
     }  # fmt: skip
     truth, rank = here.answer.truth, change.truth_after

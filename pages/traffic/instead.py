@@ -7,14 +7,16 @@ from elastic_core.errors import InputError
 from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.experts.codewords import codewords
 from elastic_core.services.traffic import reach
-from elastic_core.services.traffic.reach import Reach, Use
+from elastic_core.services.traffic.reach import Use
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, view
 from pages.kit.cache import Opened
-from pages.kit.kept import kept
+from pages.kit.kept import asking, kept
 from pages.traffic import charts
 from pages.traffic.words import REACH, SAYS, USE
+
+_reach = asking(kept(16, "Taking events away from some people …"), reach.reach)
 
 
 def show(now: Context) -> None:
@@ -57,11 +59,6 @@ def _back(table: pd.DataFrame) -> str:
     if table["weight"].notna().all():
         words += f" and {recent['weight'].sum():.0%} of the weight"
     return f"{words}. If all events were the same: {recent['even'].sum():.0%}."
-
-
-@kept(16, "Taking events away from some people …")
-def _reach(of: Opened, stay: bool) -> Reach:
-    return reach.reach(of.model, of.dataset, stay)
 
 
 @kept(4)
