@@ -139,9 +139,8 @@ def _all(choices: dict[str, DataConfig]) -> None:
             except InputError as error:
                 st.caption(f"{shell.plain(name)} cannot be read: {shell.plain(error)}.")
         bar.empty()
-        formats = {name: st.column_config.NumberColumn(format="localized") for name in ("people", "items", "events", "longest")}
-        formats |= {"density": st.column_config.NumberColumn(format="percent")}
-        formats |= {name: st.column_config.NumberColumn(format="%.1f") for name in ("mean length", "median length")}
+        formats = view.numbers("localized", "people", "items", "events", "longest") | view.numbers("percent", "density")
+        formats |= view.numbers("%.1f", "mean length", "median length")
         alt = "All data on this machine with people, items, events, density and lengths of history"
         view.table("dat_overview", data_cards.overview(cards), OVERVIEW, alt, column_config=formats)
     missing = data_cards.elsewhere()

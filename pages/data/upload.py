@@ -142,8 +142,7 @@ def _report(found: Table, told: Sequence[str]) -> None:
     said = {**dict(found.understood), "rows": rows}
     taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
     frame = pd.DataFrame(taken, columns=["what", "understood"])
-    widths = {name: st.column_config.Column(width=width) for name, width in (("what", 106), ("understood", 694))}
-    view.table("dat_understood", frame, None, "What was taken for what", column_config=widths)
+    view.table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})
     _notes([note for note in found.notes if note not in told])
     if not found.faults.count:
         st.write(f"All {found.faults.rows:,} rows can be read.")
@@ -158,9 +157,8 @@ def _report(found: Table, told: Sequence[str]) -> None:
 def _keep(outcome: FileOutcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
-    narrow = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
     alt = "Events, people and items that each rule leaves"
-    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, column_config=narrow)
+    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, widths=WIDTHS)
     ties = outcome.dataset.ties  # said beside their rule
     _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
     view.heading("4. Keep it")

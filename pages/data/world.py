@@ -7,9 +7,9 @@ import streamlit as st
 
 from elastic_core.core.config import PlantedConfig
 from elastic_core.data import Dataset
+from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
-from elastic_core.runs import Run
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload
@@ -112,7 +112,8 @@ def _keep(config: PlantedConfig) -> None:
 
 def _scores() -> None:
     view.heading("Did a model find the interests?")
-    runs = {run.name: run for run in cache.runs(shell.RUNS) if _planted(run)}
+    able = (run for run in cache.runs(shell.RUNS) if run.config.data.source == PLANTED)
+    runs = {run.name: run for run in able if getattr(run.config.model, "memory", "none") != "none"}
     if not runs:
         st.caption(SAYS("no world"))
         return
@@ -131,18 +132,10 @@ def _scores() -> None:
     ours = {"events": f"{own['events']:.2f}", "people": f"{own['people']:.2f}"}
     random = f"{nulls.loc['keys drawn anew', 'people']:.2f}"
     st.write(SAYS("found", **ours, broken=f"{nulls['events'].max():.2f}", random=random))
-    formats = {name: st.column_config.NumberColumn(format="%.3f") for name in ("people", "events")}
-    view.table("dat_recovery", table, SCORE, "How well experts tell the interests, beside broken models", column_config=formats)
+    alt = "How well experts tell the interests, beside broken models"
+    view.table("dat_recovery", table, SCORE, alt, column_config=view.numbers("%.3f", "people", "events"))
     if len(curves):
         view.heading("What does it remember?")
         many, own = curves["system"].nunique(), cards.system_of(run.name)
         alt = f"Share of the oracle’s NDCG@10 by gap for {many} systems on this world, falling as the gap grows."
         view.chart("dat_gaps", charts.gaps(curves, own, shell.palette()), curves, GAPS, alt)
-
-
-def _planted(run: Run) -> bool:
-    try:
-        config = run.config
-    except InputError:
-        return False
-    return config.data.source == "planted" and getattr(config.model, "memory", "none") != "none"

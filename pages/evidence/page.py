@@ -2,9 +2,9 @@
 
 from pages.evidence import claims, pair, systems
 from pages.kit import view
-from pages.kit.control import one_of
+from pages.kit.control import switch
 
 DEPTHS = {"Claims": claims.show, "Systems": systems.show, "Two runs": pair.show}
 
 view.title("Is it true, and how sure is that?")
-DEPTHS[one_of("How deep", list(DEPTHS), key="ev_depth", label_visibility="collapsed")]()
+DEPTHS[switch("How deep", list(DEPTHS), "ev_depth")]()

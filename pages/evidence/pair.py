@@ -195,16 +195,13 @@ def wins_and_losses(two: Two) -> None:
         table = versus.extremes(*two.reports, two.now.dataset, two.protocol, two.metric)
         alt = f"The {len(table)} people with the largest differences between the two"
         widths = {"better": 80, "person": 60, "came next": 120} | {f"{name}: place": 95 for name in two.names}
-        narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
-        view.table("cmp_extremes", standings.people(table, *two.names), None, alt, height=330, column_config=narrow)
+        view.table("cmp_extremes", standings.people(table, *two.names), None, alt, height=330, widths=widths)
         to_the_person(table, two)
 
 
 def clicked() -> None:
     """A mark of the scatter is a person."""
-    points = st.session_state["cmp_places"]["selection"]["points"]
-    person = next((point["customdata"] for point in points if point.get("customdata")), None)
-    if person is not None:
+    if person := view.clicked("cmp_places"):
         shell.meet(int(person[0]), keep_expert=False)
 
 

@@ -85,8 +85,7 @@ def choose_data(groups: list[Group], now: shell.Context | None) -> Group:
     keys = {group.key: group for group in groups}
     home = of_run(groups, now.run.path) if now is not None else None
     titles = {group.key: group.title for group in groups}
-    first = (home[0] if home else groups[0]).key
-    return keys[one_of_list("Data", list(keys), key=DATA, first=first, format_func=lambda key: titles.get(key, key), width=250)]
+    return keys[one_of_list("Data", titles, key=DATA, first=home[0].key if home else None, width=250)]
 
 
 def choose_protocol(group: Group) -> str:
@@ -94,7 +93,7 @@ def choose_protocol(group: Group) -> str:
     if st.session_state.get(FITTED) not in (None, group.key) and not shell.locked(PROTOCOL):
         st.session_state[PROTOCOL] = fits  # other data, judged in their own way
     st.session_state[FITTED] = group.key
-    return one_of_list("Protocol", list(PROTOCOLS), key=PROTOCOL, first=fits, help=notes.AGAINST, width=140)
+    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=fits, help=notes.AGAINST, width=140)
 
 
 def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
@@ -110,9 +109,8 @@ def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
 
 def picked() -> None:
     """A chosen row is the system that the box below the table names."""
-    rows, known = st.session_state[TABLE]["selection"]["rows"], st.session_state.get(ROWS, [])
-    if rows and rows[0] < len(known) and known[rows[0]] and not shell.locked(SYSTEM):
-        st.session_state[SYSTEM] = known[rows[0]]
+    if (system := view.chosen_row(TABLE, st.session_state.get(ROWS, []))) and not shell.locked(SYSTEM):
+        st.session_state[SYSTEM] = system
 
 
 def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | None) -> None:

@@ -117,16 +117,14 @@ def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: 
 
 
 def _row(key: str) -> None:
-    rows = st.session_state[key]["selection"]["rows"]
-    known = st.session_state.get(f"{key}_experts", [])
-    if rows and rows[0] < len(known) and not shell.locked("expert"):
-        shell.look_at(int(known[rows[0]]))
+    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
+    if expert is not None and not shell.locked("expert"):
+        shell.look_at(expert)
 
 
 def _clicked(key: str) -> None:
-    points = st.session_state[key]["selection"]["points"]
-    if points and not shell.locked("expert"):
-        shell.look_at(int(points[0]["customdata"][0]))
+    if (mark := view.clicked(key)) and not shell.locked("expert"):
+        shell.look_at(int(mark[0]))
 
 
 def training(of: Subject, expert: int, _: int) -> None:

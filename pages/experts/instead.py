@@ -14,7 +14,7 @@ from pages.experts import instead_words as words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, view
-from pages.kit.control import one_of
+from pages.kit.control import one_of, switch
 
 PART, BOOK = "exp_instead", "exp_book"
 CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
@@ -26,7 +26,7 @@ def show(now: Context) -> None:
     view.title("What does this run have in place of experts?")
     st.write(f"This run has no interest memory, so it has no experts. {words.has(list(parts))}")
     names = list(parts)
-    chosen = one_of("Part", names, key=PART, label_visibility="collapsed") if len(names) > 1 else names[0]
+    chosen = switch("Part", names, PART) if len(names) > 1 else names[0]
     parts[chosen](now)
     view.foot("python -m elastic_core evaluate", now.run.name)
 
@@ -46,7 +46,7 @@ def codewords(now: Context) -> None:
     """Which items share a word, and how this person's history is spread over words."""
     found, palette = answers.codewords(now), shell.palette()
     st.markdown(words.codes(found))
-    book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, default=1, width="content")
+    book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, width="content")
     if found.genres:
         st.markdown(words.judged(found, book))
     table = found.table[found.table["book"] == book].sort_values("share", ascending=False)

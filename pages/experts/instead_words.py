@@ -7,12 +7,10 @@ from elastic_core.services.experts.codewords import Spread, Words
 from elastic_core.services.experts.intensities import Intensities, Surprise
 from elastic_core.services.experts.weights import Everybody, Looked
 from elastic_core.services.person.inspect import Words as Called
-from pages.kit import prose
+from pages.kit import prose, view
 
 CODEWORDS, SPREAD, LOOKS, REMOVAL, OFTEN = prose.of(__file__).abouts("CODEWORDS SPREAD LOOKS REMOVAL OFTEN")
-COLUMNS = {name: st.column_config.NumberColumn(format="percent") for name in ("events", "held out", "by chance")} | {
-    "titles": st.column_config.Column(width="medium"),
-}
+COLUMNS = view.numbers("percent", "events", "held out", "by chance") | {"titles": st.column_config.Column(width="medium")}
 
 
 def has(parts: list[str]) -> str:

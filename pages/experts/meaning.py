@@ -12,7 +12,7 @@ from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
 from pages.kit import view
-from pages.kit.control import one_of
+from pages.kit.control import switch
 
 SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
 
@@ -23,9 +23,7 @@ def genres(of: Subject, expert: int, _: int) -> None:
         st.write("The items of this data have no genres.")
         return
     able = ["people", "reads"] if found.of_reading is not None else ["people"]
-    source = one_of(
-        "Evidence", able, key="exp_evidence", default="people", named=SOURCES.__getitem__, label_visibility="collapsed"
-    )  # fmt: skip
+    source = switch("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
     evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
     frame = evidence.of(expert)
     if frame.empty:

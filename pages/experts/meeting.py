@@ -12,7 +12,7 @@ from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
 from pages.kit import cache, view
-from pages.kit.control import button, one_of
+from pages.kit.control import button, switch
 
 ALONG = {"margin": "Distance to the limit", "score": "Raw score"}
 GROUPS = {
@@ -23,7 +23,7 @@ GROUPS = {
 def show(of: Subject, expert: int, user: int) -> list[str]:
     """Histogram, examples and the person’s own. Returns the moments of the score."""
     palette = shell.palette()
-    along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
+    along = switch("Along", ALONG, "exp_along")
     bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
     figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()

@@ -6,7 +6,7 @@ from elastic_core.services.person import inspect
 from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning, words
 from pages.frame import shell
 from pages.kit import cache, view
-from pages.kit.control import asked_for, one_of
+from pages.kit.control import asked_for, switch
 
 PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
@@ -41,7 +41,7 @@ else:
     head.walk(of, number, strongest, words.SAYS("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
-chosen = one_of("Part", list(PARTS), key=PART, label_visibility="collapsed")
+chosen = switch("Part", list(PARTS), PART)
 if alive or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()

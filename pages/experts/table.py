@@ -47,7 +47,7 @@ def show(of: Subject, *_: int) -> list[str]:
     frame, effects = answers.table(of), answers.all_effects(of)
     with view.row("bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
-        chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content", help=busy.MEANING)
+        chosen = one_of("Show", GROUPS, key=SHOW, width="content", help=busy.MEANING)
         more = bound(st.toggle, "More columns", key=MORE)
     if effects is not None:
         named = {"low": "d_low", "high": "d_high"}
@@ -67,10 +67,9 @@ def show(of: Subject, *_: int) -> list[str]:
 
 
 def _picked() -> None:
-    rows = st.session_state[KEY]["selection"]["rows"]
-    known = st.session_state.get(ROWS, [])
-    if rows and rows[0] < len(known) and not shell.locked("expert"):
-        shell.look_at(int(known[rows[0]]))
+    expert = view.chosen_row(KEY, st.session_state.get(ROWS, []))
+    if expert is not None and not shell.locked("expert"):
+        shell.look_at(expert)
 
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:

@@ -12,7 +12,7 @@ from pages.journey import answers as cache_journey
 from pages.journey import edit, files, people, reasons, state, views
 from pages.journey.words import SAYS
 from pages.kit import cache, person, view
-from pages.kit.control import bound, one_of, one_of_list
+from pages.kit.control import bound, one_of_list, switch
 
 WITH, SECOND, PART = "jrn_with", "the second run", "jrn_part"
 MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
@@ -111,7 +111,7 @@ with reasoned:
             comparison = compared()
         answered(*comparison)
         parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
-        part = one_of("Inside", parts, key=PART, label_visibility="collapsed")
+        part = switch("Inside", parts, PART)
         view.heading(part)
         if part == MATTERS:
             view.sure(reasons.influence(now, here, words))

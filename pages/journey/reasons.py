@@ -12,7 +12,7 @@ from pages.frame.shell import Context
 from pages.journey import answers, charts, dispatcher, state
 from pages.journey.words import ALONG, INFLUENCE, READING, SAYS
 from pages.kit import cache, view
-from pages.kit.control import one_of
+from pages.kit.control import one_of, switch
 
 NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
@@ -23,8 +23,8 @@ def influence(now: Context, here: Situation, words: Words) -> list[str]:
     truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
     with view.row("top"):
         options = [NEXT, TOP] if truth is not None else [TOP]
-        asked = one_of("Behind", options, key="jrn_for", label_visibility="collapsed")
-        show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW, label_visibility="collapsed")
+        asked = switch("Behind", options, "jrn_for")
+        show = switch("Show", [FEW, ALL], "jrn_show")
     target = truth if truth is not None and asked != TOP else top
     try:
         found = answers.influence(now, tuple(here.read.items.tolist()), target, here.stay)
@@ -69,7 +69,7 @@ def _weights(now: Context, here: Situation) -> None:
         found = answers.reading(now, here.read.items, 0)
         if found.layers > 1:
             layers = list(range(1, found.layers + 1))
-            layer = one_of("Layer", layers, key="jrn_layer", default=1, help=notes.WORDS["layer"]) or 1  # fmt: skip
+            layer = one_of("Layer", layers, key="jrn_layer", help=notes.WORDS["layer"])
             found = answers.reading(now, here.read.items, layer - 1)
     except InputError as error:
         st.write(state.sentence(error))
@@ -101,6 +101,5 @@ def along(now: Context, moment: int, stay: bool) -> None:
 
 
 def _picked() -> None:
-    points = st.session_state["jrn_along"]["selection"]["points"]
-    if points:
-        state.reach(int(points[0]["customdata"][0]))
+    if mark := view.clicked("jrn_along"):
+        state.reach(int(mark[0]))

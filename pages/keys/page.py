@@ -15,7 +15,7 @@ from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import view
-from pages.kit.control import bound, button, number, one_of, one_of_list
+from pages.kit.control import bound, button, number, one_of_list, switch
 from pages.kit.kept import kept
 
 SIDE, MANY = 1024, 8  # of "a million"
@@ -87,9 +87,7 @@ if not now.model.retrieves:
 elif reason := inspect.too_many(now.model):
     st.info(reason)
 intro = st.container()
-source = one_of(
-    "Whose search?", sources(), key=SOURCE, width="content", label_visibility="collapsed", on_change=restart
-)  # fmt: skip
+source = switch("Whose search?", sources(), SOURCE, width="content", on_change=restart)
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}

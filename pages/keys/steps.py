@@ -177,6 +177,5 @@ def tally(scene: Scene) -> None:
 
 def _asked() -> None:
     """A stroke was clicked: its event is looked at."""
-    points = st.session_state[TALLY]["selection"]["points"]
-    if points and points[0].get("customdata") and not shell.locked(EVENT):
-        st.session_state[EVENT] = points[0]["customdata"][0]
+    if (mark := view.clicked(TALLY)) and not shell.locked(EVENT):
+        st.session_state[EVENT] = mark[0]

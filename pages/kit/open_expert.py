@@ -11,9 +11,8 @@ PAGE = "experts/page.py"
 
 def clicked(key: str) -> None:
     """The callback of a chart whose marks carry the expert's number first in `customdata`."""
-    points = st.session_state[key]["selection"]["points"]
-    if points and points[0].get("customdata"):
-        shell.look_at(int(points[0]["customdata"][0]))
+    if mark := view.clicked(key):
+        shell.look_at(int(mark[0]))
 
 
 def card(text: str) -> None:

@@ -1,7 +1,7 @@
 """How every chart and table of the app is shown: drawn, explained, readable as a table, and ready to take away."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pandas as pd
@@ -77,13 +77,33 @@ def _call(key: str) -> None:
     st.session_state[CALLED][key]()
 
 
-def table(key: str, frame: pd.DataFrame, about: About | None, alt: str, **more: Any) -> Any:
-    """The same for what is a table in the first place; `about` is None where the chart beside it says it already. Further
-    arguments go to `st.dataframe`; returns what it returns."""
+def table(
+    key: str, frame: pd.DataFrame, about: About | None, alt: str, widths: Mapping[str, int] | None = None, **more: Any
+) -> Any:
+    """The same for what is a table in the first place; `about` is None where the chart beside it says it already. `widths` of
+    columns in pixels. Further arguments go to `st.dataframe`; returns what it returns."""
+    if widths is not None:
+        more["column_config"] = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
     remember(key, frame)
     _below(key, about, frame, alt, None)
     return answer
+
+
+def numbers(form: str, *names: str) -> dict[str, Any]:
+    """How columns of numbers are written."""
+    return {name: st.column_config.NumberColumn(format=form) for name in names}
+
+
+def clicked(key: str) -> Any:
+    """For callbacks: what the mark carries as `customdata` that was clicked; None where nothing was."""
+    return next((point["customdata"] for point in st.session_state[key]["selection"]["points"] if point.get("customdata")), None)
+
+
+def chosen_row(key: str, known: Sequence[Any]) -> Any:
+    """For callbacks: which of `known` stands in the row of a table that was chosen; None where none does."""
+    rows = st.session_state[key]["selection"]["rows"]
+    return known[rows[0]] if rows and rows[0] < len(known) else None
 
 
 def foot(command: str, *words: object, **settings: Any) -> None:

@@ -12,7 +12,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, view
 from pages.kit.cache import Opened
-from pages.kit.control import one_of
+from pages.kit.control import switch
 from pages.kit.kept import kept
 from pages.map import charts, words
 
@@ -24,7 +24,7 @@ def show(now: Context) -> None:
     coded = isinstance(now.model, Quantises)
     view.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?")
     st.write(words.SAYS("INSTEAD"))
-    chosen = one_of("Of", [ITEMS, WORDS], key=OF, label_visibility="collapsed") if coded else ITEMS
+    chosen = switch("Of", [ITEMS, WORDS], OF) if coded else ITEMS
     palette = shell.palette()
     try:
         found = _laid(now, chosen == WORDS)

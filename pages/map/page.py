@@ -24,20 +24,18 @@ SHOWN = 8  # rows of the nearest, few enough that the table does not scroll unde
 
 def controls() -> None:
     with view.row("top"):
-        _choice("Map", LAYOUTS, "map_layout", "pca")
-        offered = projection_map.offered(table)
+        one_of("Map", LAYOUTS, key="map_layout", width="content")
+        offered = {name: COLOURS[name] for name in projection_map.offered(table)}
         first = next(name for name in ("interest", "genre", "load") if name in offered)
-        one_of_list("Colour", offered, key="map_colour", first=first, format_func=COLOURS.__getitem__, width=260)
-        _choice("Mouse", TOOLS, "map_tool", "click")
+        one_of_list("Colour", offered, key="map_colour", first=first, width=260)
+        one_of("Mouse", TOOLS, key="map_tool", width="content")
     if st.session_state["map_layout"] == "umap":
         with view.row("top"):
-            _choice("Neighbours", {n: str(n) for n in NEIGHBOURS}, "map_near", 15)
-            _choice("Distance", {d: f"{d:g}" for d in DISTANCES}, "map_dist", 0.1)
-            _choice("Random start", {s: str(s) for s in SEEDS}, "map_seed", 0)
-
-
-def _choice(label: str, options: dict, key: str, default: object) -> None:  # type: ignore[type-arg]
-    one_of(label, list(options), key=key, default=default, named=options.__getitem__, width="content")
+            one_of("Neighbours", NEIGHBOURS, key="map_near", default=15, width="content")
+            one_of(
+                "Distance", {distance: f"{distance:g}" for distance in DISTANCES}, key="map_dist", default=0.1, width="content"
+            )
+            one_of("Random start", SEEDS, key="map_seed", default=0, width="content")
 
 
 def settings() -> Settings:
@@ -64,8 +62,7 @@ def over_epochs() -> tuple[Map, str, float] | None:
     if len(numbers) < 2 or layouts.shape[1] != len(values):
         st.info(words.SAYS("NO_COPIES"))
         return None
-    kinds = {"pca": "Aligned PCA", "umap": "Aligned UMAP"}
-    _choice("Aligned by", kinds, "map_aligned", "pca")
+    one_of("Aligned by", {"pca": "Aligned PCA", "umap": "Aligned UMAP"}, key="map_aligned", width="content")
     kind = "PCA"
     if st.session_state["map_aligned"] == "umap":
         if store is not None and len(store.epochs):

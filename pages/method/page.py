@@ -10,7 +10,7 @@ from elastic_core.services.method.effects import Effect
 from elastic_core.services.method.notes import Question
 from pages.frame import shell
 from pages.kit import cache, prose, view
-from pages.kit.control import one_of
+from pages.kit.control import one_of, switch
 from pages.method import answers
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
@@ -67,17 +67,16 @@ def answered(question: Question, run: Run) -> None:
 
 def ablations() -> None:
     with view.row("bottom"):
-        data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
-        protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full", help=notes.AGAINST)
+        data = one_of("Data", DATA, key="mth_data")
+        protocol = one_of("Protocol", PROTOCOLS, key="mth_protocol", help=notes.AGAINST)
     table = effects.table_3(shell.RUNS, data, protocol)
     measured = int((table["seeds"] > 0).sum())
     meaning = dict(notes.METRICS)[protocol]
     st.write(f"{measured} of {len(table)} variants have a finished run. Test, `{protocol}`: {meaning}.")
     alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
     widths = {"variant": 185, "NDCG@10 here ± 95%": 140, "people": 60, "seeds": 50, "ELASTIC − variant": 220}
-    narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     shown = effects.spoken(table)
-    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
+    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", widths=widths)
     if measured < len(table):
         st.caption(SAYS("MISSING"))
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash", wrap_lines=True)
@@ -85,9 +84,9 @@ def ablations() -> None:
 
 def equations() -> None:
     frame = notes.equations()
-    widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
+    widths = dict(zip(frame.columns, (105, 180, 235, 300), strict=True))
     alt = "Equations with their modules and tests"
-    view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, column_config=widths)
+    view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, widths=widths)
     with st.expander("The test behind every chart", icon=":material/rule:", key="mth_charts"):
         rows = [{"chart": about.question, "test": about.test} for about in prose.every_about() if about.test]
         st.dataframe(rows, hide_index=True, alt="Questions of charts with their tests", key="mth_chart_tests")
@@ -120,6 +119,6 @@ def limits() -> None:
 
 st.title("What is implemented, and what did the paper leave open?")
 shell.context()
-part = one_of("Part of the page", PARTS, key="mth_part", label_visibility="collapsed")
+part = switch("Part of the page", PARTS, "mth_part")
 dict(zip(PARTS, (left_open, ablations, equations, words, limits), strict=True))[part]()
 view.foot("python -m elastic_core reproduce --table --only ml-100k", part=part)

@@ -5,7 +5,7 @@ import streamlit as st
 from elastic_core.services.speed import curves
 from pages.frame import shell
 from pages.kit import prose, view
-from pages.kit.control import bound, one_of
+from pages.kit.control import bound, one_of, switch
 from pages.speed import answers, live, parts
 
 SAYS = prose.of(__file__)
@@ -89,7 +89,7 @@ def measured(kind: str):  # type: ignore[no-untyped-def]
 
 def deeper() -> str:
     st.caption(SAYS("more"))
-    part = one_of("What", DEEPER, key="spd_more", label_visibility="collapsed")
+    part = switch("What", DEEPER, "spd_more")
     if part == STAGES:
         parts.stages(measured("stages"))
     elif part == STEP:
@@ -108,7 +108,7 @@ now = shell.context()
 view.title("When is ELASTIC faster?")
 where = st.container()  # the line of the machine
 st.write(SAYS("idea"))
-part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
+part = switch("View", PARTS, "spd_part")
 measurement = live.panel()
 if part == READING:
     lines()

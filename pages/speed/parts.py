@@ -103,7 +103,7 @@ def stages(table: pd.DataFrame) -> None:
     if table.empty:
         st.info(SAYS("nothing"))
         return
-    system = one_of("Form", list(FORMS), key="spd_form", default="elastic", named=FORMS.__getitem__)
+    system = one_of("Form", FORMS, key="spd_form")
     mine, clock = curves.trusted(table[table["system"] == system])
     if not (words := curves.stage_words(mine)):
         st.info(SAYS("no rows"))

@@ -19,8 +19,8 @@ PARTS = ("Rows and columns", "Interest or activity?", "Inequality", "Groups of p
 
 def controls() -> None:
     with view.row("top"):
-        one_of("Count", list(MEASURES), key="trf_measure", default="people", named=MEASURES.__getitem__, width="content")
-        one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
+        one_of("Count", MEASURES, key="trf_measure", width="content")
+        one_of("Experts", ORDERS, key="trf_order", width="content")
         bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
         bound(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
 

@@ -36,7 +36,7 @@ HELP |= {
 
 def form(runs: list[Run]) -> RunConfig | None:
     """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
-    how = one_of("Start from", [FRESH, CHANGE], key="train_how", default=FRESH)
+    how = one_of("Start from", [FRESH, CHANGE], key="train_how")
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
@@ -131,7 +131,7 @@ def _one_change(runs: list[Run]) -> RunConfig:
     called = {run.name: cache.called(run) for run in runs}
     left, middle, right = st.columns(3)
     with left:
-        name = one_of_list("Copy of", list(called), key="train_base", format_func=called.__getitem__, on_change=_forget)
+        name = one_of_list("Copy of", called, key="train_base", on_change=_forget)
     base = next(run.config for run in runs if run.name == name)
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.form_settings(base, section)}
     field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)

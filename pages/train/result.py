@@ -130,6 +130,5 @@ def _table(job: Job, found: TrainingOutcome) -> None:
     panel = st.expander("As a table", on_change="rerun", key=f"train_beside_{job.id}")
     if panel.open:
         with panel:
-            formats = {name: st.column_config.NumberColumn(format="%.4f") for name in table.columns[1:]}
             alt = f"{job.run.name} beside simple counting: NDCG@10 with intervals, and differences"
-            view.table("train_beside", table, ABOUT, alt, column_config=formats)
+            view.table("train_beside", table, ABOUT, alt, column_config=view.numbers("%.4f", *table.columns[1:]))

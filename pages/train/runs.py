@@ -57,7 +57,7 @@ def _curves(trained: dict[str, Run]) -> None:
         "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
         format_func=lambda name: cache.called(trained[name]) if name in trained else name,
     )  # fmt: skip
-    x = one_of("Along", ["epoch", "seconds"], key="train_along", default="epoch", place=right)
+    x = one_of("Along", ["epoch", "seconds"], key="train_along", place=right)
     if chosen:
         frame = run_table.curves([trained[name] for name in chosen])
         palette = shell.palette()
