@@ -32,9 +32,7 @@ def controls() -> None:
     if st.session_state["map_layout"] == "umap":
         with view.row("top"):
             one_of("Neighbours", NEIGHBOURS, key="map_near", default=15, width="content")
-            one_of(
-                "Distance", {distance: f"{distance:g}" for distance in DISTANCES}, key="map_dist", default=0.1, width="content"
-            )
+            one_of("Distance", DISTANCES, key="map_dist", default=0.1, named="{:g}".format, width="content")
             one_of("Random start", SEEDS, key="map_seed", default=0, width="content")
 
 
