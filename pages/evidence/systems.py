@@ -17,25 +17,9 @@ from pages.kit.control import bound, button, one_of_list
 WORDS = prose.of(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 ALL, FITTED = "res_all", "res_fitted"  # all rows and columns; for which data the protocol was last set
-Number, Text = st.column_config.NumberColumn, st.column_config.TextColumn
-COLUMNS = {
-    "system": Text("System", pinned=True, width=400),
-    "NDCG@10": Number("NDCG@10", format="%.4f", width=75, help=notes.WORDS["NDCG@10"]),
-    "± 95%": Number("± 95%", format="%.4f", width=65, help="Over people"),
-    "beside the baseline": Text("Beside the best baseline", width=330),
-    "seeds": Number("Seeds", width=55, help="How often it was trained; empty where there is nothing to train"),
-    "spread": Number("Spread", format="%.4f", width=65, help="Standard deviation over seeds; empty for one"),
-    "HR@10": Number("HR@10", format="%.4f", width=65, help=notes.WORDS["HR@10"]),
-    "MRR@10": Number("MRR@10", format="%.4f", width=70, help=notes.WORDS["MRR@10"]),
-    judging.PAPER: Number("The paper’s NDCG@10", format="%.4f", width=140, help=judging.PAPER_NOTE),
-    "people": Number("People", format="localized", width=65),
-    "parameters": Number("Parameters", format="localized", width=90),
-    "weights MB": Number("Weights, MB", format="%.1f", width=85),
-    "seconds": Number("Seconds", format="%.0f", width=70, help="Of a training, by the clock, mean over seeds"),
-    "device": Text("Device", width=160),
-    "trained with": Text("Trained with", width=520),
-    "runs": Text("Runs", width=260),
-}
+COLUMNS = view.columns(
+    WORDS("COLUMNS", ndcg=notes.WORDS["NDCG@10"], hr=notes.WORDS["HR@10"], mrr=notes.WORDS["MRR@10"], paper=judging.PAPER_NOTE)
+)
 FIRST = 5  # columns that are shown at first
 
 

@@ -13,17 +13,6 @@ from pages.kit.control import button, number
 
 SWAP = "exp_swap"
 Number = st.column_config.NumberColumn
-RANKS = {
-    "change": st.column_config.Column("What was done", width=190), "n": Number("n", help="People"),
-    "rank_before": Number("Rank before", format="%.0f", help="Median"),
-    "rank_after": Number("Rank after", format="%.0f", help="Median"),
-    "d_rank_median": Number("Change (median)", format="%+.1f", help="Above 0: what came next fell"),
-    "d_rank_mean": Number("Change (mean)", format="%+.2f"),
-    "ndcg_before": Number("NDCG@10 before", format="%.4f"), "ndcg_after": Number("NDCG@10 after", format="%.4f"),
-    "d_ndcg": Number("Change", format="%+.4f"), "low": Number("from", format="%+.4f"), "high": Number("to", format="%+.4f"),
-    "p": Number("p", format="%.3f", help="Sign-flip test, two-sided"),
-    "replaced": Number("New of 10", format="%.2f", help="Mean number of new suggestions"),
-}  # fmt: skip
 
 
 def remove(of: Subject, expert: int, _: int) -> None:
@@ -50,7 +39,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
         view.chart("exp_effects", figure, table, words.EFFECTS, alt)
     st.markdown(_sentence(table))
     with st.expander("More: every number", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, column_config=RANKS, alt=alt, key="exp_effect_rows")
+        st.dataframe(table, hide_index=True, column_config=view.columns(words.SAYS("RANKS")), alt=alt, key="exp_effect_rows")
 
 
 def _sentence(table: pd.DataFrame) -> str:

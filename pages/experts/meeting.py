@@ -73,13 +73,5 @@ def _own(of: Subject, user: int) -> None:
     """How busy the chosen person's experts are."""
     view.heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.survey.traffic, user)
-    number = st.column_config.NumberColumn
-    view.table(
-        "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and status",
-        column_config={
-            "expert": "Expert", "rank": "Rank", "gate": number("Weight", format="%.2f"), "load": "People",
-            "share": number("Of all people", format="percent"),
-            "load_rank": number("Busiest", help="1 = the busiest expert of all"),
-            "times": number("× everybody", format="%.1f", help="This weight over the mean of all people"), "kind": "Status",
-        },
-    )  # fmt: skip
+    alt = f"The experts of person {user + 1} with weight, load and status"
+    view.table("exp_own", frame, expert_words.HOT, alt, column_config=view.columns(expert_words.SAYS("OWN")))

@@ -90,6 +90,21 @@ def table(
     return answer
 
 
+def columns(section: str) -> dict[str, Any]:
+    """The columns of a table as `words.md` has them: a paragraph each, `name` and heading | format | width | help."""
+    found: dict[str, Any] = {}
+    for line in section.split("\n\n"):
+        title, form, width, help = (part.strip() for part in line.split("|"))
+        name, _, heading = title[1:].partition("`")
+        look = {"width": int(width) if width else None, "help": help.removesuffix(".") or None, "pinned": "pinned" in form or None}
+        if "text" in form:
+            found[name] = st.column_config.TextColumn(heading.strip() or name, **look)
+        else:
+            form = form.removeprefix("pinned")
+            found[name] = st.column_config.NumberColumn(heading.strip() or name, format=form or None, **look)
+    return found
+
+
 def numbers(form: str, *names: str) -> dict[str, Any]:
     """How columns of numbers are written."""
     return {name: st.column_config.NumberColumn(format=form) for name in names}
