@@ -34,6 +34,11 @@ class Words:
         """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
         return self.sections[name].format(**values) if values else self.sections[name]
 
+    def named(self, name: str, /, **values: object) -> dict[str, str]:
+        """Return what a section says by name, its paragraphs being `name: text`; a name may stand in backticks."""
+        parted = (paragraph.split(": ", 1) for paragraph in self(name, **values).split("\n\n"))
+        return {each.strip("`"): text for each, text in parted}
+
     def about(self, name: str) -> About:
         """Return what a section says about a chart."""
         return about_of(self.sections[name])

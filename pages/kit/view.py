@@ -96,7 +96,11 @@ def columns(section: str) -> dict[str, Any]:
     for line in section.split("\n\n"):
         title, form, width, help = (part.strip() for part in line.split("|"))
         name, _, heading = title[1:].partition("`")
-        look = {"width": int(width) if width else None, "help": help.removesuffix(".") or None, "pinned": "pinned" in form or None}
+        look = {
+            "width": int(width) if width else None,
+            "help": help.removesuffix(".") or None,
+            "pinned": "pinned" in form or None,
+        }
         if "text" in form:
             found[name] = st.column_config.TextColumn(heading.strip() or name, **look)
         else:

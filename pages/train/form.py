@@ -27,7 +27,7 @@ FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "model (another system)"
-HELP = dict(line.split(": ", 1) for line in SAYS("settings").split("\n\n"))  # what each is
+HELP = SAYS.named("settings")  # what each is
 HELP |= {
     "model.layers": notes.WORDS["layer"], "model.gate": notes.WORDS["gate"],
     "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
