@@ -9,35 +9,31 @@ import plotly.graph_objects as go
 from elastic_core.labels import model_label
 from elastic_core.memory.gaps import ALL
 from elastic_core.text import figure as safe
-from pages.kit.plot import SYMBOLS, Palette
+from pages.kit.plot import LAYOUT, SYMBOLS, Palette, scale, whiskers
 
 ACROSS = 30  # events in one row of the split picture
-PARTS = ("train", "validation", "test")
-LAYOUT: dict[str, Any] = {
-    "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "hovermode": "closest",
-    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-}  # fmt: skip
 
 
 def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """One person's events row by row, oldest first: squares to learn from, a diamond to validate, a star to test."""
     place = np.arange(len(table))
-    looks = {"train": ("square", 8, colours.muted), "test": ("star", 16, colours.gold)}
-    looks["validation"] = ("diamond", 13, colours.picked)
-    names = {"train": "learned from", "validation": "chooses the best epoch", "test": "judges, once"}
+    looks = (
+        ("train", "learned from", "square", 8, colours.muted),
+        ("validation", "chooses the best epoch", "diamond", 13, colours.picked),
+        ("test", "judges, once", "star", 16, colours.gold),
+    )
     figure = go.Figure()
-    for part in PARTS:
+    for part, does, symbol, size, colour in looks:
         at = (table["split"] == part).to_numpy()
-        symbol, size, colour = looks[part]
         day = table["day"] if "day" in table else table["split"]
         figure.add_scatter(
-            x=place[at] % ACROSS, y=place[at] // ACROSS, mode="markers", name=f"{part}: {names[part]}",
-            marker={"symbol": symbol, "size": size, "color": colour},
+            x=place[at] % ACROSS, y=place[at] // ACROSS, mode="markers", name=f"{part}: {does}",
+            marker_symbol=symbol, marker_size=size, marker_color=colour,
             customdata=np.stack([table["event"][at], table["title"][at].map(safe), day[at]], axis=1),
             hovertemplate="<b>%{customdata[1]}</b><br>event %{customdata[0]} · %{customdata[2]}<extra>" + part + "</extra>",
         )  # fmt: skip
     rows = int(place[-1] // ACROSS) + 1
-    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "fixedrange": True}
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
     figure.update_layout(
         LAYOUT, height=max(150, 110 + 18 * rows), uirevision="split", legend={**LAYOUT["legend"], "font": {"size": 12}}
     )
@@ -51,14 +47,14 @@ def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, ma
     labels = [span(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
     figure = go.Figure(
         go.Bar(
-            x=table["from"].astype(str), y=table[counted], marker={"color": colours.categories[0]}, customdata=labels,
+            x=table["from"].astype(str), y=table[counted], marker_color=colours.categories[0], customdata=labels,
             hovertemplate="%{customdata} " + unit + "<br><b>%{y:,} " + counted + "</b><extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted)
-    figure.update_xaxes(title=f"{unit}, from", type="category", fixedrange=True, nticks=8, tickangle=0)
-    figure.update_yaxes(title=many or counted, rangemode="tozero", fixedrange=True)
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted, xaxis_title=f"{unit}, from",
+        xaxis_type="category", xaxis_nticks=8, xaxis_tickangle=0, yaxis_title=many or counted, yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def span(low: int, high: int) -> str:
@@ -70,17 +66,18 @@ def blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
     names = list(dict.fromkeys(table["interest"]))
     counts = table["events"].to_numpy().reshape(len(names), -1)
     homes = np.tile(table["home"].to_numpy()[: counts.shape[1]], (len(names), 1))
-    stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
     figure = go.Figure(
         go.Heatmap(
-            z=np.log1p(counts), y=names, customdata=np.stack([counts, homes], axis=2), colorscale=stops, showscale=False,
+            z=np.log1p(counts), y=names, customdata=np.stack([counts, homes], axis=2), colorscale=scale(colours.load),
+            showscale=False,
             hovertemplate="moved by <b>%{y}</b><br>to items of %{customdata[1]}<br>%{customdata[0]:,} events<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(LAYOUT, height=120 + 16 * len(names), uirevision="blocks")
-    figure.update_xaxes(title="items, sorted by their interest →", showticklabels=False, showgrid=False, fixedrange=True)
-    figure.update_yaxes(autorange="reversed", fixedrange=True, showgrid=False, tickmode="linear")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=120 + 16 * len(names), uirevision="blocks", xaxis_title="items, sorted by their interest →",
+        xaxis_showticklabels=False, xaxis_showgrid=False, yaxis_autorange="reversed", yaxis_showgrid=False,
+        yaxis_tickmode="linear",
+    )  # fmt: skip
 
 
 def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -93,17 +90,15 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
             quiet = name == "noise"
             figure.add_scatter(
                 x=rows["event"], y=rows["interest"], mode="markers", name=name, customdata=rows["title"].map(safe),
-                marker={
-                    "symbol": "x-thin" if quiet else "square", "size": 9,
-                    "color": colours.muted if quiet else colours.categories[i % len(colours.categories)],
-                    "line": {"width": 2 if quiet else 0, "color": colours.muted},
-                },
+                marker_symbol="x-thin" if quiet else "square", marker_size=9,
+                marker_color=colours.muted if quiet else colours.category(i), marker_line_width=2 if quiet else 0,
+                marker_line_color=colours.muted,
                 hovertemplate="<b>%{customdata}</b><br>event %{x}<extra>" + name + "</extra>",
             )  # fmt: skip
-    figure.update_layout(LAYOUT, height=110 + 26 * (len(names) + 1), showlegend=False, uirevision="path")
-    figure.update_xaxes(title="event, in time", fixedrange=True, showgrid=False)
-    figure.update_yaxes(fixedrange=True, autorange="reversed")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=110 + 26 * (len(names) + 1), showlegend=False, uirevision="path", xaxis_title="event, in time",
+        xaxis_showgrid=False, yaxis_autorange="reversed",
+    )  # fmt: skip
 
 
 def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
@@ -111,14 +106,43 @@ def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
     figure = go.Figure()
     for i, (name, rows) in enumerate(table[table["gap"] != ALL].groupby("system", sort=False)):
         chosen, null = name == system, name == model_label("popularity")
-        colour = colours.picked if chosen else colours.muted if null else colours.categories[i % len(colours.categories)]
+        colour = colours.picked if chosen else colours.muted if null else colours.category(i)
         figure.add_scatter(
             x=rows["gap"], y=rows["share"], mode="lines+markers", name=safe(str(name)), customdata=rows["people"],
-            line={"width": 4 if chosen else 1.5, "color": colour, "dash": "dot" if null else "solid"},
-            marker={"size": 11 if chosen else 8, "symbol": SYMBOLS[i % len(SYMBOLS)]},
+            line_width=4 if chosen else 1.5, line_color=colour, line_dash="dot" if null else "solid",
+            marker_size=11 if chosen else 8, marker_symbol=SYMBOLS[i % len(SYMBOLS)],
             hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=460, uirevision="gaps")
-    figure.update_xaxes(title="events since the interest last showed", fixedrange=True, type="category", showgrid=False)
-    figure.update_yaxes(title="share of the oracle", tickformat=".0%", rangemode="tozero", fixedrange=True)
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=460, uirevision="gaps", xaxis_title="events since the interest last showed", xaxis_type="category",
+        xaxis_showgrid=False, yaxis_title="share of the oracle", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
+
+
+def study_table(part: dict[str, Any]) -> pd.DataFrame:
+    """A table, or the numbers of a picture: one row a point."""
+    if part["kind"] == "table":
+        return pd.DataFrame(part["rows"], columns=part["columns"])
+    if part["kind"] == "points":
+        return pd.DataFrame(part["points"], columns=["name", "x", "y", "low", "high"])
+    rows = [
+        (one["name"], x, one["y"][i], one["low"][i], one["high"][i]) for one in part["series"] for i, x in enumerate(part["x"])
+    ]
+    return pd.DataFrame(rows, columns=["name", "x", "y", "low", "high"])
+
+
+def study(part: dict[str, Any], colours: Palette) -> go.Figure:
+    """Lines over what is asked, or points by time; with 95% intervals."""
+    figure, shown, spots = go.Figure(), study_table(part), part["kind"] == "points"
+    for i, (name, rows) in enumerate(shown.groupby("name", sort=False)):
+        figure.add_scatter(
+            x=rows["x"], y=rows["y"], name=safe(str(name)), mode="markers" if spots else "lines+markers",
+            line_color=colours.category(i), line_width=2,
+            marker_size=9, marker_symbol=SYMBOLS[i % len(SYMBOLS)],
+            error_y=whiskers(rows, "y", width=3, thickness=1),
+            hovertemplate="%{x}: %{y:.4f}<extra>" + safe(str(name)) + "</extra>",
+        )  # fmt: skip
+    return figure.update_layout(
+        LAYOUT, height=340 + 18 * len(shown["name"].unique()), uirevision=part["x_title"], xaxis_title=safe(part["x_title"]),
+        xaxis_type="log" if spots else "category", yaxis_title=safe(part["y_title"]), yaxis_rangemode="tozero",
+    )  # fmt: skip

@@ -10,12 +10,11 @@ from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
-from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
 from pages.frame import finding, shell
-from pages.kit import cache, plot, prose, view
+from pages.kit import at_hand, cache, prose, view
 from pages.kit.control import bound
 
 SAYS = prose.of(__file__)
@@ -24,9 +23,7 @@ SPLIT, LENGTHS, ITEMS, OVERVIEW = map(SAYS.about, ("SPLIT", "LENGTHS", "ITEMS", 
 
 def part() -> str | None:
     """Returns the name of the source that is shown, if it has one that holds everywhere."""
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
-    current = now.run.config.data if now else None
-    choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), current)
+    now, choices = shell.current(), at_hand.choices()
     name = bound(
         st.selectbox,
         "Data",
@@ -36,9 +33,10 @@ def part() -> str | None:
     )
     place = st.empty()
     try:
-        data, card = answers.card(choices[name], lambda sentence: place.info(shell.plain(sentence)) and None)
+        data = cache.dataset(choices[name], lambda sentence: place.info(shell.plain(sentence)))
+        card = answers.card(data, choices[name].k_core, data.label)
     except InputError as error:
-        place.error(f"These data cannot be shown: {shell.plain(str(error))}.")
+        place.error(f"These data cannot be shown: {shell.plain(error)}.")
         return None
     place.empty()
     words = inspect.item_words(data)
@@ -53,7 +51,7 @@ def part() -> str | None:
 
 
 def _facts(card: Card, words: Words) -> None:
-    with st.container(horizontal=True):
+    with view.row("top"):
         for label, value, help in (
             ("People", f"{card.people:,}", ""),
             (words.many.capitalize(), f"{card.items:,}", ""),
@@ -82,7 +80,7 @@ def _terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
 
 
 def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
-    st.subheader("One person, and what the model must guess", anchor=False)
+    view.heading("One person, and what the model must guess")
     user = chosen
     if user is None:
         people, key = data.histories.n_users, f"dat_person_{data.hash}"
@@ -98,7 +96,7 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     cut = f" {SAYS('latest', many=len(table))}" if len(table) < length else ""
     st.write(SAYS("person", name=name[:1].upper() + name[1:], length=f"{length:,}", last=shell.plain(last)) + cut)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
-    view.chart("dat_split", cache.drawn(charts.split, table, plot.palette(shell.is_dark())), table, SPLIT, alt)
+    view.chart("dat_split", cache.drawn(charts.split, table, shell.palette()), table, SPLIT, alt)
 
 
 def _meet(key: str, user: int) -> None:
@@ -106,17 +104,17 @@ def _meet(key: str, user: int) -> None:
 
 
 def _shapes(data: Dataset, card: Card, words: Words) -> None:
-    colours = plot.palette(shell.is_dark())
+    colours = shell.palette()
     left, right = st.columns(2)
     with left:
-        st.subheader("How long histories are", anchor=False)
+        view.heading("How long histories are")
         st.caption(f"{card.shortest:,} to {card.longest:,} events.")
         frame = data_cards.length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         figure = cache.drawn(charts.histogram, frame, "people", "events in the history", colours)
         view.chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right:
-        st.subheader(f"How popular {words.many} are", anchor=False)
+        view.heading(f"How popular {words.many} are")
         share = data_cards.top_share(data)
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = data_cards.popularity_histogram(data)
@@ -137,11 +135,10 @@ def _all(choices: dict[str, DataConfig]) -> None:
             try:
                 cards.append(answers.counted(config))
             except InputError as error:
-                st.caption(f"{shell.plain(name)} cannot be read: {shell.plain(str(error))}.")
+                st.caption(f"{shell.plain(name)} cannot be read: {shell.plain(error)}.")
         bar.empty()
-        formats = {name: st.column_config.NumberColumn(format="localized") for name in ("people", "items", "events", "longest")}
-        formats |= {"density": st.column_config.NumberColumn(format="percent")}
-        formats |= {name: st.column_config.NumberColumn(format="%.1f") for name in ("mean length", "median length")}
+        formats = view.numbers("localized", "people", "items", "events", "longest") | view.numbers("percent", "density")
+        formats |= view.numbers("%.1f", "mean length", "median length")
         alt = "All data on this machine with people, items, events, density and lengths of history"
         view.table("dat_overview", data_cards.overview(cards), OVERVIEW, alt, column_config=formats)
     missing = data_cards.elsewhere()

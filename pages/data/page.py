@@ -5,7 +5,7 @@ import streamlit as st
 from pages.data import look, study, upload, world
 from pages.frame import shell
 from pages.kit import view
-from pages.kit.control import one_of
+from pages.kit.control import switch
 
 PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, study.PART: study.part}
 COMMANDS = {
@@ -16,7 +16,7 @@ COMMANDS = {
 }
 
 st.title("What is in the data, and can I bring mine?")
-part = one_of("Part of the page", list(PARTS), key="dat_part", default="What is in it", label_visibility="collapsed")
+part = switch("Part of the page", list(PARTS), "dat_part")
 shown = PARTS[part]()
-if st.session_state.get(shell.CONTEXT) is not None:
+if shell.current() is not None:
     view.foot(COMMANDS[part], *([shown or "--list"] if part == "What is in it" else []), part=part)

@@ -6,15 +6,13 @@ import streamlit as st
 
 from elastic_core.core.config import DataConfig
 from elastic_core.services.background.queue import Task
-from elastic_core.services.data import cards as data_cards
-from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
-from pages.data import study_charts
+from pages.data import charts
 from pages.frame import shell
-from pages.kit import plot, prose, view, waiting
-from pages.kit.control import number
+from pages.kit import at_hand, prose, view, waiting
+from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30
@@ -25,8 +23,7 @@ PICTURE = SAYS.about("PICTURE")
 
 def part() -> None:
     st.write(SAYS("study"))
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
-    choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
+    choices = at_hand.choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
     minutes = float(number("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
@@ -41,9 +38,9 @@ def part() -> None:
 def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.warning("The last study of these data ended before it was done. What it has found is kept.")
-            st.button("Go on", key="dat_study_on", on_click=waiting.act, args=(queue, "resume", last.id), type="primary")
+            button("Go on", "dat_study_on", waiting.act, queue, "resume", last.id, type="primary")
         waiting.refused(queue)
         return
     waiting.offer(
@@ -54,7 +51,7 @@ def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minute
 
 
 def _answer(answer: dict[str, Any]) -> None:
-    st.subheader(shell.plain(answer["title"]), anchor=False)
+    view.heading(shell.plain(answer["title"]))
     st.write(shell.plain(answer["headline"]))
     st.download_button(
         "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
@@ -67,9 +64,9 @@ def _answer(answer: dict[str, Any]) -> None:
         for sentence in section["sentences"]:
             st.write(shell.plain(sentence))
         for i, each in enumerate(section["parts"]):
-            key, frame = f"dat_study_{section['key']}_{i}", study_charts.table(each)
+            key, frame = f"dat_study_{section['key']}_{i}", charts.study_table(each)
             if each["kind"] == "table":
                 view.table(key, frame, None, f"{section['question']} As a table.")
             else:
                 alt = f"{each['y_title']} by {each['x_title']}, with intervals"
-                view.chart(key, study_charts.drawn(each, plot.palette(shell.is_dark())), frame, PICTURE, alt)
+                view.chart(key, charts.study(each, shell.palette()), frame, PICTURE, alt)

@@ -1,6 +1,7 @@
 """The second part of the Data page: a visitor's own file, looked at row by row before anything is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +19,7 @@ from elastic_core.services.train.jobs import Jobs
 from pages.data import answers, study
 from pages.frame import finding, shell
 from pages.kit import prose, unreadable, view
-from pages.kit.control import number
+from pages.kit.control import button, number
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
@@ -36,7 +37,7 @@ def shelf() -> Shelf:
 
 def part() -> None:
     st.write(SAYS("bring"))
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         st.download_button(
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Replace its six rows with your own.",
@@ -53,8 +54,8 @@ def part() -> None:
 
 def _upload(name: str, data: bytes) -> None:
     try:
-        sheet, guessed = answers.opened(name, data)
         digest = answers.digest(name, data)
+        sheet, guessed = answers.opened(digest, name, data)
         _preview(sheet)
         mapping = _mapping(sheet, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
@@ -72,7 +73,7 @@ def _upload(name: str, data: bytes) -> None:
             titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
         found = answers.checked(digest, sheet, mapping, dates, titles)
         _report(found, sheet.notes)
-        beside = st.container(horizontal=True)
+        beside = view.row("top")
         with beside:
             k_core = number(
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
@@ -89,13 +90,13 @@ def _upload(name: str, data: bytes) -> None:
             st.caption(f"Equal times: {outcome.dataset.ties}.")
         _keep(outcome, digest)
     except InputError as error:
-        st.error(f"{shell.plain(str(error))}.", icon=":material/block:")
+        st.error(f"{shell.plain(error)}.", icon=":material/block:")
 
 
 def _preview(sheet: Sheet) -> None:
     rows = sheet.sample.slice(0, PREVIEW).to_pylist()
     frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
-    st.subheader(f"1. The first {len(frame)} rows", anchor=False)
+    view.heading(f"1. The first {len(frame)} rows")
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
     layout = [f"layout: {'; '.join(dict.fromkeys(sheet.how))}"] if sheet.how else []
     _notes([*layout, *sheet.notes])
@@ -103,7 +104,7 @@ def _preview(sheet: Sheet) -> None:
 
 def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
     """Which column is what: guessed from the names, changed by the visitor."""
-    st.subheader("2. Which column is what?", anchor=False)
+    view.heading("2. Which column is what?")
     names, mapping = list(sheet.sample.column_names), {}
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
@@ -123,9 +124,7 @@ def _dates(sheet: Sheet, mapping: dict[str, str], digest: str) -> Dates | None:
     except Undecided as error:
         said = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
         asked = f"Which day is {shell.plain(error.example)}? No row of the file tells."
-        chosen: Dates | None = st.radio(
-            asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True
-        )
+        chosen = st.radio(asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True)
         return chosen
     return ""
 
@@ -137,13 +136,12 @@ def _notes(notes: Sequence[str]) -> None:
 
 def _report(found: Table, told: Sequence[str]) -> None:
     """`told`: notes that stand above already."""
-    st.subheader("3. What was understood, and what is left?", anchor=False)
+    view.heading("3. What was understood, and what is left?")
     rows = f"{len(found.events):,} of {found.faults.rows:,}"
     said = {**dict(found.understood), "rows": rows}
     taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
     frame = pd.DataFrame(taken, columns=["what", "understood"])
-    widths = {name: st.column_config.Column(width=width) for name, width in (("what", 106), ("understood", 694))}
-    view.table("dat_understood", frame, None, "What was taken for what", column_config=widths)
+    view.table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})
     _notes([note for note in found.notes if note not in told])
     if not found.faults.count:
         st.write(f"All {found.faults.rows:,} rows can be read.")
@@ -158,26 +156,32 @@ def _report(found: Table, told: Sequence[str]) -> None:
 def _keep(outcome: FileOutcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
-    narrow = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
     alt = "Events, people and items that each rule leaves"
-    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, column_config=narrow)
+    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, widths=WIDTHS)
     ties = outcome.dataset.ties  # said beside their rule
     _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
-    st.subheader("4. Keep it", anchor=False)
+    view.heading("4. Keep it")
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
-    st.button(
-        "Keep these data", type="primary", icon=":material/save:", key="dat_keep", on_click=_store, args=(outcome, label),
+    button(
+        "Keep these data", "dat_keep", _store, outcome, label, icon="save", type="primary",
         help="In the project’s folder on this machine; git ignores it.",
     )  # fmt: skip
 
 
 def _store(outcome: FileOutcome, label: str) -> None:
-    try:
+    with telling():
         kept, data = shelf().keep(outcome, label), outcome.dataset
         sentence = SAYS("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """For callbacks: what cannot be done is told by `say`."""
+    try:
+        yield
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
 
 
 def say() -> None:
@@ -201,7 +205,7 @@ def kept() -> None:
         shell.off("deletion")
     unreadable.lines(faults, "no data", "dat_odd", _remove)
     for entry in mine:
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        with view.row(border=True):
             facts = entry.facts
             st.markdown(
                 f"**{shell.plain(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
@@ -214,13 +218,9 @@ def kept() -> None:
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
-                st.button(said, key=f"{box}_{entry.id}", on_click=_show, args=(there, box, entry.label))
+                button(said, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
             if not public.on():
                 _delete(entry)
-
-
-def _show(part: str, box: str, label: str) -> None:
-    st.session_state["dat_part"], st.session_state[box] = part, label
 
 
 def _delete(entry: KeptData) -> None:
@@ -231,19 +231,15 @@ def _delete(entry: KeptData) -> None:
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
         if waiting := [job.run.name for job in Jobs(shell.RUNS).needing(entry.config)]:
             panel.warning(f"Trainings that wait or run need it and would fail: {', '.join(map(shell.plain, waiting))}.")
-        panel.button("Delete for good", key=f"dat_gone_{entry.id}", type="primary", on_click=_forget, args=(entry,))
+        button("Delete for good", f"dat_gone_{entry.id}", _forget, entry, place=panel, type="primary")
 
 
 def _remove(name: str) -> None:
-    try:
+    with telling():
         shelf().delete(name)
-    except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
 
 
 def _forget(entry: KeptData) -> None:
-    try:
+    with telling():
         shelf().delete(entry.id)
         st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")
-    except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")

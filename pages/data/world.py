@@ -7,15 +7,15 @@ import streamlit as st
 
 from elastic_core.core.config import PlantedConfig
 from elastic_core.data import Dataset
+from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
-from elastic_core.runs import Run
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload
 from pages.frame import shell
-from pages.kit import asked, cache, plot, prose, view
-from pages.kit.control import bound, number
+from pages.kit import asked, cache, prose, view
+from pages.kit.control import bound, button, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
 WHOLE = (
@@ -43,13 +43,13 @@ def part() -> None:
     try:
         data = answers.world(config)
     except InputError as error:
-        st.error(f"This world cannot be drawn: {shell.plain(str(error))}.")
+        st.error(f"This world cannot be drawn: {shell.plain(error)}.")
     else:
         _truth(data)
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             if not shell.off("upload"):
-                st.button(
-                    "Keep this world", type="primary", icon=":material/save:", key="dat_plant", on_click=_keep, args=(config,),
+                button(
+                    "Keep this world", "dat_plant", _keep, config, icon="save", type="primary",
                     help="The Train page offers it as data",
                 )  # fmt: skip
             text = json.dumps(asdict(config), indent=1)
@@ -81,19 +81,19 @@ def _controls() -> PlantedConfig:
 
 
 def _truth(data: Dataset) -> None:
-    found, colours = cards.measured_truth(data), plot.palette(shell.is_dark())
+    found, colours = cards.measured_truth(data), shell.palette()
     counts = {"people": f"{data.histories.n_users:,}", "items": f"{data.catalog.n_items:,}"}
     counts |= {"events": f"{int(data.histories.lengths.sum()):,}", "length": f"{found['mean length']:.0f}"}
     shares = {"interests": f"{found['interests a person']:.1f}", "shared": f"{found['shared by two people']:.1f}"}
     st.caption(SAYS("drawn", **counts, **shares, noise=f"{found['noise']:.0%}", top=f"{found['top tenth']:.0%}"))
     left, right = st.columns(2)
     with left:
-        st.subheader("The truth: interests and their items", anchor=False)
+        view.heading("The truth: interests and their items")
         table = cards.interest_blocks(data)
         alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
         view.chart("dat_blocks", charts.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
     with right:
-        st.subheader("One person’s interests over time", anchor=False)
+        view.heading("One person’s interests over time")
         user = int(st.number_input("Person of this world", 1, data.histories.n_users, 1, key="dat_one", width=220)) - 1
         path = cards.interest_path(data, user)
         counts = path["interest"].value_counts()
@@ -102,17 +102,15 @@ def _truth(data: Dataset) -> None:
 
 
 def _keep(config: PlantedConfig) -> None:
-    try:
+    with upload.telling():
         kept = upload.shelf().plant(config)
-        sentence = SAYS("kept world", label=shell.plain(kept.label))
-        st.session_state[upload.SAID] = (True, sentence)
-    except InputError as error:
-        st.session_state[upload.SAID] = (False, f"{shell.plain(str(error))}.")
+        st.session_state[upload.SAID] = (True, SAYS("kept world", label=shell.plain(kept.label)))
 
 
 def _scores() -> None:
-    st.subheader("Did a model find the interests?", anchor=False)
-    runs = {run.name: run for run in cache.runs(shell.RUNS) if _planted(run)}
+    view.heading("Did a model find the interests?")
+    able = (run for run in cache.runs(shell.RUNS) if run.config.data.source == PLANTED)
+    runs = {run.name: run for run in able if getattr(run.config.model, "memory", "none") != "none"}
     if not runs:
         st.caption(SAYS("no world"))
         return
@@ -122,27 +120,19 @@ def _scores() -> None:
     if row is None:
         return
     try:
-        curves = answers.remembered(cache.scored(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None), run.name)
+        curves = answers.remembered(cache.scored(shell.RUNS), cache.dataset(run.config.data), run.name)
     except InputError as error:
-        st.error(f"{shell.plain(str(error))}.")
+        st.error(f"{shell.plain(error)}.")
         return
     table = meaning.recovered(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     ours = {"events": f"{own['events']:.2f}", "people": f"{own['people']:.2f}"}
     random = f"{nulls.loc['keys drawn anew', 'people']:.2f}"
     st.write(SAYS("found", **ours, broken=f"{nulls['events'].max():.2f}", random=random))
-    formats = {name: st.column_config.NumberColumn(format="%.3f") for name in ("people", "events")}
-    view.table("dat_recovery", table, SCORE, "How well experts tell the interests, beside broken models", column_config=formats)
+    alt = "How well experts tell the interests, beside broken models"
+    view.table("dat_recovery", table, SCORE, alt, column_config=view.numbers("%.3f", "people", "events"))
     if len(curves):
-        st.subheader("What does it remember?", anchor=False)
+        view.heading("What does it remember?")
         many, own = curves["system"].nunique(), cards.system_of(run.name)
         alt = f"Share of the oracle’s NDCG@10 by gap for {many} systems on this world, falling as the gap grows."
-        view.chart("dat_gaps", charts.gaps(curves, own, plot.palette(shell.is_dark())), curves, GAPS, alt)
-
-
-def _planted(run: Run) -> bool:
-    try:
-        config = run.config
-    except InputError:
-        return False
-    return config.data.source == "planted" and getattr(config.model, "memory", "none") != "none"
+        view.chart("dat_gaps", charts.gaps(curves, own, shell.palette()), curves, GAPS, alt)

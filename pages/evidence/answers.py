@@ -1,104 +1,78 @@
 """What the Evidence page keeps between reruns: verdicts on speed, what follows from two systems' ranks, everybody's lists."""
 
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
 from pandas import DataFrame
 
-from elastic_core import comparisons, disk
+from elastic_core import comparisons
 from elastic_core.data import Dataset
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.evidence import slices, standings, verdicts, versus
 from elastic_core.services.evidence.verdicts import Verdict
 from elastic_core.services.evidence.versus import Lists
 from pages.frame import shell
 from pages.kit import cache, judged
-from pages.kit.cache import Stamped, stamped, unstamped
-from pages.kit.kept import kept
+from pages.kit.cache import Opened
+from pages.kit.kept import Shelf, copied, kept, stamped
 
 MOST = 16  # runs
-Key = tuple[str, str, str]
 
 
 def faster(root: Path) -> Verdict:
     """When ELASTIC is faster than SASRec, from the benchmark's rows; read again when they change."""
-    return _faster(str(root), disk.stamp(root / "benchmarks" / "latency.csv"))
+    return _faster(root, root / "benchmarks" / "latency.csv")
 
 
 @kept(4)
-def _faster(root: str, stamp: tuple[int, ...]) -> Verdict:
-    return verdicts.faster(Path(root))
+def _faster(root: Path, file: Path) -> Verdict:
+    return verdicts.faster(root)
 
 
-def warm(run: Run, model: Recommender, data: Dataset) -> None:
+def warm(of: Opened) -> None:
     """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
     groups, _ = judged.groups(shell.RUNS)
     for pair in verdicts.PAIRS:
         verdicts.compared(pair, groups, judged.differences)
 
 
-def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, metric: str) -> DataFrame:
+@copied(64, "Comparing in every group of people …")
+def forest(a: list[Run], b: list[Run], data: Dataset, protocol: str, metric: str) -> DataFrame:
     """The difference in every group of people."""
-    return _forest(stamped(a), stamped(b), data.hash, protocol, metric, data)
-
-
-@st.cache_data(max_entries=64, show_spinner="Comparing in every group of people …")
-def _forest(a: Stamped, b: Stamped, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
-    left, right = unstamped(a), unstamped(b)
-    trained = (comparisons.needs_training(left[0]), comparisons.needs_training(right[0]))
-    return slices.forest([run.report() for run in left], [run.report() for run in right], _data, protocol, metric, trained)
-
-
-def comparable(runs: list[Run], data: Dataset) -> list[Run]:
-    """The runs that keep ranks of a test on this data; files are read again only when one changed."""
-    return _comparable(stamped(runs), data.hash, runs, data)
+    trained = (comparisons.needs_training(a[0]), comparisons.needs_training(b[0]))
+    return slices.forest([run.report() for run in a], [run.report() for run in b], data, protocol, metric, trained)
 
 
 @kept(16)
-def _comparable(known: Stamped, data_hash: str, _runs: list[Run], _data: Dataset) -> list[Run]:
-    return standings.comparable(_runs, _data)
+def comparable(runs: list[Run], data: Dataset) -> list[Run]:
+    """The runs that keep ranks of a test on this data; files are read again only when one changed."""
+    return standings.comparable(runs, data)
 
 
 # --- everybody's lists, which need the model -------------------------------------------------------------------------
 
 
-@dataclass
-class _Shelf:
-    """Lists of all sessions, read-only. Not a cached function, because making them reports its progress to the page."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    ready: dict[Key, Lists] = field(default_factory=dict)
-
-
 @st.cache_resource
-def _shelf() -> _Shelf:
-    return _Shelf()
+def _shelf() -> Shelf:
+    """The lists of all sessions."""
+    return Shelf(MOST)
 
 
 def known(run: Run, data: Dataset) -> Lists | None:
     """What was made before, if anything."""
-    return _shelf().ready.get(_key(run, data))
+    return _shelf().get(_key(run, data))
 
 
 def listed(run: Run, data: Dataset, tell: Callable[[str, float], None]) -> Lists:
     """Everybody's ten; `tell` hears name and share the first time. Raises InputError if the run does not open."""
     key, shelf = _key(run, data), _shelf()
-    found = shelf.ready.get(key)
-    if found is not None:
-        return found
-    model = cache.opened(run, data)
+    if key in shelf:
+        return shelf[key]  # type: ignore[no-any-return]
+    model = cache.open_run(run, data).model
     with shelf.lock:  # two visitors at once list once
-        if key not in shelf.ready:
-            found = versus.list_everybody(model, data, tell=lambda share: tell(run.name, share))
-            while len(shelf.ready) >= MOST:
-                shelf.ready.pop(next(iter(shelf.ready)))
-            shelf.ready[key] = found
-        return shelf.ready[key]
+        return shelf.get(key) or shelf.put(key, versus.list_everybody(model, data, tell=lambda share: tell(run.name, share)))
 
 
-def _key(run: Run, data: Dataset) -> Key:
-    return str(run.path), cache.stamp(run), data.hash
+def _key(run: Run, data: Dataset) -> str:
+    return stamped([run]) + data.hash

@@ -7,10 +7,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
+from pages.kit.forest import LAYOUT
 from pages.kit.plot import Palette
 from pages.kit.sketch import Sketch
 
-LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 
 
@@ -22,15 +22,14 @@ def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go
         name = safe(called) if key == "same" else f"{safe(called)} higher"
         ink = colours.text if key == "same" else colours.ground
         figure.add_bar(
-            x=[counts[key]], y=[""], orientation="h", name=name, marker={"color": tone},
+            x=[counts[key]], y=[""], orientation="h", name=name, marker_color=tone,
             text=f"<b>{'<br>'.join(textwrap.wrap(name, 28))}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
             textposition="inside", insidetextanchor="middle", textangle=0,
-            textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
+            textfont_color=ink, textfont_size=13, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, barmode="stack", height=100, bargap=0)
-    figure.update_xaxes(visible=False, fixedrange=True, range=[0, total])
-    figure.update_yaxes(visible=False, fixedrange=True)
-    return figure
+    return figure.update_layout(
+        LAYOUT, barmode="stack", height=100, bargap=0, xaxis_visible=False, xaxis_range=[0, total], yaxis_visible=False
+    )
 
 
 def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tuple[str, str]) -> Sketch:
@@ -38,17 +37,17 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tup
     figure, (a, b) = Sketch(), map(safe, sides)
     last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
     figure.add_scatter(
-        x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line={"color": colours.muted, "width": 1, "dash": "dot"}
+        x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line_color=colours.muted, line_width=1, line_dash="dot"
     )
-    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line={"width": 0}, layer="below")
-    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line={"width": 0}, layer="below")
+    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line_width=0, layer="below")
+    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line_width=0, layer="below")
     better = table["place_a"] < table["place_b"]
     tone = np.where(better, colours.cool[1], np.where(table["place_a"] > table["place_b"], colours.warm[1], colours.muted))
     figure.add_scatter(
         x=table["place_b"], y=table["place_a"], mode="markers",
         customdata=np.column_stack([table["user"], table["title"].map(safe), table["user"] + 1]),
-        marker={"size": 7, "color": tone, "opacity": 0.65, "symbol": np.where(better, "circle", "diamond")},
-        unselected={"marker": {"opacity": 0.65}},
+        marker_size=7, marker_color=tone, marker_opacity=0.65, marker_symbol=np.where(better, "circle", "diamond"),
+        unselected_marker_opacity=0.65,
         hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with " + a + "<br>"
         "place %{x:,.0f} with " + b + "<extra></extra>",
     )  # fmt: skip
@@ -57,21 +56,20 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tup
         x, y = float(mine["place_b"].iloc[0]), float(mine["place_a"].iloc[0])
         figure.add_scatter(
             x=[x], y=[y], mode="markers", hoverinfo="skip",
-            marker={"size": 14, "color": "rgba(0,0,0,0)", "line": {"color": colours.text, "width": 2}},
+            marker_size=14, marker_color="rgba(0,0,0,0)", marker_line_color=colours.text, marker_line_width=2,
         )  # fmt: skip
         figure.add_annotation(  # towards the middle, where there is room for it
-            x=np.log10(x), y=np.log10(y), text=f"person {chosen + 1}", font={"color": colours.text}, bgcolor=colours.ground,
+            x=np.log10(x), y=np.log10(y), text=f"person {chosen + 1}", font_color=colours.text, bgcolor=colours.ground,
             bordercolor=colours.text, arrowcolor=colours.text, ax=58 if x * x < last else -58, ay=-28 if y * y < last else 28,
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=430, clickmode="event+select", uirevision="places")
     axis = {
         "type": "log",
-        "fixedrange": True,
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
-    figure.update_xaxes(axis, title={"text": f"place with {b}"})
-    figure.update_yaxes(axis, title={"text": f"place with {a}"})
+    figure.update_xaxes(axis, title_text=f"place with {b}")
+    figure.update_yaxes(axis, title_text=f"place with {a}")
     return figure
 
 
@@ -90,23 +88,17 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         figure.add_scatter(
             x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
             text=["<br>".join(textwrap.wrap(safe(marked.get(run, "")), 24)) for run in rows["run"]],
-            textposition="top center", textfont={"color": colours.text}, cliponaxis=False,
-            marker={
-                "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
-                "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
-            },
+            textposition="top center", textfont_color=colours.text, cliponaxis=False,
+            marker_size=size, marker_color=colours.category(i), marker_opacity=0.8,
+            marker_symbol=SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)],
+            marker_line_color=colours.text, marker_line_width=1,
             customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
             hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"
             "%{customdata[2]}<extra></extra>",
         )  # fmt: skip
     wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
-    figure.update_layout(
-        LAYOUT,
-        margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        height=600,
-        showlegend=True,
-        legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"},
-    )
-    figure.update_xaxes(title=names[x], type="log" if x in wide else "linear", fixedrange=True)
-    figure.update_yaxes(title=names[y], type="log" if y in wide else "linear", fixedrange=True)
-    return figure
+    legend = {"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
+    return figure.update_layout(
+        LAYOUT, margin_t=44, height=600, showlegend=True, legend=legend, xaxis_title=names[x],
+        xaxis_type="log" if x in wide else "linear", yaxis_title=names[y], yaxis_type="log" if y in wide else "linear",
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from elastic_core.services.method import notes
 from pages.evidence import answers
 from pages.frame import shell
 from pages.kit import asked, judged, prose, view
+from pages.kit.control import button
 
 WORDS = prose.of(__file__)
 # Of an answer: what the badge says, its icon and its colour.
@@ -22,7 +23,7 @@ SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "
 
 
 def show() -> None:
-    now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
+    now = shell.current()  # none where no run opens: kept ranks can be read all the same
     groups, _ = judged.groups(shell.RUNS)
     rows = asked.rows(shell.RUNS)
     head = st.empty()
@@ -54,7 +55,7 @@ def card(each: Verdict) -> None:
     if each.answer in ("in part", "made-up") and each.lacking:
         said, colour = f"{said}, not known on {labels.join_names(each.lacking)}", "blue"
     with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.markdown(f"**{each.claim}**", width="stretch")
             st.badge(said, icon=f":material/{icon}:", color=colour)
             panel = st.popover("How sure?", key=f"lrn_more_{each.key}", type="tertiary")
@@ -78,8 +79,7 @@ def doubt(each: Verdict) -> None:
         st.caption("Measures what is missing:")
         st.code(each.command, language="bash", wrap_lines=True)
     first = each.findings[0] if each.findings else None
-    if st.button(GOES[each.screen], icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
-                 on_click=lead, args=(each.screen, first)):  # fmt: skip
+    if button(GOES[each.screen], f"lrn_go_{each.key}", lead, each.screen, first, icon="arrow_forward", type="tertiary"):
         shell.go(SCREENS[each.screen])
 
 

@@ -1,7 +1,7 @@
 """The third depth: is A better than B, for whom, and at what cost? From the ranks that runs keep; only lists open a model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -21,15 +21,14 @@ from elastic_core.text import minus
 from pages.evidence import answers, charts
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, prose, view
-from pages.kit.control import bound, one_of, one_of_list, write_in_address
+from pages.kit.control import bound, button, one_of, one_of_list, write_in_address
 
 WORDS = prose.of(__file__)
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY, TRAIN = "journey/page.py", "train/page.py"
 
 
-@dataclass(frozen=True)
-class Two:
+class Two(NamedTuple):
     """What is compared: a run each, all training seeds of each, and under what."""
 
     a: Run
@@ -66,10 +65,10 @@ def show() -> None:
         ours, theirs = comparisons.systems(now.run, other, scored)
         main = judged.compared(ours, theirs, protocol, metric)
     except InputError as problem:
-        st.error(f"{shell.plain(str(problem))}.")
+        st.error(f"{shell.plain(problem)}.")
         nobody()
         return
-    palette, noun = plot.palette(shell.is_dark()), inspect.item_words(now.dataset)
+    palette, noun = shell.palette(), now.words
     two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun, apart(now.run, other))
     draw_verdict(two)
     draw_duel(two)
@@ -83,22 +82,18 @@ def show() -> None:
 
 def nobody() -> None:
     """Where two cannot be compared: where one gets another."""
-    with st.container(horizontal=True):
+    with view.row("top"):
         if st.button("Train another model", icon=":material/model_training:", type="primary", key="cmp_train"):
             shell.go(TRAIN)
-        st.button("All that was tested", icon=":material/leaderboard:", key="cmp_results", on_click=to_systems)
+        button("All that was tested", "cmp_results", st.session_state.update, {"ev_depth": "Systems"}, icon="leaderboard")
     view.foot("python -m elastic_core train --help")
-
-
-def to_systems() -> None:
-    st.session_state["ev_depth"] = "Systems"
 
 
 def controls(now: shell.Context, runs: list[Run]) -> Run:
     """B, protocol and metric. B is the sidebar's second run, or chosen here."""
     others = {run.name: run for run in runs if run.name != now.run.name}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        other = now.other or others[choose_b(now, runs, others)]
+    with view.row("bottom"):
+        other = now.other.run if now.other else others[choose_b(now, runs, others)]
         bound(st.selectbox, "Protocol", PROTOCOLS, key=PROTOCOL, width=150, help=notes.AGAINST)
         at = NAMES.index("NDCG@10")
         bound(st.selectbox, "Metric", NAMES, index=at, key=METRIC, width=130, help=notes.WORDS["NDCG@10"])
@@ -108,7 +103,7 @@ def controls(now: shell.Context, runs: list[Run]) -> Run:
 def choose_b(now: shell.Context, runs: list[Run], others: dict[str, Run]) -> str:
     gone = st.session_state.get(WITH)
     if gone and gone not in others:
-        st.caption(f"{shell.quoted(str(gone))} is not among the tested models on this data any more.")
+        st.caption(f"{shell.quoted(gone)} is not among the tested models on this data any more.")
     best = standings.partner(runs, now.run)
     first = best.name if best else next(iter(others))
     st.session_state["cmp_first"] = first  # the tour asks whether another one was chosen
@@ -129,12 +124,12 @@ def _short(run: Run) -> str:
 def draw_verdict(two: Two) -> None:
     main = two.main
     st.markdown(f"### {shell.plain(said.sentence(main, *two.names))}")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         counts = " and ".join(str(len(runs)) for runs in (two.ours, two.theirs))
         what = f"{two.metric}: {notes.WORDS[two.metric]}. " if two.metric in notes.WORDS else ""
         st.caption(f"{what}Means of {counts} trainings, ranked {notes.WORDS[two.protocol]}.", width="content")
         panel = st.popover("How sure?", key="cmp_sure", type="tertiary")
-    with st.container(horizontal=True):
+    with view.row("top"):
         for side, runs_of, mean in zip(two.names, (two.ours, two.theirs), (main.mean_a, main.mean_b), strict=True):
             seeds = f" and {len(runs_of)} trainings" if len(runs_of) > 1 else ""
             st.metric(shell.plain(side), f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}", width="content")
@@ -155,7 +150,7 @@ def draw_verdict(two: Two) -> None:
 
 
 def draw_duel(two: Two) -> None:
-    st.subheader(f"Who has the next {two.noun.one} higher up?", anchor=False)
+    view.heading(f"Who has the next {two.noun.one} higher up?")
     counts = versus.duel(*two.reports)
     figure = cache.drawn(charts.duel, counts, two.palette, two.names)
     a, b = two.names
@@ -195,16 +190,13 @@ def wins_and_losses(two: Two) -> None:
         table = versus.extremes(*two.reports, two.now.dataset, two.protocol, two.metric)
         alt = f"The {len(table)} people with the largest differences between the two"
         widths = {"better": 80, "person": 60, "came next": 120} | {f"{name}: place": 95 for name in two.names}
-        narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
-        view.table("cmp_extremes", standings.people(table, *two.names), None, alt, height=330, column_config=narrow)
+        view.table("cmp_extremes", standings.people(table, *two.names), None, alt, height=330, widths=widths)
         to_the_person(table, two)
 
 
 def clicked() -> None:
     """A mark of the scatter is a person."""
-    points = st.session_state["cmp_places"]["selection"]["points"]
-    person = next((point["customdata"] for point in points if point.get("customdata")), None)
-    if person is not None:
+    if person := view.clicked("cmp_places"):
         shell.meet(int(person[0]), keep_expert=False)
 
 
@@ -214,20 +206,17 @@ def to_the_person(table: pd.DataFrame, two: Two) -> None:
     named = {
         int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} and {row.place_b:,.0f}" for row in table.itertuples()
     }
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         person = st.selectbox("Look at one of them", options, format_func=named.__getitem__, key=PERSON)
         held = person is None or shell.locked("user")
-        st.button("Choose this person", on_click=shell.meet, args=(person, False), disabled=held)
-    if st.button(
-        f"Why? Person {two.now.user + 1} on Journey", icon=":material/route:", type="tertiary", key="cmp_why",
-        on_click=shell.beside, args=(two.b.name,),
-    ):  # fmt: skip
+        button("Choose this person", "cmp_choose", shell.meet, person, False, disabled=held)
+    if button(f"Why? Person {two.now.user + 1} on Journey", "cmp_why", shell.beside, two.b.name, icon="route", type="tertiary"):
         shell.go(JOURNEY)
 
 
 def tradeoffs(two: Two) -> None:
     names, data = standings.QUANTITIES, two.now.dataset
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         x = bound(st.selectbox, "Across", list(names), index=list(names).index("parameters"), key=ACROSS, width=200)
         y = bound(st.selectbox, "Up", list(names), key=UP, width=200)
         missing = [run for run in two.runs if answers.known(run, data) is None]
@@ -237,7 +226,7 @@ def tradeoffs(two: Two) -> None:
         try:
             listed(run, two)
         except InputError as error:
-            st.caption(f"{shell.plain(cache.called(run))} cannot be opened: {shell.plain(str(error))}.")
+            st.caption(f"{shell.plain(cache.called(run))} cannot be opened: {shell.plain(error)}.")
     known = {run.name: found for run in two.runs if (found := answers.known(run, data)) is not None}
     table = standings.quantities(two.runs, two.protocol, known, data)
     shown = table[table[x].notna() & table[y].notna()]

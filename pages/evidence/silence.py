@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.memory.recall import CHANCE, NULLS
 from elastic_core.text import figure as safe
 from pages.frame import shell
-from pages.kit import cache, judged, plot, prose, view
+from pages.kit import cache, judged, prose, view
 from pages.kit.control import one_of
 from pages.kit.plot import SYMBOLS, Palette, frame
 
@@ -31,7 +31,7 @@ def show() -> None:
         column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
         said = words(table, column)
         st.markdown(shell.plain(said))
-        figure = cache.drawn(curves, table, column, plot.palette(shell.is_dark()))
+        figure = cache.drawn(curves, table, column, shell.palette())
         title = TITLES[PLACE if column == "place" else FOUND]
         view.chart("res_silence_chart", figure, table, prose.of(__file__).about("SILENCE"), f"{title} by silence. {said}")
 
@@ -55,22 +55,21 @@ def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
         rows, quiet = table[table["system"] == name], name in NULLS
         at = coloured.index(name) if not quiet else 0
         aside = 0.0 if quiet or len(coloured) < 2 else 0.5 * (at / (len(coloured) - 1) - 0.5)
-        colour = p.muted if quiet else p.categories[at % len(p.categories)]
+        colour = p.muted if quiet else p.category(at)
         figure.add_scatter(
             x=[gaps.index(gap) + aside for gap in rows["gap"]], y=rows[column], mode="lines+markers", name=safe(name),
             customdata=rows[["gap", "people", f"{column}_ci", "seeds"]],
             error_y={"array": np.nan_to_num(rows[f"{column}_ci"]), "thickness": 1, "width": 2},
-            line={"width": 1.5 if quiet else 2, "color": colour, "dash": "dot" if quiet else "solid"},
-            marker={"size": 6 if quiet else 8, "symbol": SYMBOLS[(i if quiet else at) % len(SYMBOLS)]},
+            line_width=1.5 if quiet else 2, line_color=colour, line_dash="dot" if quiet else "solid",
+            marker_size=6 if quiet else 8, marker_symbol=SYMBOLS[(i if quiet else at) % len(SYMBOLS)],
             hovertemplate="silent for %{customdata[0]}: %{y:.2f} ± %{customdata[2]:.2f}<br>%{customdata[1]:,} people, "
             "trainings: %{customdata[3]}<extra>" + safe(name) + "</extra>",
         )  # fmt: skip
     if column == "found":
-        figure.add_hline(y=CHANCE, line={"color": p.text, "width": 1})
+        figure.add_hline(y=CHANCE, line_color=p.text, line_width=1)
     title = TITLES[PLACE if column == "place" else FOUND]
-    figure.update_xaxes(
-        title="events since the interest last showed", tickvals=list(range(len(gaps))), ticktext=gaps, showgrid=False,
-        range=[-0.5, len(gaps) - 0.5], fixedrange=True, zeroline=False,
+    return frame(  # legend above: below, the axis is taller where its words are tilted
+        figure, p, 440, legend=True, xaxis_title="events since the interest last showed", xaxis_tickvals=list(range(len(gaps))),
+        xaxis_ticktext=gaps, xaxis_showgrid=False, xaxis_range=[-0.5, len(gaps) - 0.5], xaxis_zeroline=False, yaxis_title=title,
+        yaxis_rangemode="tozero",
     )  # fmt: skip
-    figure.update_yaxes(title=title, rangemode="tozero", fixedrange=True)
-    return frame(figure, p, 440, legend=True)  # above: below, the axis is taller where its words are tilted

@@ -11,31 +11,15 @@ from elastic_core.services.evidence.systems import Group, of_run
 from elastic_core.services.method import notes
 from pages.evidence import silence
 from pages.frame import shell
-from pages.kit import cache, forest, judged, plot, prose, unreadable, view
-from pages.kit.control import bound, one_of_list
+from pages.kit import cache, forest, judged, prose, unreadable, view
+from pages.kit.control import bound, button, one_of_list
 
 WORDS = prose.of(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 ALL, FITTED = "res_all", "res_fitted"  # all rows and columns; for which data the protocol was last set
-Number, Text = st.column_config.NumberColumn, st.column_config.TextColumn
-COLUMNS = {
-    "system": Text("System", pinned=True, width=400),
-    "NDCG@10": Number("NDCG@10", format="%.4f", width=75, help=notes.WORDS["NDCG@10"]),
-    "± 95%": Number("± 95%", format="%.4f", width=65, help="Over people"),
-    "beside the baseline": Text("Beside the best baseline", width=330),
-    "seeds": Number("Seeds", width=55, help="How often it was trained; empty where there is nothing to train"),
-    "spread": Number("Spread", format="%.4f", width=65, help="Standard deviation over seeds; empty for one"),
-    "HR@10": Number("HR@10", format="%.4f", width=65, help=notes.WORDS["HR@10"]),
-    "MRR@10": Number("MRR@10", format="%.4f", width=70, help=notes.WORDS["MRR@10"]),
-    judging.PAPER: Number("The paper’s NDCG@10", format="%.4f", width=140, help=judging.PAPER_NOTE),
-    "people": Number("People", format="localized", width=65),
-    "parameters": Number("Parameters", format="localized", width=90),
-    "weights MB": Number("Weights, MB", format="%.1f", width=85),
-    "seconds": Number("Seconds", format="%.0f", width=70, help="Of a training, by the clock, mean over seeds"),
-    "device": Text("Device", width=160),
-    "trained with": Text("Trained with", width=520),
-    "runs": Text("Runs", width=260),
-}
+COLUMNS = view.columns(
+    WORDS("COLUMNS", ndcg=notes.WORDS["NDCG@10"], hr=notes.WORDS["HR@10"], mrr=notes.WORDS["MRR@10"], paper=judging.PAPER_NOTE)
+)
 FIRST = 5  # columns that are shown at first
 
 
@@ -47,8 +31,8 @@ def show() -> None:
         st.info("Nothing is tested here yet. Train a model on the page Train; when it is tested, it appears here.")
         unreadable.lines(faults, "no run", "res_fault")
         return
-    now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
-    row = st.container(horizontal=True, vertical_alignment="bottom")
+    now = shell.current()  # none where no run opens: kept ranks can be read all the same
+    row = view.row("bottom")
     with row:
         group = choose_data(groups, now)
         protocol = choose_protocol(group)
@@ -65,7 +49,7 @@ def show() -> None:
     st.markdown(f"**{shell.plain(judging.system_summary(table, differences, ours))}**")
     home = of_run(groups, now.run.path) if now is not None else None
     few = judging.matters(table, label, *([home[1]] if home else []))
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         said = f"{group.people:,} people, means of all trainings, ranked {notes.WORDS[protocol]}."
         st.caption(said, width="stretch", help=f"Data {group.hash}")
         every = len(few) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
@@ -85,8 +69,7 @@ def choose_data(groups: list[Group], now: shell.Context | None) -> Group:
     keys = {group.key: group for group in groups}
     home = of_run(groups, now.run.path) if now is not None else None
     titles = {group.key: group.title for group in groups}
-    first = (home[0] if home else groups[0]).key
-    return keys[one_of_list("Data", list(keys), key=DATA, first=first, format_func=lambda key: titles.get(key, key), width=250)]
+    return keys[one_of_list("Data", titles, key=DATA, first=home[0].key if home else None, width=250)]
 
 
 def choose_protocol(group: Group) -> str:
@@ -94,7 +77,7 @@ def choose_protocol(group: Group) -> str:
     if st.session_state.get(FITTED) not in (None, group.key) and not shell.locked(PROTOCOL):
         st.session_state[PROTOCOL] = fits  # other data, judged in their own way
     st.session_state[FITTED] = group.key
-    return one_of_list("Protocol", list(PROTOCOLS), key=PROTOCOL, first=fits, help=notes.AGAINST, width=140)
+    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=fits, help=notes.AGAINST, width=140)
 
 
 def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
@@ -110,25 +93,24 @@ def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
 
 def picked() -> None:
     """A chosen row is the system that the box below the table names."""
-    rows, known = st.session_state[TABLE]["selection"]["rows"], st.session_state.get(ROWS, [])
-    if rows and rows[0] < len(known) and known[rows[0]] and not shell.locked(SYSTEM):
-        st.session_state[SYSTEM] = known[rows[0]]
+    if (system := view.chosen_row(TABLE, st.session_state.get(ROWS, []))) and not shell.locked(SYSTEM):
+        st.session_state[SYSTEM] = system
 
 
 def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | None) -> None:
     """From a row to its run."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         kept = table.loc[table["label"] != "", "system"].tolist()
         name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=470)
         runs = group.systems[label_of(table, name)]
         run, mine, held = runs[0], group.systems[label_of(table, ours)][0], shell.locked("run")
         here = now is not None and now.run in runs
-        st.button(
-            "Open its run", icon=":material/check:" if here else ":material/open_in_new:", key="res_open", on_click=open_run,
-            args=(run.name, cache.called(run)), disabled=held or here, help="It is open." if here else "On every page",
+        button(
+            "Open its run", "res_open", open_run, run.name, cache.called(run), icon="check" if here else "open_in_new",
+            disabled=held or here, help="It is open." if here else "On every page",
         )  # fmt: skip
-        st.button(
-            "Compare with it", icon=":material/balance:", key="res_compare", on_click=side_by_side, args=(mine.name, run.name),
+        button(
+            "Compare with it", "res_compare", side_by_side, mine.name, run.name, icon="balance",
             disabled=held or shell.locked("vs") or name == ours, help=f"Person by person, with {shell.plain(ours)}",
         )  # fmt: skip
 
@@ -153,7 +135,7 @@ def draw_forest(table: pd.DataFrame, ours: str) -> None:
         return
     st.markdown(f"**{shell.plain(ours)} minus each of the others**")
     sides = (labels.BUDGET.sub("", ours), "the other")
-    figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", sides, row="short", family="family")
+    figure = cache.drawn(forest.forest, table, shell.palette(), "NDCG@10", sides, row="short", family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
     view.chart("res_forest", figure, standings.named(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)

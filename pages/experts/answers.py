@@ -1,17 +1,14 @@
 """What the Experts page keeps between reruns. See kit/cache.py for how runs and data are told apart."""
 
-import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.data import Dataset
-from elastic_core.models import Recommender
-from elastic_core.runs import Run
+from elastic_core.memory.routing import Routing
 from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.jobs import Passes
@@ -21,37 +18,35 @@ from elastic_core.services.experts.steering import Steered, Turn
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import cache
-from pages.kit.kept import copied, kept
+from pages.kit.cache import Opened
+from pages.kit.kept import Shelf, asking, copied, kept
 
 COSTS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class Subject(Opened):
     """A run, opened, and its population's survey: what every part of the page asks about."""
 
-    run: Run
-    model: Recommender
-    data: Dataset
     survey: Survey
 
     @property
-    def kept_as(self) -> tuple[str, str, str]:
-        return str(self.run.path), cache.stamp(self.run), self.data.hash
+    def traffic(self) -> Routing:
+        return self.survey.traffic
 
 
-def subject(run: Run, model: Recommender, data: Dataset) -> Subject:
-    return Subject(run, model, data, _survey(run, model, data))
+def subject(of: Opened) -> Subject:
+    return Subject(of.run, of.dataset, of.model, _survey(of))
 
 
-def warm(run: Run, model: Recommender, data: Dataset) -> None:
+def warm(of: Opened) -> None:
     """What the first visitor of the page would wait for."""
-    table(subject(run, model, data))
+    table(subject(of))
 
 
 @kept(4, "Asking what everybody’s history retrieves and what each expert reads …")
-def _survey(run: Run, model: Recommender, data: Dataset) -> Survey:
-    return overview.survey(model, data, cache.traffic(run, model, data))
+def _survey(of: Opened) -> Survey:
+    return overview.survey(of.model, of.dataset, cache.traffic(of))
 
 
 @copied(4)
@@ -69,30 +64,30 @@ def by_chance(of: Subject) -> tuple[int, float]:
 @copied(256)
 def examples(of: Subject, expert: int) -> Examples:
     """People of an expert, with what it reads."""
-    return people.examples(of.model, of.data, of.survey, expert)
+    return people.examples(of.model, of.dataset, of.survey, expert)
 
 
 @copied(256, "Taking the expert away from everybody who retrieves it …")
 def pushes(of: Subject, expert: int) -> Pushes:
     """What an expert pushes up and down."""
-    return items.pushes(of.model, of.data, of.survey.traffic, expert)
+    return items.pushes(of.model, of.dataset, of.traffic, expert)
 
 
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
     """Without the expert, without another one, with `other` in its place."""
-    return ablation.effects(of.model, of.data, of.survey.traffic, expert, other)
+    return ablation.effects(of.model, of.dataset, of.traffic, expert, other)
 
 
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
-    return dict(ablation.remove(of.model, of.data, of.survey.traffic, expert).row())
+    return dict(ablation.remove(of.model, of.dataset, of.traffic, expert).row())
 
 
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     """The same of a few experts as busy, pooled."""
-    others = ablation.alike(of.survey.traffic, expert)
+    others = ablation.alike(of.traffic, expert)
     return _alike(of, others) if others else None
 
 
@@ -103,22 +98,18 @@ def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
 
 @kept(512)
 def _one(of: Subject, expert: int) -> ablation.Effect:
-    return ablation.remove(of.model, of.data, of.survey.traffic, expert, most=ablation.FEW)
+    return ablation.remove(of.model, of.dataset, of.traffic, expert, most=ablation.FEW)
 
 
 @copied(512)
 def alone(of: Subject, expert: int) -> items.Alone | None:
     """What an expert's vector pushes up by itself."""
-    return items.alone(of.model, of.data, of.survey.traffic, expert)
-
-
-def epochs(of: Subject, expert: int) -> pd.DataFrame:
-    """The load of an expert during training."""
-    return _epochs(of, len(of.run.snapshots()), expert)
+    return items.alone(of.model, of.dataset, of.traffic, expert)
 
 
 @copied(256)
-def _epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
+def epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
+    """The load of an expert during training, of which so many files are kept."""
     return relations.load_by_epoch(of.run, expert)
 
 
@@ -126,7 +117,7 @@ def _epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
 def _means(of: Subject) -> np.ndarray | None:
     if not of.survey.genres:
         return None
-    return knobs.stands_for(of.model, of.data, of.survey.traffic, of.survey)
+    return knobs.stands_for(of.model, of.dataset, of.traffic, of.survey)
 
 
 def named(of: Subject) -> list[str]:
@@ -141,52 +132,39 @@ def weak(of: Subject, expert: int) -> bool:
     return found is not None and found[1] <= found[2]
 
 
-@copied(512)
-def _preferred(of: Subject, expert: int) -> tuple[str, float, float] | None:
-    return items.preferred(of.model, of.data, expert)
+_preferred = asking(copied(512), items.preferred)
 
 
 @kept(64)
 def steered(of: Subject, user: int, turn: Turn) -> Steered:
     """What somebody's list answers to a turn."""
-    traffic, read = of.survey.traffic, reading(of.data, user)
-    return steering.steer(of.model, of.data, read, turn, traffic, traffic.experts[user], _means(of))
-
-
-@dataclass
-class _Shelf:
-    """Costs of turns. No cached function, because computing them reports its progress."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    costs: dict[tuple[tuple[str, ...], Turn], pd.DataFrame] = field(default_factory=dict)
+    traffic, read = of.traffic, reading(of.dataset, user)
+    return steering.steer(of.model, of.dataset, read, turn, traffic, traffic.experts[user], _means(of))
 
 
 @st.cache_resource
-def _shelf() -> _Shelf:
-    return _Shelf()
+def _shelf() -> Shelf:
+    """What turns cost."""
+    return Shelf(COSTS)
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
     """The effect of removing each expert, if somebody has had it computed."""
-    return Passes(shell.RUNS).effects(of.run, of.data.hash)
+    return Passes(shell.RUNS).effects(of.run, of.dataset.hash)
 
 
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
     """What a turn costs everybody, if somebody has asked."""
-    return _shelf().costs.get((of.kept_as, turn))
+    return _shelf().get((of.kept_as, turn))
 
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    found = steering.cost(of.model, of.data, of.survey.traffic, turn, tell=tell)
-    costs = _shelf().costs
+    found = steering.cost(of.model, of.dataset, of.traffic, turn, tell=tell)
     with _shelf().lock:
-        while len(costs) >= COSTS:
-            costs.pop(next(iter(costs)))
-        costs[of.kept_as, turn] = found
-    return found
+        return _shelf().put((of.kept_as, turn), found)
 
 
 def touched(of: Subject, turn: Turn) -> int:
     """How many people a turn changes anything for."""
-    return len(steering.touched(of.survey.traffic, turn))
+    return len(steering.touched(of.traffic, turn))

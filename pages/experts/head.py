@@ -10,7 +10,8 @@ from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit.control import bound
+from pages.kit import view
+from pages.kit.control import bound, button
 
 OFTEN = {
     "hot": ":orange-badge[often]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[seldom]",
@@ -22,20 +23,14 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
     """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
     ways = (
-        ("Previous", ":material/chevron_left:", (expert - 1) % size, None),
-        ("Next", ":material/chevron_right:", (expert + 1) % size, None),
-        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}."),
+        ("Previous", "chevron_left", (expert - 1) % size, None),
+        ("Next", "chevron_right", (expert + 1) % size, None),
+        ("Person’s strongest", "person", strongest, f"Expert {strongest}."),
     )
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         for name, icon, number, help in ways:
-            st.button(
-                name, icon=icon, key=f"exp_go_{name}", on_click=shell.look_at, args=(number,), help=help,
-                disabled=held or number == expert,
-            )  # fmt: skip
-        st.button(
-            "Random", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
-            help="Any that somebody uses.",
-        )  # fmt: skip
+            button(name, f"exp_go_{name}", shell.look_at, number, icon=icon, help=help, disabled=held or number == expert)
+        button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
         row, column = of.survey.place(expert)
         st.caption(
             f"Row {row}, column {column}. {why}",
@@ -46,7 +41,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
 def _lucky(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_luck", 0)
     st.session_state["exp_luck"] = turn + 1
-    shell.look_at(ablation.random_used(of.survey.traffic, expert, seed=turn))
+    shell.look_at(ablation.random_used(of.traffic, expert, seed=turn))
 
 
 def cards(of: Subject, expert: int, user: int) -> list[str]:
@@ -77,7 +72,7 @@ def _matter(of: Subject, expert: int, load: int) -> list[str]:
     if not load:
         st.markdown("**Does it matter?**\n\n#### to nobody")
         st.caption("Nobody uses it.")
-    elif of.survey.traffic.experts.shape[1] < 2:
+    elif of.traffic.experts.shape[1] < 2:
         st.markdown("**Does it matter?**\n\n#### it is the only one")
         st.caption("Each person has one expert. Without it, nothing reads the history.")
     else:

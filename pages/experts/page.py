@@ -2,50 +2,42 @@
 
 import streamlit as st
 
-from elastic_core.services.person import inspect
-from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning, words
+from pages.experts import answers, head, instead, parts, table, turning, words
 from pages.frame import shell
 from pages.kit import cache, view
-from pages.kit.control import asked_for, one_of
+from pages.kit.control import asked_for, switch
 
 PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
 # One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
 PARTS = {
-    EVERY: table.show, KNOBS: turning.show, "People": meeting.show, "Genres": meaning.genres, "Items": meaning.items,
-    "Remove or swap": acts.remove, "Neighbours": acts.neighbours, "Training": acts.training,
+    EVERY: table.show, KNOBS: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
+    "Remove or swap": parts.remove, "Neighbours": parts.neighbours, "Training": parts.training,
 }  # fmt: skip
 
 
 now = shell.context()
-if not now.model.retrieves:
-    instead.show(now)
-    st.stop()
-if reason := inspect.too_many(now.model):
-    st.title("What does one expert stand for, and does it matter?", anchor=False)
-    st.info(reason)
-    view.foot("python -m elastic_core evaluate", now.run.name)
-    st.stop()
-of = answers.subject(now.run, now.model, now.dataset)
-strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
+view.needs_experts(now, "What does one expert stand for, and does it matter?", instead.show)
+of = answers.subject(now)
+strongest = cache.strongest(now, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
 turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
-    st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
+    view.title(f"What do person {now.user + 1}’s experts do, turned up or down?")
     st.write(words.SAYS("KNOBS_IDEA"))
     doubts: list[str] = []
 else:
-    st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
+    view.title(f"What does expert {number} stand for, and does it matter?")
     st.write(words.SAYS("IDEA"))
     head.walk(of, number, strongest, words.SAYS("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
-alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
-chosen = one_of("Part", list(PARTS), key=PART, label_visibility="collapsed")
+alive = turned or of.traffic.load[number] > 0 or head.dead(of, number)
+chosen = switch("Part", list(PARTS), PART)
 if alive or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()
 view.sure(doubts)
-swap = st.session_state.get(acts.SWAP)
+swap = st.session_state.get(parts.SWAP)
 one = ("--expert", number, *(("--swap", swap) if swap is not None else ()))
 view.foot("python -m elastic_core experts", now.run.name, *{EVERY: (), KNOBS: ("--knobs",)}.get(chosen, one), expert=number)

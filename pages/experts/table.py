@@ -15,39 +15,14 @@ from pages.kit.control import bound, one_of
 KEY, ROWS, SHOW, MORE = "exp_table", "exp_rows", "exp_show", "exp_more"
 GROUPS = ("all", "hot", "usual", "cold", "dead")
 FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", "status", "d_ndcg")
-Number = st.column_config.NumberColumn
-
-
-def _columns() -> dict[str, object]:
-    return {
-        "expert": Number("Expert", pinned=True, width=60),
-        "people_genre": st.column_config.TextColumn("Genre of its people", help="What their histories have more of"),
-        "people_lift": Number("× everybody", format="%.2f", help="2: twice as common for its people as for all"),
-        "interest": st.column_config.TextColumn("True interest", help="Of the events that it reads most"),
-        "purity": Number("Purity", format="percent", help="The part of those events that has this interest"),
-        "load": Number("People", help="Who use it", width=70),
-        "status": st.column_config.TextColumn("Status", help="Hot: more people than luck would give", width=70),
-        "d_ndcg": Number("NDCG@10 without", format="%+.4f", help="Its change for these people. Below 0: worse without it"),
-        "d_low": Number("change from", format="%+.4f"), "d_high": Number("to", format="%+.4f"),
-        "people_low": Number("× from", format="%.2f", help="Above 1: more than luck"),
-        "people_high": Number("× to", format="%.2f"),
-        "purity_chance": Number("by chance", format="percent"),
-        "events": Number("Events", help="That it reads most, without noise"),
-        "reads_genre": st.column_config.TextColumn("Genre it reads", help="More than if the histories were read evenly"),
-        "reads_lift": Number("× even reading", format="%.2f"),
-        "reads_low": Number("reads from", format="%.2f"), "reads_high": Number("reads to", format="%.2f"),
-        "row": Number("Row", width=50), "column": Number("Column", width=60),
-        "traffic": Number("Traffic", format="percent", help="Its part of all weights"),
-        "spread": Number("Score spread", format="%.2f", help="Standard deviation of its score over everybody"),
-    }  # fmt: skip
 
 
 def show(of: Subject, *_: int) -> list[str]:
     """The table and its filter. Returns what luck alone would name."""
     frame, effects = answers.table(of), answers.all_effects(of)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
-        chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content", help=busy.MEANING)
+        chosen = one_of("Show", GROUPS, key=SHOW, width="content", help=busy.MEANING)
         more = bound(st.toggle, "More columns", key=MORE)
     if effects is not None:
         named = {"low": "d_low", "high": "d_high"}
@@ -55,7 +30,7 @@ def show(of: Subject, *_: int) -> list[str]:
     shown = frame if chosen == "all" else frame[frame["status"] == chosen]
     shown = shown.sort_values("load", ascending=False, kind="stable", ignore_index=True)
     st.session_state[ROWS] = shown["expert"].tolist()
-    columns = _columns()
+    columns = view.columns(expert_words.SAYS("COLUMNS"))
     every = [name for name in columns if name in shown]
     order = [name for name in every if more or name in FIRST]
     view.table(
@@ -67,10 +42,9 @@ def show(of: Subject, *_: int) -> list[str]:
 
 
 def _picked() -> None:
-    rows = st.session_state[KEY]["selection"]["rows"]
-    known = st.session_state.get(ROWS, [])
-    if rows and rows[0] < len(known) and not shell.locked("expert"):
-        shell.look_at(int(known[rows[0]]))
+    expert = view.chosen_row(KEY, st.session_state.get(ROWS, []))
+    if expert is not None:
+        shell.look_at(expert)
 
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:
@@ -83,8 +57,8 @@ def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
         doubts.append(expert_words.SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
-    elif of.survey.traffic.experts.shape[1] > 1:
-        passes, asked = Passes(shell.RUNS), (of.run, of.data.hash)
+    elif of.traffic.experts.shape[1] > 1:
+        passes, asked = Passes(shell.RUNS), (of.run, of.dataset.hash)
         waiting.offer(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all",
             expert_words.SAYS("NOT_MEASURED"), "Remove each and measure",

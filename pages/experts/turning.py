@@ -1,18 +1,15 @@
 """Experts as knobs: turn the chosen person's experts up and down, lend them another, and see their list answer beside it."""
 
-from collections.abc import Hashable, Mapping
-from typing import Any
-
 import streamlit as st
 
 from elastic_core.services.experts.steering import SAMPLE, Steered, Turn
-from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import number as whole
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import control, person, view
+from pages.kit import person, view
+from pages.kit.control import bound, button, number
 
 LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
 Number = st.column_config.NumberColumn
@@ -20,7 +17,7 @@ Number = st.column_config.NumberColumn
 
 def show(of: Subject, _: int, user: int) -> list[str]:
     """Sliders on the left, what they do on the right. Returns what other turns do."""
-    said = inspect.item_words(of.data)
+    said = of.words
     left, right = st.columns([5, 6], gap="medium")
     with left:
         turn = _knobs(of, user)
@@ -37,30 +34,30 @@ def show(of: Subject, _: int, user: int) -> list[str]:
 
 
 def _knobs(of: Subject, user: int) -> Turn:
-    own = of.survey.traffic.experts[user].tolist()
+    own = of.traffic.experts[user].tolist()
     st.markdown("**How strong?** :small[1 = as it is, 0 = off]")
     place, factors = st.columns(2, gap="small"), []
     lent = _lent(of, own)
     for rank, expert in enumerate(own):
         if lent is not None and rank == len(own) - 1:
             continue  # the weakest gives its place
-        factor = control.bound(place[rank % 2].slider, _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}")
+        factor = bound(place[rank % 2].slider, _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}")
         factors += [(expert, factor)] if factor != 1 else []
     by = 1.0
     if lent is not None:
-        by = control.bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, given", 0.0, 4.0, 1.0, 0.25, key=BY)
+        by = bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, given", 0.0, 4.0, 1.0, 0.25, key=BY)
     _left_out(own)
     return Turn(tuple(sorted(factors)), lent, by)
 
 
 def _lent(of: Subject, own: list[int]) -> int | None:
     """Whom they are lent; None for nobody, and for one they have."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        lent = control.number(
+    with view.row("bottom"):
+        lent = number(
             "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
             help="Takes the place of their weakest.",
         )  # fmt: skip
-        st.button("Reset", icon=":material/restart_alt:", key="exp_turn_reset", on_click=_reset, args=(own,))
+        button("Reset", "exp_turn_reset", _reset, own, icon="restart_alt")
     if lent is None or int(lent) not in own:
         return None if lent is None else int(lent)
     st.caption(f"They have expert {lent} already.")
@@ -98,19 +95,29 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
             f"{said.did} next {found.change.truth_moved}."
         )
         rows = found.table[found.table["genre"] != ""].head(2).to_dict("records")
-        st.caption("  \n".join(map(words.turned_line, rows)))
+        lines = [
+            f"**{shell.plain(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
+            for row in rows
+        ]
+        st.caption("  \n".join(lines))
         if len(found.chance):
             middle, low, high = found.limits
             doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(found.chance))]
-        doubts += map(words.turned_doubt, rows)
+        doubts += [
+            f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
+            f"{row['high']:.0%}) {shell.plain(row['genre'])}."
+            for row in rows
+            if row["null"] == row["null"]
+        ]
     person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
     return doubts
 
 
 def _meaning(of: Subject, found: Steered) -> None:
     table = found.table
-    shown = table.assign(what=[_turned(row) for row in table.to_dict("records")]).drop(columns=["expert", "factor", "lent"])
-    names: dict[str, object] = {"what": "Turned", "genre": "Genre"}
+    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in table.to_dict("records")]
+    shown = table.assign(what=turned).drop(columns=["expert", "factor", "lent"])
+    names = {"what": "Turned", "genre": "Genre"}
     for part, of_ in (("", "the ten"), ("chance_", "all chance")):
         names |= {
             f"{part}before": Number(f"Of {of_}, before", format="percent"), f"{part}after": Number("after", format="percent"),
@@ -122,17 +129,13 @@ def _meaning(of: Subject, found: Steered) -> None:
     view.table("exp_turned", shown[list(names)], words.KNOBS, alt, column_config=names)
 
 
-def _turned(row: Mapping[Hashable, Any]) -> str:
-    return f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}"
-
-
 def _cost(of: Subject, turn: Turn) -> None:
     """What the turn costs everybody: kept once measured."""
     touched = answers.touched(of, turn)
     found = answers.known_cost(of, turn)
     if found is None:
         some = f"{SAMPLE} of the {touched:,}" if touched > SAMPLE else f"the {touched:,}"
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             pressed = st.button(
                 "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not touched,
                 help="Two passes over these people. Any other control stops them.",
@@ -142,11 +145,12 @@ def _cost(of: Subject, turn: Turn) -> None:
         if not pressed:
             return
         bar = place.progress(0.0)
-        found = answers.cost(of, turn, lambda share: _tell(bar, share))
+        found = answers.cost(of, turn, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
-    st.markdown(words.cost_line(found))
+    this, other = found.to_dict("records")
+    of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
+    null = "There is no other expert to compare with."
+    if other["n"]:
+        null = f"Other experts, turned the same way: {words.change(other)}."
+    st.markdown(f"For {of_} people whom this turn touches, NDCG@10 changes by **{words.change(this)}**. {null}")
     view.remember("exp_turn_cost_rows", found)
-
-
-def _tell(bar: "st.delta_generator.DeltaGenerator", share: float) -> None:
-    bar.progress(min(share, 1.0), text=f"{share:.0%}")

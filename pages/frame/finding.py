@@ -11,6 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.person import inspect, people
 from pages.frame import shell
 from pages.kit import cache
+from pages.kit.control import button
 
 PEOPLE = 6  # that a title lists
 Meet = Callable[[int], None]
@@ -50,7 +51,7 @@ def called(data: Dataset, user: int) -> str:
 def _typed(source: DataConfig, key: str, meet: Meet) -> None:
     text = str(st.session_state.get(key) or "")
     with suppress(InputError):
-        data = cache.dataset(source, lambda sentence: None)
+        data = cache.dataset(source)
         found = people.by_id(data, text)
         if len(found) == 1 and people.is_id(data, found[0], text):
             _take(found[0], key, meet, str(data.histories.user_ids[found[0]]))
@@ -83,4 +84,4 @@ def _listed(data: Dataset, text: str, key: str, meet: Meet) -> None:
 
 def _person(data: Dataset, user: int, key: str, meet: Meet, own: str | None) -> None:
     name = called(data, user)
-    st.button(name[:1].upper() + name[1:], key=f"{key}_{user}", on_click=_take, args=(user, key, meet, own), width="stretch")
+    button(name[:1].upper() + name[1:], f"{key}_{user}", _take, user, key, meet, own, width="stretch")

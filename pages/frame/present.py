@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from pages.kit.control import button
+
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
 LARGER = """<style>@media (min-width: 1600px) { :root { font-size: 125% } }
 .stMain [data-testid="stMainBlockContainer"] { padding-top: 3.75rem }
@@ -23,7 +25,7 @@ def enlarge() -> None:
     if on():
         st.query_params[KEY] = "true"
         st.html(LARGER)
-        st.button("Leave presenter mode", key="present_leave", icon=":material/close_fullscreen:", on_click=_leave)
+        button("Leave presenter mode", "present_leave", _leave, icon="close_fullscreen")
 
 
 def switch() -> None:

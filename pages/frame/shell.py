@@ -7,34 +7,18 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from elastic_core import text
 from elastic_core.data import Dataset
 from elastic_core.labels import data_called
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect, people
-from elastic_core.text import code as quoted
-from elastic_core.text import markdown as plain
 from pages.frame import locks, present
-from pages.frame.locks import lockable, locked
-from pages.kit import cache
-
-__all__ = [
-    "Context",
-    "choose",
-    "context",
-    "describe",
-    "go",
-    "is_dark",
-    "link",
-    "lockable",
-    "locked",
-    "look_at",
-    "meet",
-    "plain",
-    "quoted",
-]
+from pages.frame.locks import lockable as lockable
+from pages.frame.locks import locked as locked
+from pages.kit import cache, plot
+from pages.kit.cache import Opened
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
@@ -43,21 +27,23 @@ WHO = "who"  # in an address: a person by their id in the data
 OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
 
 
-@dataclass(frozen=True)
-class Context:
-    """What a page is about. All parts are shared between sessions and read-only."""
+@dataclass(frozen=True, eq=False)
+class Context(Opened):
+    """What a page is about."""
 
-    run: Run
-    dataset: Dataset
-    model: Recommender
     user: int  # dense, from 0; people see `user + 1`
     expert: int | None = None  # None: nothing chosen, pages show the person's strongest
-    other: Run | None = None  # a second run on the same data
+    other: Opened | None = None  # a second run on the same data
+
+
+def current() -> Context | None:
+    """What the sidebar says; None where no run could be opened."""
+    return st.session_state.get(CONTEXT)
 
 
 def context() -> Context:
-    """What the sidebar says. A page that cannot have it says why and stops."""
-    chosen: Context | None = st.session_state.get(CONTEXT)
+    """The same. A page that cannot have it says why and stops."""
+    chosen = current()
     if chosen is None:
         st.info("This page needs a trained run, and none could be opened. Train one first, or open Start.")
         st.stop()
@@ -79,8 +65,10 @@ def meet(user: int, keep_expert: bool = True) -> None:
 
 
 def look_at(expert: int | None) -> None:
-    """Make this the chosen expert on every page; None goes back to the person's strongest. For widget callbacks."""
-    st.session_state["expert"] = expert
+    """Make this the chosen expert on every page, unless a teacher's link holds it; None goes back to the person's strongest. For
+    widget callbacks."""
+    if expert is None or not locked("expert"):
+        st.session_state["expert"] = expert
 
 
 def beside(run_name: str) -> None:
@@ -110,7 +98,7 @@ def link(**more: str | int) -> str:
     ours = (locks.PARAMETER, CLASS, TEACH, present.KEY)
     shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
     own = people.own_id(now.dataset, now.user)
-    who: dict[str, str | int] = {WHO: own} if own else {}
+    who = {WHO: own} if own else {}
     return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
 
 
@@ -132,5 +120,19 @@ def off(act: public.Act) -> bool:
     return bool(reason)
 
 
+def plain(said: object) -> str:
+    """What is not ours as it is, in Markdown."""
+    return text.markdown(str(said))
+
+
+def quoted(said: object) -> str:
+    """The same as code."""
+    return text.code(str(said))
+
+
 def is_dark() -> bool:
     return st.context.theme.type == "dark"
+
+
+def palette() -> plot.Palette:
+    return plot.palette(is_dark())

@@ -3,6 +3,7 @@ and says when that is not there."""
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
@@ -20,7 +21,8 @@ from pages.frame import finding, garbage, locks, shell, worlds
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
 from pages.kit import cache
-from pages.kit.control import number, write_in_address
+from pages.kit.cache import Opened
+from pages.kit.control import button, number, write_in_address
 from pages.tour import classroom, panel
 
 NOTICE, MEANT, TEACHING = "shell_notice", "shell_meant", "shell_teach_panel"
@@ -42,23 +44,25 @@ def sidebar() -> None:
     if chosen is None:
         st.sidebar.warning("No trained run can be opened. " + " ".join(problems))
         return
-    run, data, model = chosen
-    worlds.settle(run, data, model, asked)
+    worlds.settle(chosen, asked)
     with st.sidebar:
-        panel.button()
-        _run_box(known, run, data)
-        user = _user_box(run, data, model, asked["user"], problems)
+        panel.begin()
+        _run_box(known, chosen)
+        user = _user_box(chosen, asked["user"], problems)
         st.session_state[TEACHING] = st.expander("Teaching", key="shell_teaching")
         more = st.expander("More", key="shell_more")
         with more:
-            expert = _expert_box(model, asked["expert"], problems)
-            finding.box(data, run.config.data, "find_who", _meet, locked("user"))
-            other = _other_box(known, run, data, asked["vs"], problems)
-            _about(run, data)
-        st.session_state[shell.CONTEXT] = Context(run, data, model, user, expert=expert, other=other)
-        worlds.remember(data, user)
+            expert = _expert_box(chosen.model, asked["expert"], problems)
+            meet = partial(shell.meet, keep_expert=False)
+            finding.box(chosen.dataset, chosen.run.config.data, "find_who", meet, locked("user"))
+            other = _other_box(known, chosen, asked["vs"], problems)
+            st.caption(f"Folder: {quoted(chosen.run.name)}")
+            for note in chosen.dataset.notes:
+                st.caption(plain(note))
+        st.session_state[shell.CONTEXT] = Context(chosen.run, chosen.dataset, chosen.model, user, expert, other)
+        worlds.remember(chosen.dataset, user)
         locks.notice()
-    _say(problems, run, user)
+    _say(problems, chosen.run, user)
 
 
 def runs() -> dict[str, Run]:
@@ -76,19 +80,18 @@ def close() -> None:
     garbage.collect()
 
 
-def open_first() -> tuple[Run, Recommender, Dataset] | None:
+def open_first() -> Opened | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
     garbage.keep_short()
     machine.one_thread_each()
     run = next(iter(cache.runs(shell.RUNS, preference)), None)
     with suppress(InputError):
         if run is not None and at_hand(run.config.data.source):
-            data = cache.dataset(run.config.data, lambda sentence: None)
-            model = cache.opened(run, data)
-            cache.example(run, model, data)
-            if inspect.memory_size(model):
-                cache.traffic(run, model, data)
-                return run, model, data
+            opened = cache.open_run(run, cache.dataset(run.config.data))
+            cache.example(opened)
+            if inspect.memory_size(opened.model):
+                cache.traffic(opened)
+                return opened
     return None
 
 
@@ -105,21 +108,16 @@ def _asked(key: str) -> str | None:
 
 def preference(run: Run) -> tuple[bool | int | str, ...]:
     """Finished first, shipped before local, with a memory before without, experts that were asked to stand for items before
-    others, worlds with a known truth before real data, those of many interests first; unreadable last."""
-    try:
-        model, data = run.config.model, run.config.data
-    except InputError:
-        return True, True, True, True, True, 0, run.name
+    others, worlds with a known truth before real data, those of many interests first."""
+    model, data = run.config.model, run.config.data
     local = run.name.startswith("local-")
     remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
     stand = remembers and getattr(model, "interest_weight", 0) > 0
     interests = data.planted.interests if data.source == PLANTED else 0
-    return False, not run.last("test"), local, not remembers, not stand, -interests, run.name
+    return not run.last("test"), local, not remembers, not stand, -interests, run.name
 
 
-def _open(
-    runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]
-) -> tuple[tuple[Run, Dataset, Recommender] | None, list[str]]:
+def _open(runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]) -> tuple[Opened | None, list[str]]:
     """The run that was asked for, else the one that was open, else the best other one, and why it is another. Drops from `runs`
     what cannot be opened."""
     problems: list[str] = []
@@ -139,10 +137,9 @@ def _open(
             if run.config.data in lacking:
                 del runs[run.name]
                 continue
-            data = _dataset(run, tell, lacking)
-            opened = run, data, cache.opened(run, data)
+            opened = cache.open_run(run, _dataset(run, tell, lacking))
         except InputError as error:
-            problems.append(f"The run {plain(cache.called(run))} cannot be shown: {plain(str(error))}.")
+            problems.append(f"The run {plain(cache.called(run))} cannot be shown: {plain(error)}.")
             del runs[run.name]
             continue
         if st.session_state.get("run") != run.name:
@@ -173,13 +170,13 @@ def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]
     return tell
 
 
-def _run_box(runs: dict[str, Run], run: Run, data: Dataset) -> None:
+def _run_box(runs: dict[str, Run], chosen: Opened) -> None:
     st.selectbox(
         "Trained run", list(runs), key="run", format_func=_called(), help="A model with its settings and weights.",
         disabled=locked("run"),
     )  # fmt: skip
-    _write("run", run.name)
-    said, graded = shell.describe(run, data)
+    _write("run", chosen.run.name)
+    said, graded = shell.describe(chosen.run, chosen.dataset)
     st.caption(said, help=graded)
 
 
@@ -195,16 +192,10 @@ def _write(key: str, name: str | None) -> None:
     st.session_state[WRITTEN] = {**st.session_state.get(WRITTEN, {}), key: name}
 
 
-def _about(run: Run, data: Dataset) -> None:
-    st.caption(f"Folder: {quoted(run.name)}")
-    for note in data.notes:
-        st.caption(plain(note))
-
-
-def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, problems: list[str]) -> int:
+def _user_box(chosen: Opened, asked: str | None, problems: list[str]) -> int:
     """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
+    data, default = chosen.dataset, cache.example(chosen) + 1
     people = data.histories.n_users
-    default = cache.example(run, model, data) + 1
     if MEANT in st.session_state:
         st.session_state["user"] = st.session_state.pop(MEANT)
     asked = _by_own_id(data, asked, problems)
@@ -221,8 +212,8 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     st.session_state.pop(MEANT, None)
     if own_id(data, int(value) - 1):
         st.caption(f"Their id in the data: {quoted(own_id(data, int(value) - 1))}")
-    st.button(
-        "Surprise me", icon=":material/casino:", on_click=shell.surprise, width="stretch", help="Someone at random.",
+    button(
+        "Surprise me", "shell_surprise", shell.surprise, icon="casino", width="stretch", help="Someone at random.",
         disabled=locked("user"),
     )  # fmt: skip
     return int(value) - 1
@@ -242,17 +233,13 @@ def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | N
     return str(found[0] + 1)
 
 
-def _meet(user: int) -> None:
-    shell.meet(user, keep_expert=False)
-
-
 def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> int | None:
     """The expert's number from 0, or nothing. Models without a memory have none."""
     size = inspect.memory_size(model)
     if not size:
         return None
     if asked not in (None, "None", "") and not _is_below(str(asked), size):
-        problems.append(f"There is no expert {quoted(str(asked))} in this run (0 to {size - 1}).")
+        problems.append(f"There is no expert {quoted(asked)} in this run (0 to {size - 1}).")
         shell.look_at(None)
     value = number(
         "Expert",
@@ -274,11 +261,12 @@ def _is_below(text: str, size: int) -> bool:
         return False
 
 
-def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None, problems: list[str]) -> Run | None:
+def _other_box(runs: dict[str, Run], chosen: Opened, asked: str | None, problems: list[str]) -> Opened | None:
     """A second run on the same data that opens, or none."""
-    names = [name for name, other in runs.items() if name != run.name and _same_data(run, other)]
+    run = chosen.run
+    names = [name for name, other in runs.items() if name != run.name and other.config.data == run.config.data]
     if asked not in (None, "None", "") and asked not in names:
-        problems.append(f"There is no other run {quoted(str(asked))} on the same data to compare with.")
+        problems.append(f"There is no other run {quoted(asked)} on the same data to compare with.")
         st.session_state["vs"] = None
     elif asked in names and st.session_state.get("vs") != asked:
         st.session_state["vs"] = asked
@@ -290,18 +278,10 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
     if not value:
         return None
     try:
-        cache.opened(runs[value], data)
+        return cache.open_run(runs[value], chosen.dataset)
     except InputError as error:
-        problems.append(f"The second run {plain(_called()(value))} cannot be shown: {plain(str(error))}.")
+        problems.append(f"The second run {plain(_called()(value))} cannot be shown: {plain(error)}.")
         return None
-    return runs[value]
-
-
-def _same_data(run: Run, other: Run) -> bool:
-    try:
-        return run.config.data == other.config.data
-    except InputError:
-        return False
 
 
 def _say(problems: list[str], run: Run, user: int) -> None:

@@ -41,4 +41,4 @@ def _begin() -> None:
         time.sleep(QUIET)
         for screen in (experts, traffic, evidence):  # those that ask everybody, or every run
             with suppress(InputError):
-                screen.warm(*first)
+                screen.warm(first)

@@ -3,18 +3,17 @@
 The first shows what can be shown where the truth is known; the second what is left of it where nobody knows it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
 import streamlit as st
 
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED, at_hand, source_names
-from elastic_core.errors import InputError
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from pages.frame import shell
 from pages.kit import cache
+from pages.kit.cache import Opened
 
 SHOWN = ("", "product-keys", "journey", "experts", "traffic", "memory-map")  # the addresses of the pages under the switch
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
@@ -28,10 +27,11 @@ def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> di
     """What the switch offers, by name, the run `here` among it. `runs` in the sidebar's order, the best first; `chosen` is the
     last one that was none of the three."""
     shipped = [run for run in runs.values() if not run.name.startswith("local-")]
-    made_up = _first(shipped, lambda run: run.config.data.source == PLANTED and _asks(run))
-    films = _first(shipped, lambda run: run.config.data.source == FILM_DATA and _asks(run))
+    made_up, films = (
+        next((run for run in shipped if run.config.data.source == source and _asks(run)), None) for source in (PLANTED, FILM_DATA)
+    )
     data = [run.config.data for run in (here, made_up, films) if run]
-    papers = [run for run in shipped if _first([run], lambda run: isinstance(run.config.model, ElasticConfig))]
+    papers = [run for run in shipped if isinstance(run.config.model, ElasticConfig)]
     paper = next((run for on in data for run in papers if run.config.data == on), None)
     found = {name: run for name, run in ((MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
     known = [run.name for run in found.values()]
@@ -39,16 +39,6 @@ def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> di
     if own is not None and own.name not in known:
         found[OWN if own.name.startswith("local-") or own.config.data.source not in source_names() else OTHER] = own
     return found
-
-
-def _first(runs: Iterable[Run], fits: Callable[[Run], bool]) -> Run | None:
-    for run in runs:
-        try:
-            if fits(run):
-                return run
-        except InputError:  # a configuration that cannot be read
-            continue
-    return None
 
 
 def _asks(run: Run) -> bool:
@@ -73,7 +63,7 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
 
 def switch(runs: Mapping[str, Run]) -> None:
     """Called by navigation.py above the page."""
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     if now is None:  # the page says so
         return
     found = offered(runs, now.run, st.session_state.get(CHOSEN))
@@ -100,16 +90,17 @@ def _turn(runs: dict[str, str]) -> None:
         st.session_state[TURNED] = True
 
 
-def settle(run: Run, data: Dataset, model: Recommender, asked: dict[str, str | None]) -> None:
+def settle(chosen: Opened, asked: dict[str, str | None]) -> None:
     """After a turn: who is looked at. On the same data the person stays; on others it is who was met there last, or whom these
     open with. Called by the sidebar before its boxes; `asked` is what they are to show."""
     if not st.session_state.pop(TURNED, False):
         return
     asked["vs"] = asked["expert"] = st.session_state["vs"] = None
     shell.look_at(None)
-    if st.session_state.get(AT) != data.hash and not shell.locked("user"):
-        met: dict[str, int] = st.session_state.get(MET, {})
-        st.session_state["user"] = 1 + met.get(data.hash, cache.example(run, model, data))
+    data = chosen.dataset.hash
+    if st.session_state.get(AT) != data and not shell.locked("user"):
+        met = st.session_state.get(MET, {})
+        st.session_state["user"] = 1 + met.get(data, cache.example(chosen))
         asked["user"] = str(st.session_state["user"])
 
 

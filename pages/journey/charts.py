@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.kit.plot import Palette, scale
 from pages.kit.sketch import Sketch
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
@@ -17,7 +17,7 @@ PLAIN: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": Tru
 def _dress(figure: Sketch, colours: Palette, height: int, **margin: int) -> Sketch:
     figure.update_layout(
         height=height, margin={"l": 2, "r": 8, "t": 28, "b": 4} | margin, showlegend=False, dragmode=False, hovermode="closest",
-        font={"color": colours.text}, uirevision="journey",
+        font_color=colours.text, uirevision="journey",
     )  # fmt: skip
     figure.update_annotations(font={"size": 12, "color": colours.muted})
     return figure
@@ -27,12 +27,15 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
     titles = ("with it, the chance is", "attention") if known else ("with it, the chance is",)
-    figure = Sketch(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
+    figure = Sketch(
+        1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles,
+        column_widths=[0.62, 0.38] if known else None,
+    )  # fmt: skip
     change, rows = table["change"].to_numpy(), np.arange(len(table))
     up, down = colours.warm[1], colours.cool[1]
     largest = max(float(np.abs(change).max()), 0.05)
     figure.add_bar(
-        x=change, y=rows, orientation="h", marker={"color": np.where(change >= 0, up, down).tolist()},
+        x=change, y=rows, orientation="h", marker_color=np.where(change >= 0, up, down).tolist(),
         text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="outside",
         constraintext="none", textangle=0, cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
         hovertemplate="%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
@@ -43,17 +46,13 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     if known:
         weights = table["attention"].fillna(0).to_numpy()
         figure.add_bar(
-            x=weights, y=rows, orientation="h", marker={"color": colours.muted}, text=[f"{w:.1%}" for w in weights],
+            x=weights, y=rows, orientation="h", marker_color=colours.muted, text=[f"{w:.1%}" for w in weights],
             textposition="outside", cliponaxis=False, hovertemplate="%{x:.2%} of the attention<extra></extra>", row=1, col=2,
         )  # fmt: skip
         figure.update_xaxes(PLAIN | {"range": [0, 1.45 * max(float(weights.max()), 1e-6)], "showticklabels": False}, row=1, col=2)
     figure.update_yaxes(PLAIN | {"autorange": "reversed", "tickvals": rows, "ticktext": labels, "ticks": ""}, col=1)
     figure.update_yaxes(PLAIN | {"showticklabels": False}, col=2)
     return _dress(figure, colours, 50 + 24 * len(table), r=16)
-
-
-def _widths(two: bool) -> dict[str, list[float]]:
-    return {"column_widths": [0.62, 0.38]} if two else {}
 
 
 def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> Sketch:
@@ -70,19 +69,19 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
         1, 2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.76, 0.24],
         subplot_titles=("where each expert looks", "last event"),
     )  # fmt: skip
-    stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
     ratio = np.sqrt(grid.to_numpy() / even)  # the square root keeps one very hot cell from hiding the others
     texts = [
         [f"{safe(title)}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
         for row in grid.to_numpy()
     ]
     figure.add_heatmap(
-        z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=stops, zmin=0, zmax=max(2.0, float(ratio.max())),
-        showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>", row=1, col=1,
+        z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=scale(colours.load), zmin=0,
+        zmax=max(2.0, float(ratio.max())), showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>",
+        row=1, col=1,
     )  # fmt: skip
     reads = slots["reads"].to_numpy()
     figure.add_bar(
-        x=reads, y=np.arange(len(names)), orientation="h", marker={"color": colours.muted}, text=[f"{r:.0%}" for r in reads],
+        x=reads, y=np.arange(len(names)), orientation="h", marker_color=colours.muted, text=[f"{r:.0%}" for r in reads],
         textposition="outside", cliponaxis=False, hovertemplate="%{x:.1%}<extra></extra>", row=1, col=2,
     )  # fmt: skip
     ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
@@ -127,12 +126,12 @@ def along(
 def _line(figure: Sketch, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
     name = safe(run)
     figure.add_scatter(
-        x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line={"color": colour, "width": 1.5, "dash": dash},
-        marker={"color": colour, "size": ranks["part"].map(SIZES), "symbol": ranks["part"].map(SYMBOLS)},
+        x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line_color=colour, line_width=1.5, line_dash=dash,
+        marker_color=colour, marker_size=ranks["part"].map(SIZES), marker_symbol=ranks["part"].map(SYMBOLS),
         customdata=np.stack([ranks["event"], ranks["title"].map(safe), ranks["part"], ranks["running"]], axis=1),
         hovertemplate=f"<b>{name}</b><br>after %{{x}} events: %{{customdata[1]}}<br>"
         "rank %{y} of %{customdata[3]} (%{customdata[2]})<extra></extra>",
-        unselected={"marker": {"opacity": 1}}, row=1, col=1,
+        unselected_marker_opacity=1, row=1, col=1,
     )  # fmt: skip
 
 
@@ -140,14 +139,14 @@ def _strip(figure: Sketch, experts: pd.DataFrame, colours: Palette) -> None:
     """A row per expert in the order of first appearance, a square where it is retrieved; darker = more weight."""
     order = list(dict.fromkeys(experts["expert"]))
     rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})
-    stops = [[i / (len(colours.load) - 2), colour] for i, colour in enumerate(colours.load[1:])]
     figure.add_scatter(
         x=experts["event"], y=rows, mode="markers", name="experts",
-        marker={"symbol": "square", "size": 8, "color": experts["gate"], "colorscale": stops, "line": {"width": 0}},
+        marker_symbol="square", marker_size=8, marker_color=experts["gate"], marker_colorscale=scale(colours.load[1:]),
+        marker_line_width=0,
         customdata=np.stack([experts["event"], experts["expert"], experts["place"], experts["gate"]], axis=1),
         hovertemplate="<b>expert %{customdata[1]}</b> after %{x} events<br>"
         "place %{customdata[2]}, weight %{customdata[3]:.2f}<extra></extra>",
-        unselected={"marker": {"opacity": 1}}, row=2, col=1,
+        unselected_marker_opacity=1, row=2, col=1,
     )  # fmt: skip
     names = [f"expert {expert}" for expert in order]
     figure.update_yaxes(

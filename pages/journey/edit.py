@@ -3,26 +3,27 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.text import parse_list
+from elastic_core.services.journey.text import encode, parse_list, short, to_json
 from elastic_core.services.journey.versions import Add, Cut, Move, Replace, Tree, versions_table
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state
-from pages.journey.words import SAYS
-from pages.kit.control import picked
+from pages.journey.words import SAYS, VERSIONS
+from pages.kit import view
+from pages.kit.control import button, picked
 
-EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
+EVENT, TEXT, LIST, VERSION, FILE = "jrn_event", "jrn_add", "jrn_list", "jrn_version", "jrn_file"
 
 
 def bar(now: Context, tree: Tree, words: Words) -> None:
     """One row: the quickest act first."""
     held, count = shell.locked(state.CODE), len(tree.here.items)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.button(
-            f"Remove the last {words.one}", icon=":material/backspace:", on_click=state.do, args=(Cut(count - 1, count),),
-            disabled=held or count < 2, key="jrn_last",
+    with view.row("bottom"):
+        button(
+            f"Remove the last {words.one}", "jrn_last", state.do, Cut(count - 1, count), icon="backspace",
+            disabled=held or count < 2,
         )  # fmt: skip
         with st.popover(f"Add {words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
             _add(now, tree, words)
@@ -30,7 +31,7 @@ def bar(now: Context, tree: Tree, words: Words) -> None:
             _change(now, tree, words)
         with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_pasting"):
             _paste(now, words)
-        st.button("Undo", icon=":material/undo:", on_click=state.undo, disabled=held or not tree.current, key="jrn_undo")
+        button("Undo", "jrn_undo", state.undo, icon="undo", disabled=held or not tree.current)
 
 
 def versions(now: Context, tree: Tree) -> None:
@@ -65,7 +66,7 @@ def _add(now: Context, tree: Tree, words: Words) -> None:
     item = int(st.selectbox(words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item"))
     count = len(tree.here.items)
     place = st.number_input("As event number", 1, count + 1, count + 1, key=f"jrn_add_at_{count}", help="1 = the earliest.")
-    st.button("Add it", type="primary", on_click=state.do, args=(Add(item, int(place) - 1),), key="jrn_add_do")
+    button("Add it", "jrn_add_do", state.do, Add(item, int(place) - 1), type="primary")
 
 
 def _change(now: Context, tree: Tree, words: Words) -> None:
@@ -80,14 +81,14 @@ def _change(now: Context, tree: Tree, words: Words) -> None:
     last = len(items) - 1
     moves = (("Earlier", "arrow_back", at - 1), ("Later", "arrow_forward", at + 1), ("To the start", "first_page", 0),
              ("To the end", "last_page", last))  # fmt: skip
-    with st.container(horizontal=True):
+    with view.row("top"):
         for name, icon, to in moves:
             able = 0 <= to <= last and to != at
-            st.button(name, icon=f":material/{icon}:", on_click=_move, args=(at, to), disabled=not able, key=f"jrn_move_{icon}")
-        st.button("Remove it", icon=":material/delete:", on_click=state.do, args=(Cut(at, at + 1),), key="jrn_cut_one")
+            button(name, f"jrn_move_{icon}", _move, at, to, icon=icon, disabled=not able)
+        button("Remove it", "jrn_cut_one", state.do, Cut(at, at + 1), icon="delete")
     if last:
         first, end = st.slider("A stretch", 1, last + 1, (last, last + 1), key=f"jrn_stretch_{last}")
-        st.button("Remove the stretch", on_click=state.do, args=(Cut(first - 1, end),), key="jrn_cut_many")
+        button("Remove the stretch", "jrn_cut_many", state.do, Cut(first - 1, end))
 
 
 def _move(at: int, to: int) -> None:
@@ -99,7 +100,7 @@ def _paste(now: Context, words: Words) -> None:
     st.write(SAYS("PASTE", one=words.one))
     text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(_samples(now)))
     if not text.strip():
-        st.button("Start from nothing", on_click=state.do, args=(Replace(()),), key="jrn_nothing", help=f"No {words.many} yet.")
+        button("Start from nothing", "jrn_nothing", state.do, Replace(()), help=f"No {words.many} yet.")
         return
     try:
         found = parse_list(now.dataset, text)
@@ -113,12 +114,35 @@ def _paste(now: Context, words: Words) -> None:
         st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
     some = "the understood " if found.problems else "these "
     many = words.one if len(found.items) == 1 else words.many
-    st.button(
-        f"Read {some}{len(found.items)} {many}", type="primary", on_click=state.do, args=(Replace(found.items),),
-        disabled=not found.items, key="jrn_list_do",
+    button(
+        f"Read {some}{len(found.items)} {many}", "jrn_list_do", state.do, Replace(found.items), type="primary",
+        disabled=not found.items,
     )  # fmt: skip
 
 
 def _samples(now: Context) -> list[str]:
     known = now.dataset.all_counts().argsort()[::-1][:3]
     return [now.dataset.catalog.title(int(item)) for item in known]
+
+
+def kept(now: Context, tree: Tree) -> None:
+    """The table, and the file."""
+    view.table("jrn_versions", versions_table(now.dataset, tree), VERSIONS, "All versions: what each follows and what was done")
+    if tree.versions and short(tree) != encode(tree):
+        st.caption(SAYS("TOO_LARGE" if short(tree) else "TOO_LARGE_AT_ALL"))
+    with view.row("bottom"):
+        st.download_button(
+            "Save versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",
+            on_click="ignore", icon=":material/download:", key="jrn_save",
+        )  # fmt: skip
+        if not shell.off("upload"):
+            st.file_uploader(
+                "Load versions", "json", key=FILE, on_change=_loaded, args=(now,), max_upload_size=1,
+                disabled=shell.locked(state.CODE), width="stretch",
+            )  # fmt: skip
+
+
+def _loaded(now: Context) -> None:
+    file = st.session_state.get(FILE)
+    if file is not None:
+        state.load(now, file.getvalue())

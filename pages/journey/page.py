@@ -5,14 +5,13 @@ import streamlit as st
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.shown import choices, raw_ids
 from elastic_core.services.journey.text import encode
-from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.journey import answers as cache_journey
-from pages.journey import edit, files, people, reasons, state, views
+from pages.journey import edit, people, reasons, state, views
 from pages.journey.words import SAYS
 from pages.kit import cache, person, view
-from pages.kit.control import bound, one_of, one_of_list
+from pages.kit.control import bound, one_of_list, switch
 
 WITH, SECOND, PART = "jrn_with", "the second run", "jrn_part"
 MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
@@ -20,8 +19,8 @@ MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 
 def opening() -> None:
     asked = "What if this history were different?" if now.model.retrieves else "What does this run make of this history?"
-    st.title(asked, anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    view.title(asked)
+    with view.row():
         st.markdown(SAYS("IDEA", person=now.user + 1, did=words.did, events=last + 1, many=words.many), width="content")
         people.finders(now)
     if not now.model.retrieves:
@@ -52,13 +51,12 @@ def compared() -> tuple[Situation | None, str, str]:
         state.say(f"There is nothing called {shell.quoted(wanted)} to compare with here.")
     chosen = one_of_list("Compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
     if chosen == SECOND and now.other is not None:
-        peer = cache.opened(now.other, now.dataset)
-        return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), *[cache.called(now.other)] * 2
+        return cache_journey.situation(now.other, here.read, stay=stay), *[cache.called(now.other.run)] * 2
     number = options.index(chosen)
     read = versions.read_version(now.dataset, tree, number)
     if number == tree.current or not len(read.items):
         return None, chosen, ""
-    return cache_journey.situation(now.run, now.model, now.dataset, read, stay), chosen, ""
+    return cache_journey.situation(now, read, stay=stay), chosen, ""
 
 
 def answered(before: Situation | None, name: str, peer: str) -> None:
@@ -67,10 +65,10 @@ def answered(before: Situation | None, name: str, peer: str) -> None:
         with said:
             views.verdict(here, before, name, peer, words)
     with list_place:
-        st.subheader("What comes next", anchor=False)
+        view.heading("What comes next")
         views.lists(now, here, before, peer)
     if now.model.retrieves:
-        st.subheader("Its experts", anchor=False)
+        view.heading("Its experts")
         views.experts(now, here, None if peer else before)
 
 
@@ -79,7 +77,7 @@ def settings() -> dict[str, str | int]:
 
 
 now = shell.context()
-words = inspect.item_words(now.dataset)
+words = now.words
 last = state.settle(now)
 
 top, below = st.container(), st.container()
@@ -91,7 +89,7 @@ with left:
     moment = scrubber()
     if moment < last:
         st.caption(SAYS("CHOSEN_BY" if moment == last - 1 else "TRAINED_ON"))
-    drawn, said, chance, choosing = st.container(), st.container(), st.container(), st.container(horizontal=True)
+    drawn, said, chance, choosing = st.container(), st.container(), st.container(), view.row("top")
 with right:
     list_place = st.container()
     stay = person.staying(now, "jrn_ranked")
@@ -99,7 +97,7 @@ with below:  # first, because the box says which versions there are
     reasoned, kept = st.container(), st.expander("Versions", icon=":material/account_tree:", key="jrn_kept")
     with kept:
         tree = state.code_box(now, moment)
-        files.versions(now, tree)
+        edit.kept(now, tree)
 with drawn:
     views.ribbon(now, tree, words)
     edit.bar(now, tree, words)
@@ -107,13 +105,13 @@ with choosing:
     edit.versions(now, tree)
 with reasoned:
     if tree.here.items:
-        here = cache_journey.situation(now.run, now.model, now.dataset, versions.read_version(now.dataset, tree), stay)
+        here = cache_journey.situation(now, versions.read_version(now.dataset, tree), stay=stay)
         with choosing:
             comparison = compared()
         answered(*comparison)
         parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
-        part = one_of("Inside", parts, key=PART, label_visibility="collapsed")
-        st.subheader(part, anchor=False)
+        part = switch("Inside", parts, PART)
+        view.heading(part)
         if part == MATTERS:
             view.sure(reasons.influence(now, here, words))
         elif part == DISPATCHER:

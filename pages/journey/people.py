@@ -9,6 +9,7 @@ from pages.frame.shell import Context
 from pages.journey import answers
 from pages.journey.words import SAYS
 from pages.kit import cache, view
+from pages.kit.control import button
 
 BY, TABLE, EVERYBODY = "jrn_by", "jrn_everybody", "everybody, as a table"
 LONG, SHORT, GENRE, GAIN, LOSS = "longest history", "shortest history", "most of a genre", "largest gain", "largest loss"
@@ -43,17 +44,17 @@ def _finder(now: Context) -> None:
         notes = [f"{row.events} events" for row in found.itertuples()]
     for user, note in zip(found["user"], notes, strict=True):
         name = f"Person {user + 1}: {note}"
-        st.button(name, key=f"jrn_meet_{user}", on_click=shell.meet, args=(int(user), False), disabled=shell.locked("user"))
+        button(name, f"jrn_meet_{user}", shell.meet, int(user), False, disabled=shell.locked("user"))
 
 
 def _table(now: Context) -> None:
     """Everybody; a row opens the person."""
-    words = inspect.item_words(now.dataset)
+    words = now.words
     expert = None
     if now.model.retrieves:
-        strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
+        strongest = cache.strongest(now, now.user)
         expert = strongest if now.expert is None else now.expert
-    frame = answers.everybody(now.run, now.model, now.dataset, expert)
+    frame = answers.everybody(now, expert)
     number = st.column_config.NumberColumn
     columns = {
         "events": f"{words.many} read",
@@ -76,14 +77,13 @@ def _opened() -> None:
 
 def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     assert now.other is not None
-    other = cache.opened(now.other, now.dataset)
-    mine = answers.target_ranks(now.run, now.model, now.dataset)
-    theirs = answers.target_ranks(now.other, other, now.dataset)
-    many, stay = inspect.item_words(now.dataset).many, cache.repeats(now.dataset).stay
+    mine = answers.target_ranks(now)
+    theirs = answers.target_ranks(now.other)
+    many, stay = now.words.many, now.stay
     new = "" if stay else "new "
     st.caption(
         f"The rank of what came next among all {new}{many}: "
-        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other)}')}. " + SAYS("EXTREME")
+        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other.run)}')}. " + SAYS("EXTREME")
     )
     found = people.gains(mine, theirs, losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

@@ -9,7 +9,7 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.text import LONGEST_CODE, decode, from_json, short
-from elastic_core.services.journey.versions import Base, Cut, Edit, Tree
+from elastic_core.services.journey.versions import Cut, Edit, Tree
 from elastic_core.text import number as whole
 from pages.frame import shell
 from pages.frame.shell import Context
@@ -32,7 +32,7 @@ def settle(now: Context) -> int:
     elif known not in (None, person):
         st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
     elif not fits:
-        say(f"This person has no moment {shell.quoted(str(asked))} (1 to {last}). So you see the last one.")
+        say(f"This person has no moment {shell.quoted(asked)} (1 to {last}). So you see the last one.")
         st.session_state[MOMENT] = last
     st.session_state[OF] = person
     return last
@@ -41,7 +41,7 @@ def settle(now: Context) -> int:
 def code_box(now: Context, moment: int) -> Tree:
     """The bound box with the edits as a code, and the tree it stands for."""
     fresh, trees = versions.start(now.dataset, now.user, moment), st.session_state.setdefault(TREES, {})
-    kept: Tree | None = trees.get(fresh.base)
+    kept = trees.get(fresh.base)
     if st.session_state.get(BASE) not in (None, fresh.base):
         st.session_state[CODE] = short(kept) if kept else ""
     if (found := handed.take(now, handed.JOURNEY)) is not None:
@@ -61,7 +61,7 @@ def code_box(now: Context, moment: int) -> Tree:
         try:
             kept = decode(code, fresh)
         except InputError as error:
-            say(f"The edits in the address cannot be used: {shell.plain(str(error))}. You see the history as it was.")
+            say(f"The edits in the address cannot be used: {shell.plain(error)}. You see the history as it was.")
             kept = fresh
         if kept.current and handed.last(now) is None:
             _give(kept)  # an address brought them
@@ -108,24 +108,24 @@ def said() -> None:
 
 def sentence(error: InputError) -> str:
     """What is wrong, as a sentence for a place that reads Markdown."""
-    text = shell.plain(str(error))
+    text = shell.plain(error)
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def do(edit: Edit) -> None:
     """For callbacks: a new version."""
     try:
-        _keep(_tree().then(edit))
+        _keep(st.session_state[NOW].then(edit))
     except InputError as error:
         say(sentence(error))
 
 
 def undo() -> None:
-    _keep(_tree().undo())
+    _keep(st.session_state[NOW].undo())
 
 
 def go(number: int) -> None:
-    _keep(_tree().go(number))
+    _keep(st.session_state[NOW].go(number))
 
 
 def reach(moment: int) -> None:
@@ -138,7 +138,7 @@ def load(now: Context, text: bytes) -> None:
     try:
         tree = from_json(now.dataset, text)
     except InputError as error:
-        say(f"The file was not loaded: {shell.plain(str(error))}.")
+        say(f"The file was not loaded: {shell.plain(error)}.")
         return
     if tree.base.user != now.user and shell.locked("user"):
         say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link shows only person {now.user + 1}.")
@@ -150,13 +150,7 @@ def load(now: Context, text: bytes) -> None:
     _keep(tree)
 
 
-def _tree() -> Tree:
-    tree: Tree = st.session_state[NOW]
-    return tree
-
-
 def _keep(tree: Tree) -> None:
-    trees: dict[Base, Tree] = st.session_state.setdefault(TREES, {})
-    trees[tree.base] = tree
+    st.session_state.setdefault(TREES, {})[tree.base] = tree
     st.session_state[CODE] = short(tree)
     _give(tree)

@@ -4,6 +4,7 @@ import streamlit as st
 
 from elastic_core.core.contract import Retrieved
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
+from elastic_core.services.journey.text import encode
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation, Words
@@ -13,7 +14,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
 from pages.journey.words import EXPERTS, LISTS, SAYS
-from pages.kit import cache, open_expert, person, plot, view
+from pages.kit import cache, person, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
 
@@ -75,10 +76,10 @@ def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: 
 
 def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     """Would the same edit elsewhere have done the same?"""
-    found = answers.chance(now.run, now.model, now.dataset, tree, stay)
+    found = answers.chance(now, encode(tree.chain()), tree.base.digest, stay, tree)
     if found is None:
         return
-    (_, own, other, _), *more = found.rows(words := inspect.item_words(now.dataset).did)
+    (_, own, other, _), *more = found.rows(words := now.words.did)
     st.markdown(
         SAYS(
             "BY_CHANCE", done=shell.plain(str(found.table["done"].iloc[0])), own=own, n=found.n,
@@ -95,8 +96,8 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     assert here.found is not None
     experts, earlier = here.found.experts[0].tolist(), before.heard if before is not None else None
     names = person.expert_names(now, here, moved(here.answer, here.answer))
-    reads = cache.named(now.run, now.model, now.dataset, here.read.items)
-    largest, colours = max(float(here.found.gates.max()), 1e-9), plot.palette(shell.is_dark())
+    _, reads = cache.reads(now, here.read.items)
+    largest, colours = max(float(here.found.gates.max()), 1e-9), shell.palette()
     rows = []
     for place, (expert, gate, part) in enumerate(zip(experts, here.found.gates[0].tolist(), _parts(here.found), strict=True), 1):
         was = place if earlier is None else earlier.index(expert) + 1 if expert in earlier else 0
@@ -135,7 +136,7 @@ def _one(now: Context, here: Situation, retrieved: list[int]) -> None:
         "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
-    open_expert.card("Who uses it?")
+    view.expert_card("Who uses it?")
 
 
 def _looked() -> None:

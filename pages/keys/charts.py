@@ -4,7 +4,7 @@ import pandas as pd
 
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette, frame
+from pages.kit.plot import STEADY, Palette, frame
 from pages.kit.sketch import Sketch
 
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
@@ -22,7 +22,7 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
     )
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     if event >= first:
-        figure.add_vline(event, line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)
+        figure.add_vline(event, line_color=p.gold, line_width=6, layer="below", opacity=0.35)
     stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
     for some, marker, power in ((single, stroke, 1), (~single, {"symbol": "square"}, 0.5)):  # by height, and by area
         part = marks[some]
@@ -37,16 +37,16 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
             x=part["event"].where(part["event"] > 0, first - 2), y=part["row"], mode="markers", name="votes",
             marker={"color": [colours[row] for row in part["row"]], "size": size.clip(lower=3), **marker},
             customdata=[[name] for name in numbered], hovertext=texts, hovertemplate="%{hovertext}<extra></extra>",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, row=1, col=1,
+            **STEADY, row=1, col=1,
         )  # fmt: skip
     figure.add_bar(  # of all others only the number: its bar would make those of the elected short
-        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker={"color": colours},
+        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker_color=colours,
         customdata=sums[["votes", "events"]],
         text=[*(f"{row.votes:.0%} ({row.usual:.1%})" for row in sums[:k].itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         textposition="outside", cliponaxis=False,
         hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
     )  # fmt: skip
-    plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
+    plain = {"showgrid": False, "zeroline": False}
     before = {} if bool(single.all()) else {first - 2: "before"}
     ends = before | {first: "" if before else str(first)} | {last: str(last)}
     along = {"tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1]}
@@ -57,3 +57,17 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
     figure.update_yaxes({**plain, **rows, "showgrid": True, "gridcolor": p.line}, row=1, col=1)
     figure.update_yaxes({**plain, **rows, "showticklabels": False}, row=1, col=2)
     return frame(figure, p, 90 + 30 * (k + 1))
+
+
+def learning(curve: pd.DataFrame, p: Palette) -> Sketch:
+    """The toy's loss with a gate and without."""
+    figure = Sketch()
+    styles = {"softmax": ("with the gate", p.categories[2], "solid"), "none": ("without", p.categories[4], "dash")}
+    for gate, part in curve.groupby("gate", sort=False):
+        name, colour, dash = styles[str(gate)]
+        hover = "step %{x}: loss %{y:.2f}<extra>" + name + "</extra>"
+        line = {"color": colour, "dash": dash, "width": 3}
+        figure.add_scatter(x=part["step"], y=part["loss"], mode="lines", name=name, line=line, hovertemplate=hover)
+    figure.update_xaxes(title_text="training step")
+    figure.update_yaxes(title_text="loss (mean squared error)", rangemode="tozero")
+    return frame(figure, p, 320, legend=True)

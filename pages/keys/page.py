@@ -14,8 +14,8 @@ from pages.frame import shell
 from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
-from pages.kit import plot, view
-from pages.kit.control import bound, number, one_of, one_of_list
+from pages.kit import view
+from pages.kit.control import bound, button, number, one_of_list, switch
 from pages.kit.kept import kept
 
 SIDE, MANY = 1024, 8  # of "a million"
@@ -23,10 +23,6 @@ MOST = 16
 SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 
 now = shell.context()
-
-
-def draw_another() -> None:
-    st.session_state[SEED] = st.session_state[SEED] + 1
 
 
 @kept(4)
@@ -50,18 +46,19 @@ def election() -> Election:
 
 def scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
-    colours, width = plot.palette(shell.is_dark()), now.model.config.width
+    colours, width = shell.palette(), now.model.config.width
     if source == TOY:
         first, second, k = steps.toy()
         return Scene(turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
+        with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
-            st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
+            more = {SEED: seed + 1}
+            button("Draw another", "keys_another", st.session_state.update, more, icon="casino", disabled=shell.locked(SEED))
         lesson, found = million(seed, width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with view.row("bottom"):
         voting = election() if search.votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
         k = bound(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
@@ -81,15 +78,13 @@ def sources() -> Sequence[str]:
     return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
 
 
-st.title(TITLE, anchor=False)
+view.title(TITLE)
 if not now.model.retrieves:
     st.info(f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}")
 elif reason := inspect.too_many(now.model):
     st.info(reason)
 intro = st.container()
-source = one_of(
-    "Whose search?", sources(), key=SOURCE, width="content", label_visibility="collapsed", on_change=restart
-)  # fmt: skip
+source = switch("Whose search?", sources(), SOURCE, width="content", on_change=restart)
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
@@ -101,10 +96,8 @@ if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
     fewer = "" if lesson.k == m else f" {SAYS('FEWER', k=m)}"
     intro.caption(SAYS("VOTING", one=voting.words.one) + fewer)
-picture.draw(
-    lesson, here.palette, here.steps, step, name=here.name, says=steps.says(here), note=here.note, angles=here.angles,
-    locked={"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}, on_move=partial(steps.follow, here.steps),
-)  # fmt: skip
+locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
+picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
 if step == "Vote":
     steps.tally(here)
 steps.remember(here)

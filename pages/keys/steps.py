@@ -1,7 +1,7 @@
 """The steps of the product-key search: which one is shown, what it says, and the votes that follow it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -26,8 +26,7 @@ AT_FIRST = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}
 SAID = "keys_said"  # of a step that an address asked for and nobody has
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """What all steps are about; `name` changes when the query or the keys do. `election` where it is one event that asks,
     `angles` of the 4 × 4."""
 
@@ -75,7 +74,7 @@ def chosen(scene: Scene) -> str:
         st.session_state[STEP] = found or scene.steps[0]
     if st.session_state.get(STEP) not in scene.steps:
         st.session_state[STEP] = scene.steps[0]
-    step: str = st.session_state[STEP]
+    step = st.session_state[STEP]
     _write(STEP, step, scene.steps[0])
     return step
 
@@ -177,6 +176,5 @@ def tally(scene: Scene) -> None:
 
 def _asked() -> None:
     """A stroke was clicked: its event is looked at."""
-    points = st.session_state[TALLY]["selection"]["points"]
-    if points and points[0].get("customdata") and not shell.locked(EVENT):
-        st.session_state[EVENT] = points[0]["customdata"][0]
+    if (mark := view.clicked(TALLY)) and not shell.locked(EVENT):
+        st.session_state[EVENT] = mark[0]

@@ -2,23 +2,19 @@
 
 import streamlit as st
 
-from elastic_core.data import Dataset
-from elastic_core.models import Recommender
-from elastic_core.runs import Run
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.checks import Check
-from elastic_core.services.keys.gate import Ungated, trained, ungated
+from elastic_core.services.keys.gate import trained, ungated
 from elastic_core.services.method import notes
-from elastic_core.services.person import inspect
 from pages.frame import shell
-from pages.keys import sure_charts
+from pages.keys import charts
 from pages.keys.steps import Scene, shown
 from pages.keys.words import SAYS, SURE
 from pages.kit import cache
 from pages.kit.control import asked_for, bound
-from pages.kit.kept import kept
-from pages.kit.view import About
+from pages.kit.kept import asking, kept
 
+_ungated = asking(kept(64), ungated)
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
 PARTS = ("Exactness", "Numbers", "Gate", "Equation 7")
@@ -82,7 +78,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
-        table = cache.gradients(now.run, now.model, now.dataset, now.user)
+        table = cache.gradients(now, now.user)
         view = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
         view["learns"] = view["gradient norm"].gt(0).map({True: "✓ yes", False: "✗ never"})
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
@@ -102,14 +98,10 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     shown(
-        sure_charts.learning(curve, scene.palette),
+        charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        About(
-            "Can the keys learn?",
-            "One tiny search, trained now, with a softmax gate and without. Both begin the same, and see the same people.",
-            "It shows *that* keys learn, not how much this helps a real recommender. Experts learn behind random keys, too.",
-        ),
+        SAYS.about("LEARNING"),
         "keys_fig_learning",
     )
 
@@ -118,19 +110,14 @@ def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    stay, words = cache.repeats(now.dataset).stay, inspect.item_words(now.dataset)
-    found = _ungated(now.run, now.model, now.dataset, now.user, stay)
+    stay, words = now.stay, now.words
+    found = _ungated(now, now.user, stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
         f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
         f"{words.did} next {found.change.truth_moved}. With random weights, {low if low == high else f'{low} to {high}'} are new "
         f"({len(found.chance)} tries)."
     )
-
-
-@kept(64)
-def _ungated(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -> Ungated:
-    return ungated(model, data, user, stay)
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
@@ -140,7 +127,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     st.markdown(SAYS("PRINTED"))
     if own:
         ago = scene.election.ago if scene.election else 0
-        found = cache.printed(now.run, now.model, now.dataset, now.user, scene.lesson.k, ago)
+        found = cache.printed(now, now.user, scene.lesson.k, ago)
         who = "people"
     else:
         queries = checks.chance_queries(scene.lesson)

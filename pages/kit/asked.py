@@ -11,17 +11,15 @@ from pages.frame import shell
 from pages.kit import cache, waiting
 from pages.kit.kept import kept
 
-Stamps = tuple[int, ...]
-
 
 def rows(root: Path) -> dict[str, MeaningRow]:
     """By run: rows that were measured on the weights it has now."""
-    return _rows(str(root), cache.everyone(root), _stamps(root))
+    return _rows(root, cache.everyone(root), *meaning.files(root))
 
 
 def row(run: Run, key: str) -> MeaningRow | None:
     """The row of a run; where there is none, the button that asks for it, or the bar of who asked."""
-    if (found := _rows(str(shell.RUNS), cache.stamped([run]), _stamps(shell.RUNS)).get(run.name)) is None:
+    if (found := _rows(shell.RUNS, [run], *meaning.files(shell.RUNS)).get(run.name)) is None:
         queue = Questions(shell.RUNS)
         waiting.offer(
             queue, queue.latest(**queue.about(run)), (run,), key,
@@ -32,9 +30,5 @@ def row(run: Run, key: str) -> MeaningRow | None:
 
 
 @kept(64)
-def _rows(root: str, runs: cache.Stamped, stamps: Stamps) -> dict[str, MeaningRow]:
-    return meaning.of_runs(Path(root), cache.unstamped(runs))
-
-
-def _stamps(root: Path) -> Stamps:
-    return tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in meaning.files(root))
+def _rows(root: Path, runs: list[Run], *files: Path) -> dict[str, MeaningRow]:
+    return meaning.of_runs(root, runs)

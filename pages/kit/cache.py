@@ -7,7 +7,7 @@ import json
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,27 +32,15 @@ from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.person import attribution, inspect
-from elastic_core.services.person.chance import Chance, of_edits
+from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
-from pages.kit.kept import copied, kept, size
-from pages.kit.kept import stamp as stamp
+from pages.kit.kept import asking, copied, kept, size, stamped
 
-Stamped = str  # paths and stamps of runs in one text, which is told from others in one piece
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
-
-
-def stamped(runs: Iterable[Run]) -> Stamped:
-    """What tells these runs, as they are now, from others: the key of what is kept of them."""
-    return "\0".join(part for run in runs for part in (str(run.path), stamp(run)))
-
-
-def unstamped(known: Stamped) -> list[Run]:
-    """The runs of such a key, in its order."""
-    return [Run(Path(path)) for path in known.split("\0")[::2] if path]
 
 
 @kept(512)
@@ -72,7 +60,7 @@ class _Listed:
     when: float
     mark: int  # changes when a run comes or goes
     runs: list[Run]
-    known: Stamped
+    known: str  # which runs these were, and how
     ordered: dict[str, list[Run]] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)  # by their folders' names
 
@@ -127,9 +115,9 @@ def _mark(root: Path) -> int:
         return 0
 
 
-def everyone(root: Path) -> Stamped:
-    """What tells all runs of a folder, as they are now, from what they were."""
-    return _listed(root).known
+def everyone(root: Path) -> list[Run]:
+    """All runs of a folder that can be read."""
+    return _listed(root).runs
 
 
 @kept(64)
@@ -163,7 +151,7 @@ def _shelf() -> _Shelf:
     return _Shelf()
 
 
-def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
+def dataset(config: DataConfig, tell: Callable[[str], None] = lambda sentence: None) -> Dataset:
     """The data of a configuration; `tell` hears what is done the first time. Raises InputError if it cannot be had."""
     key, shelf = json.dumps(asdict(config), sort_keys=True), _shelf()
     with shelf.lock:  # two visitors at once load once
@@ -210,95 +198,95 @@ def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Calla
     return Drawn(_draw(*given, **more))
 
 
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run, opened on its data. All parts are shared between visits and read-only."""
+
+    run: Run
+    dataset: Dataset
+    model: Recommender
+
+    @property
+    def kept_as(self) -> str:
+        """What is kept of it does not depend on what more a subclass knows."""
+        return stamped([self.run]) + self.dataset.hash
+
+    @property
+    def words(self) -> inspect.Words:
+        """What its data call their items."""
+        return inspect.item_words(self.dataset)
+
+    @property
+    def stay(self) -> bool:
+        """Do people choose again what they have met, so that it stays in the running?"""
+        return repeats(self.dataset).stay
+
+
+def open_run(run: Run, data: Dataset) -> Opened:
+    """Raises InputError where the run does not open, or not on these data."""
+    return Opened(run, data, _model(run, data))
+
+
+@kept(6)
+def _model(run: Run, data: Dataset) -> Recommender:
+    """In eval mode, checked against the data."""
+    return run.model(data).requires_grad_(False)
+
+
 @kept(16)
 def repeats(data: Dataset) -> inspect.Repeats:
     """Do people choose again what they have met?"""
     return inspect.repeats(data)
 
 
-@kept(64)
-def after(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequence[int | None], stay: bool) -> inspect.Situation:
-    """A person after edits, see `inspect.after`. Shared: never change it."""
-    return inspect.after(model, data, user, edits, stay)
+after = asking(kept(64), inspect.after)  # shared: never change it
+chance = asking(kept(256), of_edits)  # the last edit of a person beside the same on others of theirs
+example = asking(copied(12), good_example)  # the person that the app opens with
+gradients = asking(copied(32, "One backward pass with the gate, one without …"), gate.gradients)
 
 
-def strongest(run: Run, model: Recommender, data: Dataset, user: int) -> int | None:
+def strongest(of: Opened, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest`)."""
-    if can_retrieve(model) and not attribution.suggests(model):  # then it is the best wanted, and nothing need be predicted
-        return int(traffic(run, model, data).experts[user, 0])
-    return after(run, model, data, user, [], repeats(data).stay).strongest
-
-
-def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
-    """What every retrieved expert reads of a history, by name; None for a model that does not say."""
-    return _reads(run, model, data, items)[0]
-
-
-def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
-    """For every retrieved expert, what it holds or reads most, in words."""
-    return _reads(run, model, data, items)[1]
+    if can_retrieve(of.model) and not attribution.suggests(of.model):  # then it is the most wanted: nothing need be predicted
+        return int(traffic(of).experts[user, 0])
+    return after(of, user, [], of.stay).strongest
 
 
 @kept(64)
-def _reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
-    if (inside := traced(run, model, items)) is not None:
-        found = trace.reads(model, data, items, inside)
+def reads(of: Opened, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+    """What every retrieved expert reads of a history, by name, and what it holds or reads most, in words; nothing for a model
+    that does not say."""
+    if (inside := traced(of, items)) is not None:
+        found = trace.reads(of.model, of.dataset, items, inside)
         verb = "reads" if inside.strength is None else "holds"
         return found, {expert: f"{verb} {said}" for expert, said in trace.by_name(found).items()}
     return None, {}
 
 
 @kept(32)
-def traced(run: Run, model: Recommender, items: np.ndarray) -> Trace | None:
+def traced(of: Opened, items: np.ndarray) -> Trace | None:
     """How a history was read; None where the model does not say."""
     with suppress(InputError):
-        return trace.traced(model, items)
+        return trace.traced(of.model, items)
     return None
 
 
-@kept(256)
-def chance(run: Run, model: Recommender, data: Dataset, user: int, edits: Sequence[int | None], stay: bool) -> Chance | None:
-    """The last edit of a person beside the same on others of theirs."""
-    return of_edits(model, data, user, edits, stay)
-
-
-@kept(6)
-def opened(run: Run, data: Dataset) -> Recommender:
-    """The run's model in eval mode, checked against the data. Shared by all sessions: never change it."""
-    model = run.model(data)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    return model
-
-
 @copied(6, "Counting how many people retrieve each expert …")
-def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Routing:
+def traffic(of: Opened, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
-    return routing(model, data, split)
+    return routing(of.model, of.dataset, split)
 
 
 @kept(6)
-def evidence(run: Run, model: Recommender, data: Dataset) -> Evidence | None:
+def evidence(of: Opened) -> Evidence | None:
     """Which genres the people of every expert choose more than others; None for data without genres."""
-    return of_histories(model, data, traffic(run, model, data))
-
-
-@copied(12)
-def example(run: Run, model: Recommender, data: Dataset) -> int:
-    """The person that the app opens with."""
-    return good_example(model, data)
+    return of_histories(of.model, of.dataset, traffic(of))
 
 
 @copied(32, "Searching several hundred people’s experts both ways …")
-def printed(run: Run, model: Recommender, data: Dataset, user: int, k: int, ago: int = 0) -> checks.Printed:
+def printed(of: Opened, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
-    return checks.as_printed(first_memory(model).keys, k, checks.people_queries(model, data, user, ago=ago))
-
-
-@copied(32, "One backward pass with the gate, one without …")
-def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:
-    """Which parameters learn, with the gate and without."""
-    return gate.gradients(model, data, user)
+    return checks.as_printed(first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago))
 
 
 @copied(1, "Training two tiny routers …")

@@ -4,7 +4,7 @@ They take whatever an address asks for: what Streamlit could not read is not lis
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from elastic_core.text import markdown as plain
 from pages.frame.locks import lockable, locked
 
 Option = TypeVar("Option")
+Options = Sequence[Option] | Mapping[Option, str]
 LONGEST = 60  # of what an address asks for, as it is said back
 
 
@@ -26,40 +27,52 @@ def bound(
     return widget(label, *args, key=key, disabled=locked(key), **({"bind": "query-params"} if listen else {}), **look)
 
 
+def button(
+    label: str, key: str, act: Callable[..., object], *given: object, icon: str = "", place: Any = st, **look: Any
+) -> bool:
+    """A button that calls `act(*given)` before the page is drawn again. `icon` is the name of a material one."""
+    return bool(place.button(label, key=key, on_click=act, args=given, icon=f":material/{icon}:" if icon else None, **look))
+
+
 def one_of(
-    label: str,
-    options: Sequence[Option],
-    *,
-    key: str,
-    default: Option | None = None,
-    named: Callable[[Option], str] = str,
-    place: Any = st,
-    **look: Any,
-) -> Option:
-    """Which of `options` is chosen, at first `default` (or the first); `named` is what people read.
+    label: str, options: Options[Option], *, key: str, default: Option | None = None, named: Callable[[Option], str] = str,
+    place: Any = st, **look: Any,
+) -> Option:  # fmt: skip
+    """Which of `options` is chosen, at first `default` (or the first); `named` is what people read, where `options` does not map
+    them to it.
 
     An address that names the control and leaves its value empty would choose nothing."""
+    options, named = _named(options, named)
     first = options[0] if default is None else default
     _heard(label, options, key, first, named, named(first))
-    chosen: Option | None = bound(
+    chosen = bound(
         place.segmented_control, label, options, format_func=named, default=first, required=True, key=key,
         listen=st.query_params.get(key) != "", **look,
     )  # fmt: skip
     return first if chosen is None else chosen
 
 
-def one_of_list(label: str, options: Sequence[Option], *, key: str, first: Option | None = None, **look: Any) -> Option:
+def switch(label: str, options: Options[Option], key: str, **look: Any) -> Option:
+    """The same where the options say it all: the label is only read out."""
+    return one_of(label, options, key=key, label_visibility="collapsed", **look)
+
+
+def one_of_list(label: str, options: Options[Option], *, key: str, first: Option | None = None, **look: Any) -> Option:
     """A list of which one is chosen, at first `first` (or the first).
 
     One that is not offered any more is written over with `first`: were it only forgotten, the browser would go on showing it."""
+    options, named = _named(options, look.pop("format_func", str))
     first = options[0] if first is None else first
-    named = look.get("format_func", str)
     _heard(label, options, key, first, named, plain(named(first)))
     gone = key in st.session_state and st.session_state[key] not in options
     if gone:
         st.session_state[key] = first
-    chosen: Option | None = bound(st.selectbox, label, options, 0 if gone else list(options).index(first), key=key, **look)
+    chosen = bound(st.selectbox, label, options, 0 if gone else options.index(first), key=key, format_func=named, **look)
     return first if chosen is None else chosen
+
+
+def _named(options: Options[Option], named: Callable[[Option], str]) -> tuple[list[Option], Callable[[Option], str]]:
+    return list(options), options.__getitem__ if isinstance(options, Mapping) else named
 
 
 def asked_for(key: str, options: Sequence[Option], named: Callable[[Option], str] = str) -> Option | None:

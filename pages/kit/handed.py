@@ -4,7 +4,7 @@ An address moves no widget that stands already, and rooms do not know each other
 once. Start only takes events away; for any other edit of Journey's `removed` is None. Events are places from 0.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -14,8 +14,7 @@ HANDED, TAKEN = "handed_edits", "handed_taken"
 START, JOURNEY = "start", "journey"
 
 
-@dataclass(frozen=True)
-class Edited:
+class Edited(NamedTuple):
     by: str
     data: str
     user: int
@@ -30,7 +29,7 @@ def give(now: Context, by: str, removed: tuple[int, ...] | None, silenced: tuple
 
 def last(now: Context) -> Edited | None:
     """The latest edits of this person, made on either screen."""
-    found: Edited | None = st.session_state.get(HANDED)
+    found = st.session_state.get(HANDED)
     return found if found is not None and (found.data, found.user) == (now.dataset.hash, now.user) else None
 
 

@@ -11,8 +11,9 @@ import inspect
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,19 @@ MOST = 512 * 2**20  # bytes of all kept objects
 SMALL = 4096  # bytes; what is smaller is not worth a line
 SAMPLE = 1000  # of a long list or column, to tell its size by
 Given, Made = ParamSpec("Given"), TypeVar("Made")
+
+
+class Shelf(dict[Any, Any]):
+    """The latest `most` things that were made while a page told how far it is, which a kept function cannot do. Read-only."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.lock = most, threading.Lock()
+
+    def put(self, key: object, made: Made) -> Made:
+        while len(self) >= self.most:
+            self.pop(next(iter(self)))
+        self[key] = made
+        return made
 
 
 class Ledger:
@@ -75,15 +89,22 @@ def stamp(run: Run) -> str:
     return "/".join("-".join(map(str, numbers)) for numbers in found)
 
 
+def stamped(runs: Iterable[Run]) -> str:
+    """What tells these runs, as they are now, from others: one text, which is hashed in one piece."""
+    return "\0".join(part for run in runs for part in (str(run.path), stamp(run)))
+
+
 def identity(given: object) -> object:
-    """What tells an argument from others: a run by its path and files as they are now, data by their hash, what says itself
-    `kept_as` by that. A model by nothing: its run tells. Others are hashed as Streamlit does."""
+    """What tells an argument from others: a run by its path and files as they are now, a file by its path and as it is now, data
+    by their hash, what says itself `kept_as` by that. Others are hashed as Streamlit does."""
     if isinstance(given, Run):
-        return str(given.path), stamp(given)
+        return stamped([given])
+    if isinstance(given, Path):
+        return str(given), disk.stamp(given)
     if isinstance(given, Dataset):
         return given.hash
-    if isinstance(given, Recommender):
-        return None
+    if isinstance(given, list) and given and all(isinstance(each, Run) for each in given):
+        return stamped(given)
     if type(given) in (list, tuple):
         return tuple(map(identity, given))  # type: ignore[arg-type]
     return getattr(given, "kept_as", given)
@@ -113,6 +134,21 @@ def copied(
     return _once(st.cache_data(max_entries=most, show_spinner=spinner, ttl=seconds))
 
 
+def asking(
+    keep: Callable[[Callable[..., Made]], Callable[..., Made]], service: Callable[Concatenate[Recommender, Dataset, Given], Made]
+) -> Callable[Concatenate[Any, Given], Made]:
+    """What a service answers about a model and its data, kept (`keep`: as `kept(4)`) and asked about an opened run."""
+    shape = inspect.signature(service)
+    of = inspect.Parameter("of", inspect.Parameter.POSITIONAL_ONLY)
+
+    @functools.wraps(service)
+    def make(of: Any, /, *given: Given.args, **more: Given.kwargs) -> Made:
+        return service(of.model, of.dataset, *given, **more)
+
+    make.__signature__ = shape.replace(parameters=[of, *list(shape.parameters.values())[2:]])  # type: ignore[attr-defined]
+    return keep(make)
+
+
 def _once(keep: Callable[..., Any]) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
     def decorate(make: Callable[Given, Made]) -> Callable[Given, Made]:
         shape = inspect.signature(make)
@@ -120,8 +156,10 @@ def _once(keep: Callable[..., Any]) -> Callable[[Callable[Given, Made]], Callabl
         def asked(key: tuple[object, ...], _given: inspect.BoundArguments) -> Made:
             return make(*_given.args, **_given.kwargs)
 
-        asked.__signature__ = inspect.signature(asked)  # type: ignore[attr-defined]
-        held = keep(functools.wraps(make)(asked))  # Streamlit tells functions apart by their names and source
+        own = inspect.signature(asked)
+        functools.update_wrapper(asked, make)  # Streamlit tells functions apart by their names and source
+        asked.__signature__ = own  # type: ignore[attr-defined]
+        held = keep(asked)
 
         @functools.wraps(make)
         def call(*given: Given.args, **more: Given.kwargs) -> Made:
@@ -145,7 +183,7 @@ def size(thing: object) -> int:
         seen.add(id(each))
         total += times * _own(each)
         if isinstance(each, Recommender):
-            inside: list[Any] = [*each.parameters(), *each.buffers()]
+            inside = [*each.parameters(), *each.buffers()]
         elif isinstance(each, dict):
             inside = [*each.keys(), *each.values()]
         elif isinstance(each, (list, tuple, set, frozenset)):

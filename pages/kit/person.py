@@ -10,7 +10,7 @@ from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.recommend import Moved, silence
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, plot, tiles
+from pages.kit import cache, tiles
 from pages.kit.control import one_of
 from pages.kit.tiles import Tile
 
@@ -20,7 +20,7 @@ EVERYTHING, UNMET = "everything", "what is new to them"
 
 def colours(now: Context) -> tiles.Colours:
     kind = "hobby" if now.dataset.truth is not None else "first listed genre"
-    return tiles.Colours(inspect.first_genres(now.dataset, now.user), plot.palette(shell.is_dark()), kind)
+    return tiles.Colours(inspect.first_genres(now.dataset, now.user), shell.palette(), kind)
 
 
 def staying(now: Context, key: str) -> bool:
@@ -29,7 +29,7 @@ def staying(now: Context, key: str) -> bool:
     found = cache.repeats(now.dataset)
     if not found.again:
         return False
-    words = inspect.item_words(now.dataset)
+    words = now.words
     many = f"{found.again:,} of {found.people:,} people ({found.share:.0%}) {words.did} next what they had {words.done} before."
     asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET, help=many)
     if asked != EVERYTHING:
@@ -52,7 +52,7 @@ def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> 
 
 def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
-    words, rows = inspect.item_words(now.dataset), []
+    words, rows = now.words, []
     names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
     note = f"{words.did} next"
     for place, row in enumerate(change.table.to_dict("records")):
@@ -84,7 +84,7 @@ def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]
         heard = found.experts[0].tolist()
         given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), change.table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
-    evidence = cache.evidence(now.run, now.model, now.dataset)
+    evidence = cache.evidence(now)
     labels = {expert: evidence.label(expert) for expert in here.heard} if evidence is not None else {}
     return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 
@@ -92,6 +92,6 @@ def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]
 def by_chance(found: Chance | None, now: Context, others: str) -> None:
     """What an act did, beside the same act on `others`."""
     if found is not None:
-        rows, done = found.rows(inspect.item_words(now.dataset).did), str(found.table["done"].iloc[0])
+        rows, done = found.rows(now.words.did), str(found.table["done"].iloc[0])
         title = f"{done[:1].upper()}{done[1:]}:"
-        st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", plot.palette(shell.is_dark())))
+        st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", shell.palette()))

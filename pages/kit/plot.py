@@ -1,9 +1,10 @@
 """Tables and arrays to plotly figures. Pure: no streamlit, no state."""
 
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from PIL import Image
 
@@ -11,11 +12,16 @@ from pages.kit.sketch import Sketch
 
 Figure = TypeVar("Figure", go.Figure, Sketch)
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")  # told apart without colour
+LAYOUT: dict[str, Any] = {
+    "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "hovermode": "closest",
+    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
+}  # fmt: skip
+STEADY = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}  # a click leaves a mark as it is
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(NamedTuple):
     """Colours that mean the same on every page; see .streamlit/config.toml for the themes' own."""
 
     text: str
@@ -29,6 +35,10 @@ class Palette:
     picked: str  # an expert that is looked at
     gold: str  # what really came next
     categories: tuple[str, ...]
+
+    def category(self, i: int) -> str:
+        """One of them for the i-th of any number."""
+        return self.categories[i % len(self.categories)]
 
 
 LIGHT = Palette(
@@ -63,22 +73,29 @@ def palette(dark: bool) -> Palette:
     return DARK if dark else LIGHT
 
 
-def frame(figure: Figure, p: Palette, height: int, legend: bool = False) -> Figure:
-    """The same margins, letters and legend for every figure."""
-    top = 46 if legend else 30
+def frame(figure: Figure, p: Palette, height: int, legend: bool = False, **layout: Any) -> Figure:
+    """The same margins, letters, axes and legend for every figure."""
+    margin = {"l": 8, "r": 8, "t": 46 if legend else 30, "b": 8}
     figure.update_layout(
-        height=height,
-        margin={"l": 8, "r": 8, "t": top, "b": 8},
-        showlegend=legend,
-        font={"color": p.text},
-        uirevision="keep",
-        dragmode=False,
+        height=height, margin=margin, showlegend=legend, font={"color": p.text}, uirevision="keep", dragmode=False, **layout
     )
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
     if legend:
         figure.update_layout(
             legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
         )
     return figure
+
+
+def scale(ramp: Sequence[str]) -> list[list[Any]]:
+    """A ramp as plotly's scale of colours."""
+    return [[i / (len(ramp) - 1), colour] for i, colour in enumerate(ramp)]
+
+
+def whiskers(rows: pd.DataFrame, column: str, **look: Any) -> dict[str, Any]:
+    """From `low` to `high` around a column."""
+    return {"array": rows["high"] - rows[column], "arrayminus": rows[column] - rows["low"], **look}
 
 
 def shades(values: np.ndarray, ramp: tuple[str, ...], low: float | None = None, at: np.ndarray | None = None) -> list[str]:

@@ -6,14 +6,13 @@ begin with `Careful:`, `Formula:` or `Test:` are what they say. tests/test_plain
 """
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MARKS = ("Careful:", "Formula:", "Test:")
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
 
     question: str
@@ -23,8 +22,7 @@ class About:
     test: str = ""
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """The sections of one page."""
 
     path: Path
@@ -33,6 +31,11 @@ class Words:
     def __call__(self, name: str, /, **values: object) -> str:
         """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
         return self.sections[name].format(**values) if values else self.sections[name]
+
+    def named(self, name: str, /, **values: object) -> dict[str, str]:
+        """Return what a section says by name, its paragraphs being `name: text`; a name may stand in backticks."""
+        parted = (paragraph.split(": ", 1) for paragraph in self(name, **values).split("\n\n"))
+        return {each.strip("`"): text for each, text in parted}
 
     def about(self, name: str) -> About:
         """Return what a section says about a chart."""

@@ -3,12 +3,13 @@
 `go.Figure` checks every value when it is set, which takes 25 to 50 ms a figure: fine for what is drawn once, most of the wait
 for what is drawn anew for every person. A sketch has the same few methods and checks nothing; tests/test_sketches.py holds them
 to what plotly makes of the same calls, and every screen's figures to what plotly knows.
-Names are written out (`title={"text": …}`, not `title_text`).
+A title is written out (`title_text`, not `title`).
 """
 
 import copy
 import functools
 from collections.abc import Mapping
+from functools import partialmethod
 from typing import Any, Self
 
 import plotly.graph_objects as go
@@ -31,27 +32,20 @@ class Sketch(BaseFigure):
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def add_bar(self, **trace: Any) -> Self:
-        return self._add("bar", **trace)
-
-    def add_scatter(self, **trace: Any) -> Self:
-        return self._add("scatter", **trace)
-
-    def add_scattergl(self, **trace: Any) -> Self:
-        return self._add("scattergl", **trace)
-
-    def add_heatmap(self, **trace: Any) -> Self:
-        return self._add("heatmap", **trace)
-
     def _add(self, kind: str, row: int = 1, col: int = 1, **trace: Any) -> Self:
         at = (row - 1) * self._columns + col
         number = "" if at == 1 else str(at)
         where = {"xaxis": f"x{number}", "yaxis": f"y{number}"} if self._several else {}
-        self._traces.append({"type": kind, **where, **_plain(trace)})
+        self._traces.append({"type": kind, **where, **_plain(_spelled(trace))})
         return self
 
+    add_bar = partialmethod(_add, "bar")
+    add_scatter = partialmethod(_add, "scatter")
+    add_scattergl = partialmethod(_add, "scattergl")
+    add_heatmap = partialmethod(_add, "heatmap")
+
     def add_annotation(self, **note: Any) -> Self:
-        self._layout.setdefault("annotations", []).append(note)
+        self._layout.setdefault("annotations", []).append(_spelled(note))
         return self
 
     def add_vline(self, x: float, **shape: Any) -> Self:
@@ -60,43 +54,35 @@ class Sketch(BaseFigure):
     def add_hline(self, y: float, **shape: Any) -> Self:
         return self._shape("line", "x", y0=y, y1=y, **shape)
 
-    def add_vrect(self, **shape: Any) -> Self:
-        return self._shape("rect", "y", **shape)
-
-    def add_hrect(self, **shape: Any) -> Self:
-        return self._shape("rect", "x", **shape)
-
     def _shape(self, kind: str, along: str, **shape: Any) -> Self:
         """From end to end of the plot along one axis."""
         across = "y" if along == "x" else "x"
         ends = {f"{along}0": 0, f"{along}1": 1, f"{along}ref": DOMAIN[along], f"{across}ref": across}
-        self._layout.setdefault("shapes", []).append({"type": kind, **ends, **shape})
+        self._layout.setdefault("shapes", []).append({"type": kind, **ends, **_spelled(shape)})
         return self
+
+    add_vrect = partialmethod(_shape, "rect", "y")
+    add_hrect = partialmethod(_shape, "rect", "x")
 
     def update_layout(self, given: Mapping[str, Any] | None = None, **more: Any) -> Self:
-        _merge(self._layout, {**(given or {}), **more})
+        _merge(self._layout, {**(given or {}), **_spelled(more)})
         return self
 
-    def update_xaxes(
-        self, given: Mapping[str, Any] | None = None, row: int | None = None, col: int | None = None, **m: Any
+    def _axes(
+        self, kind: str, given: Mapping[str, Any] | None = None, row: int | None = None, col: int | None = None, **more: Any
     ) -> Self:
-        return self._axes("xaxis", {**(given or {}), **m}, row, col)
-
-    def update_yaxes(
-        self, given: Mapping[str, Any] | None = None, row: int | None = None, col: int | None = None, **m: Any
-    ) -> Self:
-        return self._axes("yaxis", {**(given or {}), **m}, row, col)
-
-    def _axes(self, kind: str, given: Made, row: int | None, col: int | None) -> Self:
         names = sorted((name for name in self._layout if name.startswith(kind)), key=lambda name: int(name[5:] or 1)) or [kind]
         for at, name in enumerate(names):
             if row in (None, at // self._columns + 1) and col in (None, at % self._columns + 1):
-                _merge(self._layout.setdefault(name, {}), given)
+                _merge(self._layout.setdefault(name, {}), {**(given or {}), **_spelled(more)})
         return self
+
+    update_xaxes = partialmethod(_axes, "xaxis")
+    update_yaxes = partialmethod(_axes, "yaxis")
 
     def update_annotations(self, **given: Any) -> Self:
         for note in self._layout.get("annotations", []):
-            _merge(note, given)
+            _merge(note, _spelled(given))
         return self
 
     def to_dict(self) -> Made:
@@ -116,6 +102,15 @@ def _merge(into: Made, given: Mapping[str, Any]) -> None:
             into[name] = copy.deepcopy(dict(value)) if isinstance(value, Mapping) else value
 
 
+def _spelled(given: Mapping[str, Any]) -> Made:
+    """`line_width=2` as `line={"width": 2}`; of names that hold a `_` themselves (`error_x`) there are none here."""
+    made: Made = {}
+    for name, value in given.items():
+        first, _, rest = name.partition("_")
+        _merge(made, {first: _spelled({rest: value}) if rest else value})
+    return made
+
+
 def _plain(given: Mapping[str, Any]) -> Made:
     """Without what is None, as plotly leaves it out; columns and tables as arrays."""
     return {
@@ -132,7 +127,7 @@ def _fixed(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 @functools.lru_cache(maxsize=64)
 def _plots(rows: int, columns: int, given: tuple[tuple[str, Any], ...]) -> Made:
     named = {name: list(value) if name in ("column_widths", "row_heights") and value else value for name, value in given}
-    layout: Made = make_subplots(rows, columns, **named).to_dict()["layout"]
+    layout = make_subplots(rows, columns, **named).to_dict()["layout"]
     layout.pop("template", None)
     return layout
 

@@ -8,6 +8,8 @@ import streamlit as st
 from elastic_core.disk import Unreadable
 from elastic_core.services import public
 from pages.frame import shell
+from pages.kit import view
+from pages.kit.control import button
 
 FEW = 3  # lines that stand open
 
@@ -17,10 +19,10 @@ def lines(faults: Sequence[Unreadable], what: str, key: str, remove: Callable[[s
     place = nullcontext() if len(faults) <= FEW else st.expander(f"{len(faults)} folders here are {what} that can be read")
     with place:
         for number, fault in enumerate(faults):
-            with st.container(horizontal=True, vertical_alignment="center"):
+            with view.row():
                 st.caption(f"The folder {shell.plain(fault.name)} is {what} that can be read: {shell.plain(fault.reason)}.")
                 if remove is not None:
-                    st.button(
-                        "Remove it", key=f"{key}_{number}_{fault.name}", on_click=remove, args=(fault.path.name,),
-                        type="tertiary", disabled=public.on(),
+                    button(
+                        "Remove it", f"{key}_{number}_{fault.name}", remove, fault.path.name, type="tertiary",
+                        disabled=public.on(),
                     )  # fmt: skip

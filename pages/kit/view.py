@@ -1,7 +1,7 @@
 """How every chart and table of the app is shown: drawn, explained, readable as a table, and ready to take away."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pandas as pd
@@ -10,7 +10,9 @@ from plotly.basedatatypes import BaseFigure
 
 from elastic_core import text
 from elastic_core.services import exports
+from elastic_core.services.person import inspect
 from pages.frame import present, shell
+from pages.frame.shell import Context
 from pages.kit import plot, use
 from pages.kit.prose import About
 
@@ -23,6 +25,32 @@ def begin() -> None:
     st.session_state[SHOWN] = {}
 
 
+def needs_experts(now: Context, title_: str, instead: Callable[[Context], None]) -> None:
+    """Stops a page about experts where the run has none, which `instead` is about, or too many for it."""
+    if not now.model.retrieves:
+        instead(now)
+        st.stop()
+    if reason := inspect.too_many(now.model):
+        title(title_)
+        st.info(reason)
+        foot("python -m elastic_core evaluate", now.run.name)
+        st.stop()
+
+
+def title(text: str) -> None:
+    """The question that a page answers."""
+    st.title(text, anchor=False)
+
+
+def heading(text: str) -> None:
+    st.subheader(text, anchor=False)
+
+
+def row(align: str = "center", **look: Any) -> Any:
+    """What is drawn in it stands side by side."""
+    return st.container(horizontal=True, vertical_alignment=align, **look)
+
+
 def chart(
     key: str,
     figure: BaseFigure,
@@ -31,11 +59,15 @@ def chart(
     alt: str,
     *,
     on_select: Callable[[], None] | None = None,
+    experts: bool = False,
     selection_mode: Mode | tuple[Mode, ...] = "points",
 ) -> None:
     """A figure with its explanation (None where the chart beside it says it already), its table and its files. With
-    `on_select`, read `st.session_state[key]` there."""
-    chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
+    `on_select`, read `st.session_state[key]` there. Where its marks are `experts`, their numbers first in `customdata`, a click
+    chooses one."""
+    if experts:
+        on_select = functools.partial(_choose_expert, key)
+    chosen = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
     shown = _larger(figure) if present.on() else figure
     st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
     remember(key, table)
@@ -43,7 +75,7 @@ def chart(
 
 
 def _larger(figure: BaseFigure) -> dict[str, Any]:
-    shown: dict[str, Any] = figure.to_dict()
+    shown = figure.to_dict()
     layout = shown.setdefault("layout", {})
     layout["font"] = {**layout.get("font", {}), "size": present.FIGURES}
     return shown
@@ -63,13 +95,63 @@ def _call(key: str) -> None:
     st.session_state[CALLED][key]()
 
 
-def table(key: str, frame: pd.DataFrame, about: About | None, alt: str, **more: Any) -> Any:
-    """The same for what is a table in the first place; `about` is None where the chart beside it says it already. Further
-    arguments go to `st.dataframe`; returns what it returns."""
-    answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
+def table(
+    key: str, frame: pd.DataFrame, about: About | None, alt: str, widths: Mapping[str, int] | None = None, **more: Any
+) -> None:
+    """The same for what is a table in the first place; `about` is None where the chart beside it says it already. `widths` of
+    columns in pixels. Further arguments go to `st.dataframe`."""
+    if widths is not None:
+        more["column_config"] = {name: st.column_config.Column(width=width) for name, width in widths.items()}
+    st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
     remember(key, frame)
     _below(key, about, frame, alt, None)
-    return answer
+
+
+def columns(section: str) -> dict[str, Any]:
+    """The columns of a table as `words.md` has them: a paragraph each, `name` and heading | format | width | help."""
+    found: dict[str, Any] = {}
+    for line in section.split("\n\n"):
+        title, form, width, help = (part.strip() for part in line.split("|"))
+        name, _, heading = title[1:].partition("`")
+        look = {
+            "width": int(width) if width else None,
+            "help": help.removesuffix(".") or None,
+            "pinned": "pinned" in form or None,
+        }
+        if "text" in form:
+            found[name] = st.column_config.TextColumn(heading.strip() or name, **look)
+        else:
+            form = form.removeprefix("pinned")
+            found[name] = st.column_config.NumberColumn(heading.strip() or name, format=form or None, **look)
+    return found
+
+
+def numbers(form: str, *names: str) -> dict[str, Any]:
+    """How columns of numbers are written."""
+    return {name: st.column_config.NumberColumn(format=form) for name in names}
+
+
+def clicked(key: str) -> Any:
+    """For callbacks: what the mark carries as `customdata` that was clicked; None where nothing was."""
+    return next((point["customdata"] for point in st.session_state[key]["selection"]["points"] if point.get("customdata")), None)
+
+
+def chosen_row(key: str, known: Sequence[Any]) -> Any:
+    """For callbacks: which of `known` stands in the row of a table that was chosen; None where none does."""
+    rows = st.session_state[key]["selection"]["rows"]
+    return known[rows[0]] if rows and rows[0] < len(known) else None
+
+
+def _choose_expert(key: str) -> None:
+    if mark := clicked(key):
+        shell.look_at(int(mark[0]))
+
+
+def expert_card(text: str) -> None:
+    """A line about the chosen expert, and the link to its page."""
+    with row(border=True):
+        st.markdown(text, width="stretch")
+        st.page_link("experts/page.py", label="Open this expert", icon=":material/hub:", width="content")
 
 
 def foot(command: str, *words: object, **settings: Any) -> None:
@@ -81,7 +163,7 @@ def foot(command: str, *words: object, **settings: Any) -> None:
     here = shell.context()
     now = {"run": here.run.name, "user": here.user + 1, **settings}
     st.divider()
-    with st.container(horizontal=True):
+    with row("top"):
         with st.popover("Link", icon=":material/link:", key="foot_link"):
             st.write("The link survives a restart.")
             st.code(shell.link(), language=None, wrap_lines=True)
@@ -102,10 +184,10 @@ def foot(command: str, *words: object, **settings: Any) -> None:
         st.dialog("Use this model", width="large")(use.card)(here.run, here.dataset, here.user)
 
 
-def sure(doubts: Iterable[str], place: Any = st) -> None:
+def sure(doubts: Iterable[str]) -> None:
     """Draw the one place of a page for doubt: intervals, and what luck alone would give. Nothing where nothing is doubtful."""
     if said := [doubt for doubt in doubts if doubt]:
-        with place.popover("How sure?", icon=":material/balance:", key="sure"):
+        with st.popover("How sure?", icon=":material/balance:", key="sure"):
             st.markdown("\n\n".join(said))
 
 
@@ -126,7 +208,7 @@ def remember(key: str, table: pd.DataFrame) -> None:
 @st.fragment
 def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
-    with st.container(horizontal=True, gap="small"):
+    with row("top", gap="small"):
         if about is not None:
             explain(about)
         name = "Table" if figure is not None else "Files"
@@ -136,7 +218,7 @@ def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure:
     with panel:
         if figure is not None:
             st.dataframe(table, hide_index=True, alt=f"The numbers behind: {alt}", height=min(320, 40 + 35 * len(table)))
-        with st.container(horizontal=True):
+        with row("top"):
             _file(key, "CSV", lambda: exports.to_csv(table), f"{key}.csv", "text/csv")
             _file(key, "JSON", lambda: exports.to_json({key: table}, {}), f"{key}.json", "application/json")
             if figure is not None:

@@ -11,6 +11,8 @@ from elastic_core.services import public
 from elastic_core.services.background.durations import clock
 from elastic_core.services.background.queue import Queue, Task
 from pages.frame import shell
+from pages.kit import view
+from pages.kit.control import button
 
 EVERY = 1.5  # seconds; each redraw takes time from what is computed
 
@@ -71,10 +73,10 @@ def offer(
         st.error(f"The last try failed: {shell.plain(last.reason)}")
     elif last is not None and last.state == "interrupted":
         st.warning("The last try was interrupted (its process ended suddenly).")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         st.caption(caption, width="stretch")
         if not shell.off(queue.act):
-            st.button(label, icon=":material/science:", key=key, on_click=act, args=(queue, "submit", *given), help=help)
+            button(label, key, act, queue, "submit", *given, icon="science", help=help)
     refused(queue)
 
 
@@ -89,8 +91,8 @@ def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[An
             st.progress(job.share, text=f"{named}: {stage(queue, job)}" if named else stage(queue, job))
             if job.state == "not responding":
                 st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
-            st.button(
-                "Cancel", key=f"{key}_stop_{job.id}", icon=":material/stop_circle:", on_click=act, args=(queue, "stop", job.id),
+            button(
+                "Cancel", f"{key}_stop_{job.id}", act, queue, "stop", job.id, icon="stop_circle",
                 disabled=public.on() or job.stopping, help="Ends it for everybody who waits for it.",
             )  # fmt: skip
     if problem:

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.services.map.items import NONE
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.kit.plot import Palette, frame, scale
 from pages.kit.sketch import Sketch
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
@@ -32,13 +33,13 @@ def memory(
     if len(at):
         x, y = drawn.xy[at[0]].tolist()
         label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 52, "ay": -26}
-        figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font={"color": colours.text}, **label)
+        figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font_color=colours.text, **label)
     shown = 1 < len(groups) <= LEGEND + 1
     figure.update_layout(
-        height=520, margin={"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, dragmode=tool if tool != "click" else False,
+        height=520, margin_l=4, margin_r=4, margin_t=28 if shown else 8, margin_b=4, dragmode=tool if tool != "click" else False,
         clickmode="event+select", hovermode="closest", uirevision="map", showlegend=shown,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
-        newselection={"line": {"color": colours.picked}},
+        legend_orientation="h", legend_y=1.0, legend_yanchor="bottom", legend_x=0, legend_itemsizing="constant",
+        newselection_line_color=colours.picked,
     )  # fmt: skip
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
     reach = {"range": [-span, span]} if span else {}
@@ -50,9 +51,9 @@ def memory(
 def plain(xy: np.ndarray, colours: Palette) -> go.Figure:
     """The same kind of map of random vectors, without anything to click."""
     figure = go.Figure(
-        go.Scatter(x=xy[:, 0], y=xy[:, 1], mode="markers", marker={"color": colours.muted, "size": 6}, hoverinfo="skip")
+        go.Scatter(x=xy[:, 0], y=xy[:, 1], mode="markers", marker_color=colours.muted, marker_size=6, hoverinfo="skip")
     )
-    figure.update_layout(height=300, margin={"l": 4, "r": 4, "t": 8, "b": 4}, dragmode=False, showlegend=False)
+    figure.update_layout(height=300, margin_l=4, margin_r=4, margin_t=8, margin_b=4, dragmode=False, showlegend=False)
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True}
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis, scaleanchor="x", scaleratio=1)
@@ -62,9 +63,9 @@ def plain(xy: np.ndarray, colours: Palette) -> go.Figure:
 def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str, np.ndarray, dict[str, object]]]:
     """One trace a label, or one for numbers: name, rows, marker."""
     if labels.dtype.kind not in "OUS":
-        ramp = [[i / (len(colours.load) - 1), shade] for i, shade in enumerate(colours.load)]
         bar = {"title": {"text": "people" if colour == "load" else "epoch"}, "thickness": 10, "len": 0.6}
-        marker = {"color": labels, "colorscale": ramp, "cmin": 0, "cmax": max(float(labels.max(initial=0)), 1), "colorbar": bar}
+        most = max(float(labels.max(initial=0)), 1)
+        marker = {"color": labels, "colorscale": scale(colours.load), "cmin": 0, "cmax": most, "colorbar": bar}
         return [(COLOURS.get(colour, colour), np.arange(len(labels)), marker)]
     lines = colour in ("row", "column")
     names = sorted(set(labels.tolist()), key=lambda name: int(name.split()[-1])) if lines else commonest(labels)
@@ -115,3 +116,37 @@ def _trace(
         "hovertemplate": "<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
         "%{customdata[3]} people<br>%{customdata[4]}<br>%{customdata[5]}<extra></extra>",
     }  # fmt: skip
+
+
+KINDS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
+
+
+def laid(table: pd.DataFrame, history: Collection[int], following: int | None, p: Palette) -> go.Figure:
+    """One mark a vector; rings on the items of a history, a star on what came next."""
+    figure = go.Figure()
+    kinds = sorted(set(table["kind"]) - {NONE, OTHERS})
+    for i, kind in enumerate([*kinds, *(name for name in (OTHERS, NONE) if (table["kind"] == name).any())]):
+        rows = table[table["kind"] == kind]
+        plain = kind in (OTHERS, NONE)
+        marker = {"color": p.muted if plain else p.category(i), "size": 5, "opacity": 0.75}
+        figure.add_trace(
+            go.Scattergl(
+                x=rows["x"], y=rows["y"], mode="markers", name=safe(kind), text=rows["title"].map(safe),
+                marker={**marker, "symbol": "circle-open" if plain else KINDS[i % len(KINDS)]},
+                hovertemplate="%{text}<br>" + safe(kind) + "<extra></extra>",
+            )
+        )  # fmt: skip
+    met = table[np.isin(table["item"], list(history))]
+    for rows, name, marker in (
+        (met, "in the history", {"symbol": "circle-open", "size": 12, "color": p.text, "line": {"width": 2}}),
+        (table[table["item"] == following], "came next", {"symbol": "star", "size": 16, "color": p.gold}),
+    ):
+        if len(rows):
+            figure.add_scatter(
+                x=rows["x"], y=rows["y"], mode="markers", name=name, text=rows["title"].map(safe), marker=marker,
+                hovertemplate="%{text}<br>" + name + "<extra></extra>",
+            )  # fmt: skip
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis, scaleanchor="x", scaleratio=1)
+    return frame(figure, p, 560, legend=True)

@@ -2,22 +2,18 @@
 
 import streamlit as st
 
-from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Quantises
-from elastic_core.runs import Run
 from elastic_core.services.map import items
 from elastic_core.services.map.items import Laid
-from elastic_core.services.person import inspect
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, plot, view
-from pages.kit.control import one_of
+from pages.kit import cache, view
+from pages.kit.cache import Opened
+from pages.kit.control import switch
 from pages.kit.kept import kept
-from pages.map import instead_charts as charts
-from pages.map import words
+from pages.map import charts, words
 
 ITEMS, WORDS, OF = "Items", "Codewords", "map_of"
 
@@ -25,17 +21,17 @@ ITEMS, WORDS, OF = "Items", "Codewords", "map_of"
 def show(now: Context) -> None:
     """The whole screen."""
     coded = isinstance(now.model, Quantises)
-    st.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?", anchor=False)
+    view.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?")
     st.write(words.SAYS("INSTEAD"))
-    chosen = one_of("Of", [ITEMS, WORDS], key=OF, label_visibility="collapsed") if coded else ITEMS
-    palette = plot.palette(shell.is_dark())
+    chosen = switch("Of", [ITEMS, WORDS], OF) if coded else ITEMS
+    palette = shell.palette()
     try:
-        found = _laid(now.run, now.model, now.dataset, chosen == WORDS)
+        found = _laid(now, chosen == WORDS)
     except InputError as error:
-        st.write(f"None here: {shell.plain(str(error))}.")
+        st.write(f"None here: {shell.plain(error)}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
-    read, what = reading(now.dataset, now.user), inspect.item_words(now.dataset)
+    read, what = reading(now.dataset, now.user), now.words
     history = frozenset(read.items[-now.model.length :].tolist()) if chosen == ITEMS else frozenset()
     figure = cache.drawn(charts.laid, found.table, history, read.truth if chosen == ITEMS else None, palette)
     alt = f"PCA map of {len(found.table):,} {chosen.lower()}, coloured by kind."
@@ -51,5 +47,5 @@ def show(now: Context) -> None:
 
 
 @kept(8, "Laying vectors flat …")
-def _laid(run: Run, model: Recommender, data: Dataset, coded: bool) -> Laid:
-    return items.lay_words(model) if coded and isinstance(model, Quantises) else items.items(model, data)
+def _laid(of: Opened, coded: bool) -> Laid:
+    return items.lay_words(of.model) if coded and isinstance(of.model, Quantises) else items.items(of.model, of.dataset)

@@ -7,51 +7,29 @@ import streamlit as st
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map import picture as projection_map
 from elastic_core.services.map import trust as projection_trust
+from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import COLOURS, Map
-from elastic_core.services.person import inspect
 from elastic_core.services.traffic import over_time
 from pages.frame import shell
-from pages.kit import cache, open_expert, plot, view
+from pages.kit import cache, plot, view, waiting
 from pages.kit.control import bound, one_of, one_of_list
-from pages.map import answers, charts, compute, instead, sets, words
+from pages.map import answers, charts, instead, sets, words
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
 TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
-KEY = "map_chart"
+KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
 SHOWN = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
-
-
-def controls() -> None:
-    with st.container(horizontal=True, vertical_alignment="top"):
-        _choice("Map", LAYOUTS, "map_layout", "pca")
-        offered = projection_map.offered(table)
-        first = next(name for name in ("interest", "genre", "load") if name in offered)
-        one_of_list("Colour", offered, key="map_colour", first=first, format_func=COLOURS.__getitem__, width=260)
-        _choice("Mouse", TOOLS, "map_tool", "click")
-    if st.session_state["map_layout"] == "umap":
-        with st.container(horizontal=True):
-            _choice("Neighbours", {n: str(n) for n in NEIGHBOURS}, "map_near", 15)
-            _choice("Distance", {d: f"{d:g}" for d in DISTANCES}, "map_dist", 0.1)
-            _choice("Random start", {s: str(s) for s in SEEDS}, "map_seed", 0)
-
-
-def _choice(label: str, options: dict, key: str, default: object) -> None:  # type: ignore[type-arg]
-    one_of(label, list(options), key=key, default=default, named=options.__getitem__, width="content")
-
-
-def settings() -> Settings:
-    return Settings(st.session_state.get("map_near", 15), st.session_state.get("map_dist", 0.1))
 
 
 def drawn_map() -> tuple[Map, str, float | None]:
     """The map that is asked for, what it is, and how far its axes reach (for maps that must keep them)."""
-    layout, always = st.session_state["map_layout"], [*retrieved, focus, *chosen]
+    always = [*retrieved, focus, *chosen]
     if layout == "umap":
-        found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
+        found = projection_map.by_umap(values, store, settings, start, always) if store else None
         if found is not None:
             return found, "UMAP", None
-        compute.offer(now, settings(), projection.sample(load, LAID_OUT, tuple(always)))
+        offer_map(projection.sample(load, LAID_OUT, tuple(always)))
     elif layout == "epochs":
         over = over_epochs()
         if over is not None:
@@ -60,26 +38,47 @@ def drawn_map() -> tuple[Map, str, float | None]:
 
 
 def over_epochs() -> tuple[Map, str, float] | None:
-    numbers, layouts = answers.epochs(now.run) if len(values) <= LAID_OUT and now.run.snapshots() else ([], np.zeros((0, 0, 2)))
+    files = len(now.run.snapshots()) if len(values) <= LAID_OUT else 0
+    numbers, layouts = answers.epochs(now.run, files) if files else ([], np.zeros((0, 0, 2)))
     if len(numbers) < 2 or layouts.shape[1] != len(values):
         st.info(words.SAYS("NO_COPIES"))
         return None
-    kinds = {"pca": "Aligned PCA", "umap": "Aligned UMAP"}
-    _choice("Aligned by", kinds, "map_aligned", "pca")
     kind = "PCA"
-    if st.session_state["map_aligned"] == "umap":
+    if one_of("Aligned by", {"pca": "Aligned PCA", "umap": "Aligned UMAP"}, key="map_aligned", width="content") == "umap":
         if store is not None and len(store.epochs):
             numbers, layouts, kind = store.epochs.tolist(), store.aligned.astype(np.float32), "UMAP"
         else:
-            compute.offer(now, settings(), np.arange(len(values)), aligned=True)
-    bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch")
-    xy = layouts[numbers.index(st.session_state["map_epoch"])]
+            offer_map(np.arange(len(values)), aligned=True)
+    xy = layouts[numbers.index(bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch"))]
     return Map(np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool)), f"Aligned {kind}", projection.reach(layouts)
+
+
+def watch_maps() -> None:
+    """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
+    maps = Maps(shell.RUNS)
+    active = [job for job in maps.all() if job.active]
+    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.title)}")
+    if any(not job.share for job in active):
+        st.caption(words.SAYS("FIRST_TIME"))
+
+
+def offer_map(experts: np.ndarray, aligned: bool = False) -> None:
+    """Says that a layout is missing, and how to get it."""
+    maps = Maps(shell.RUNS)
+    last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance, aligned=aligned)
+    if last is not None and last.active:
+        st.info(words.SAYS("UNTIL"))
+        return
+    what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
+    st.info(words.SAYS("MISSING", what="This map" if aligned else what))
+    waiting.offer(
+        maps, last, (now.run, settings, experts, aligned), "map_compute",
+        words.SAYS("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
+    )  # fmt: skip
 
 
 def labelled() -> np.ndarray:
     """What colours every expert; over the epochs the load is that epoch's."""
-    colour = st.session_state["map_colour"]
     if colour == "load" and kind.startswith("Aligned"):
         numbers, loads = over_time.load_by_epoch(now.run)
         if st.session_state["map_epoch"] in numbers:
@@ -98,17 +97,14 @@ def picked() -> None:
 
 
 def picture() -> None:
-    colour = st.session_state["map_colour"]
     figure = cache.drawn(
         charts.memory, drawn, table[["row", "column", "load"]], labels[drawn.experts], colour, palette,
-        retrieved=retrieved, selected=focus, chosen=chosen, tool=st.session_state["map_tool"], span=span,
+        retrieved=retrieved, selected=focus, chosen=chosen, tool=tool, span=span,
     )  # fmt: skip
     frame = table.iloc[drawn.experts][["expert", "row", "column", "load"]].assign(
-        x=drawn.xy[:, 0],
-        y=drawn.xy[:, 1],
-        colour=labels[drawn.experts],
+        x=drawn.xy[:, 0], y=drawn.xy[:, 1], colour=labels[drawn.experts],
         retrieved=[retrieved.get(int(e), 0) for e in drawn.experts],
-    )
+    )  # fmt: skip
     alt = (
         f"{kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {COLOURS[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
@@ -123,8 +119,8 @@ def picture() -> None:
 
 def neighbours() -> None:
     row = table.iloc[focus]
-    genre = f"{shell.plain(str(label))}, " if (label := _genre()) else ""
-    open_expert.card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
+    genre = f"{shell.plain(label)}, " if (label := _genre()) else ""
+    view.expert_card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
     near = projection_trust.neighbour_table(
         values, drawn.experts, drawn.xy, focus, projection_trust.neighbours(len(drawn.experts))
     )
@@ -148,9 +144,9 @@ def _genre() -> str:
 def trust() -> None:
     method = "UMAP" if kind == "UMAP" else "PCA"
     laid = store.experts if kind == "UMAP" and store is not None else projection.sample(load, LAID_OUT)
-    panel = answers.trust(now.run, now.model, settings(), laid)
+    panel = answers.trust(now, settings, laid)
     count = int(panel["neighbours"].iloc[0])
-    agreement = projection_trust.map_agreement(store, settings(), count) if store is not None and method == "UMAP" else None
+    agreement = projection_trust.map_agreement(store, settings, count) if store is not None and method == "UMAP" else None
     said, doubts = words.trusted(panel, method, agreement)
     st.markdown(f"{said}\n\n{alike}")
     with st.expander("How sure?", icon=":material/balance:"):
@@ -167,7 +163,7 @@ def _trusted(panel: pd.DataFrame, method: str, laid: np.ndarray) -> None:
             shown = shown.drop(columns="seed")
         view.table("map_trust", shown, words.TRUST, f"How far {len(panel)} maps keep neighbours")
     with right:
-        noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None
+        noise = store.get(settings, 0, "null") if method == "UMAP" and store is not None else None
         if noise is None:
             noise = answers.pca(projection.random_like(values[laid]))
         st.markdown(f"**The same {method} of random numbers**")
@@ -180,23 +176,29 @@ def _trusted(panel: pd.DataFrame, method: str, laid: np.ndarray) -> None:
 
 
 now = shell.context()
-if not inspect.memory_size(now.model):
-    instead.show(now)
-    st.stop()
-st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
-if reason := inspect.too_many(now.model):
-    st.info(reason)
-    view.foot("python -m elastic_core evaluate", now.run.name)
-    st.stop()
+view.needs_experts(now, TITLE, instead.show)
+view.title(TITLE)
 st.write(words.SAYS("IDEA", width=now.model.config.width))
-values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
-load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
-retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset).experts[now.user], 1)}
-strongest = cache.strongest(now.run, now.model, now.dataset, now.user)
+values, store, table = answers.values(now), answers.store(now), answers.table(now, len(now.run.snapshots()))
+load, palette = table["load"].to_numpy(), shell.palette()
+retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now).experts[now.user], 1)}
+strongest = cache.strongest(now, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
-controls()
-compute.watch()
+near, distance, start = 15, 0.1, 0
+with view.row("top"):
+    layout = one_of("Map", LAYOUTS, key="map_layout", width="content")
+    offered = {name: COLOURS[name] for name in projection_map.offered(table)}
+    first = next(name for name in ("interest", "genre", "load") if name in offered)
+    colour = one_of_list("Colour", offered, key="map_colour", first=first, width=260)
+    tool = one_of("Mouse", TOOLS, key="map_tool", width="content")
+if layout == "umap":
+    with view.row("top"):
+        near = one_of("Neighbours", NEIGHBOURS, key="map_near", default=near, width="content")
+        distance = one_of("Distance", DISTANCES, key="map_dist", default=distance, named="{:g}".format, width="content")
+        start = one_of("Random start", SEEDS, key="map_seed", default=start, width="content")
+settings = Settings(near, distance)
+watch_maps()
 drawn, kind, span = drawn_map()
 labels = labelled()
 left, right = st.columns([3, 2], gap="medium")
@@ -208,13 +210,15 @@ sets.bar(now, chosen, unknown, values)
 if chosen:
     sets.summary(chosen, table, values)
 whole = labels.dtype.kind in "OUS"
-found = answers.region(now.run, now.model, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
+found = answers.region(now, drawn.laid, colour, labels[drawn.laid])
 alike, colours = words.regions(whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500)))
 trust()
 view.foot(
     "python -m elastic_core.services.map.compute checkpoints",
-    *("--run", now.run.name, "--neighbours", settings().neighbours, "--distance", f"{settings().distance:g}"),
-    **{name: st.session_state[name] for name in ("map_layout", "map_colour", "map_set")},
+    *("--run", now.run.name, "--neighbours", settings.neighbours, "--distance", f"{settings.distance:g}"),
+    map_layout=layout,
+    map_colour=colour,
+    map_set=st.session_state["map_set"],
     expert=focus,
     chosen=chosen,
 )

@@ -9,7 +9,7 @@ from elastic_core.services.map import layouts, picture, trust
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import view
-from pages.kit.control import bound
+from pages.kit.control import bound, button
 from pages.map import words
 
 TEXT, LARGE, KEPT, NAME, SAID, FILE = "map_set", "map_large", "map_kept", "map_name", "map_said", "map_file"
@@ -31,8 +31,8 @@ def chosen(table: pd.DataFrame) -> tuple[list[int], list[str]]:
 
 def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray) -> None:
     """The box, and what can be done with a set."""
-    kept: dict[str, list[int]] = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    kept = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
+    with view.row("bottom"):
         bound(
             st.text_input,
             "Choose experts",
@@ -42,20 +42,20 @@ def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray
             max_chars=4_000,
             help=words.SAYS("SETS_HELP"),
         )
-        st.button("Clear", on_click=choose, args=([],), disabled=not experts, icon=":material/close:")
+        button("Clear", "map_clear", choose, [], icon="close", disabled=not experts)
         with st.popover("More", icon=":material/more_horiz:", key="map_more"):
             st.text_input("Keep the chosen experts as", key=NAME, max_chars=40, placeholder="night owls", disabled=not experts)
-            st.button("Keep", on_click=_keep, args=(kept, experts), key="map_keep", disabled=not experts)
+            button("Keep", "map_keep", _keep, kept, experts, disabled=not experts)
             _files(now, kept, values)
     if unknown:
         st.warning("No expert is called " + ", ".join(shell.quoted(part) for part in unknown[:5]) + " in this run.")
     if said := st.session_state.pop(SAID, ""):
         st.warning(shell.plain(said))
     for name, members in list(kept.items()):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             label = f"{shell.plain(name)} ({len(members)})"
-            st.button(label, key=f"map_show_{name}", on_click=choose, args=(members,), icon=":material/bookmark:")
-            st.button("Forget", key=f"map_drop_{name}", on_click=kept.pop, args=(name, None), type="tertiary")
+            button(label, f"map_show_{name}", choose, members, icon="bookmark")
+            button("Forget", f"map_drop_{name}", kept.pop, name, None, type="tertiary")
 
 
 def summary(experts: list[int], table: pd.DataFrame, values: np.ndarray) -> None:

@@ -1,7 +1,10 @@
 """What exactly is implemented, and what did the paper leave open?"""
 
+from collections.abc import Callable
+
 import streamlit as st
 
+from elastic_core import disk
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -10,8 +13,8 @@ from elastic_core.services.method.effects import Effect
 from elastic_core.services.method.notes import Question
 from pages.frame import shell
 from pages.kit import cache, prose, view
-from pages.kit.control import one_of
-from pages.method import answers
+from pages.kit.control import one_of, switch
+from pages.kit.kept import copied
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
@@ -22,26 +25,38 @@ ABLATIONS, EQUATIONS, TERMS = SAYS.abouts("ABLATIONS EQUATIONS TERMS")
 def effect(question: Question, run: Run) -> Effect:
     """What the question costs, from runs or a live check."""
     now, data = shell.context(), "ml-100k"
-    asks, somebody = now.model.retrieves, cache.example(now.run, now.model, now.dataset)  # the same whoever is in view
+    asks, somebody = now.model.retrieves, cache.example(now)  # the same whoever is in view
     try:
         if question.key == "a":
-            found = cache.gradients(now.run, now.model, now.dataset, somebody) if asks else None
+            found = cache.gradients(now, somebody) if asks else None
             return effects.of_gate(shell.RUNS, data, found)
         if question.key == "b":
             k = now.run.config.model.k if asks else 0  # type: ignore[attr-defined]
-            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, somebody, k) if asks else None)
+            return effects.of_printed(cache.printed(now, somebody, k) if asks else None)
         if question.key == "i":
-            return effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
+            return effects.of_balance(cache.traffic(now) if asks else None)
     except InputError as error:
         return Effect(f"It cannot be checked here: {error}.", "")
     return {
         "c": effects.of_loss,
-        "d": answers.peeking,
+        "d": peeking,
         "e": lambda: effects.of_protocols(shell.RUNS, data),
         "f": lambda: effects.of_speed(shell.RUNS),
         "g": effects.of_averages,
         "h": lambda: effects.of_settings(run),
     }[question.key]()
+
+
+@copied(256)
+def kept_effect(question: str, run: Run, runs: list[Run], benchmarks: str, _make: Callable[[], Effect]) -> Effect:
+    """Made again when a run or a benchmark has changed."""
+    return _make()
+
+
+@copied(1)
+def peeking() -> Effect:
+    """Does a later event move an earlier state? The same for everybody."""
+    return effects.of_peeking()
 
 
 def left_open() -> None:
@@ -57,7 +72,8 @@ def left_open() -> None:
 def answered(question: Question, run: Run) -> None:
     """What the paper says, what is done here, and what that costs."""
     st.markdown(f"{question.paper}\n\n**Here:** {question.here}")
-    found = answers.effect(question.key, run, lambda: effect(question, run))
+    benchmarks = str([disk.stamp(path) for path in sorted((shell.RUNS / "benchmarks").glob("*.csv"))])
+    found = kept_effect(question.key, run, cache.everyone(shell.RUNS), benchmarks, lambda: effect(question, run))
     source = f" :small[{shell.plain(found.source)}]" if found.source and not found.command else ""
     st.info(f"**Measured.** {found.text}{source}", icon=":material/straighten:")
     if found.command:
@@ -66,18 +82,17 @@ def answered(question: Question, run: Run) -> None:
 
 
 def ablations() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
-        protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full", help=notes.AGAINST)
+    with view.row("bottom"):
+        data = one_of("Data", DATA, key="mth_data")
+        protocol = one_of("Protocol", PROTOCOLS, key="mth_protocol", help=notes.AGAINST)
     table = effects.table_3(shell.RUNS, data, protocol)
     measured = int((table["seeds"] > 0).sum())
     meaning = dict(notes.METRICS)[protocol]
     st.write(f"{measured} of {len(table)} variants have a finished run. Test, `{protocol}`: {meaning}.")
     alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
     widths = {"variant": 185, "NDCG@10 here ± 95%": 140, "people": 60, "seeds": 50, "ELASTIC − variant": 220}
-    narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     shown = effects.spoken(table)
-    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
+    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", widths=widths)
     if measured < len(table):
         st.caption(SAYS("MISSING"))
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash", wrap_lines=True)
@@ -85,9 +100,9 @@ def ablations() -> None:
 
 def equations() -> None:
     frame = notes.equations()
-    widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
+    widths = dict(zip(frame.columns, (105, 180, 235, 300), strict=True))
     alt = "Equations with their modules and tests"
-    view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, column_config=widths)
+    view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, widths=widths)
     with st.expander("The test behind every chart", icon=":material/rule:", key="mth_charts"):
         rows = [{"chart": about.question, "test": about.test} for about in prose.every_about() if about.test]
         st.dataframe(rows, hide_index=True, alt="Questions of charts with their tests", key="mth_chart_tests")
@@ -96,10 +111,10 @@ def equations() -> None:
 def words() -> None:
     left, right = st.columns(2)
     with left:
-        st.subheader("Words", anchor=False)
+        view.heading("Words")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.GLOSSARY))
     with right:
-        st.subheader("Metrics and protocols", anchor=False)
+        view.heading("Metrics and protocols")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.METRICS))
         st.caption(SAYS("PROTOCOLS"))
 
@@ -107,19 +122,19 @@ def words() -> None:
 def limits() -> None:
     left, right = st.columns(2)
     with left:
-        st.subheader("Limits", anchor=False)
+        view.heading("Limits")
         st.markdown("\n".join(f"- {text}" for text in notes.LIMITS))
     with right:
-        st.subheader("Accessibility and privacy", anchor=False)
+        view.heading("Accessibility and privacy")
         st.markdown("\n".join(f"- {text}" for text in notes.ACCESSIBILITY))
-        st.subheader("Papers", anchor=False)
+        view.heading("Papers")
         st.markdown("\n".join(f"- **{name}**: {text}" for name, text in notes.PAPERS))
-    st.subheader("Data and their terms", anchor=False)
+    view.heading("Data and their terms")
     view.table("mth_terms", notes.terms(), TERMS, "Where data come from, how they may be used, and what to cite")
 
 
 st.title("What is implemented, and what did the paper leave open?")
 shell.context()
-part = one_of("Part of the page", PARTS, key="mth_part", label_visibility="collapsed")
+part = switch("Part of the page", PARTS, "mth_part")
 dict(zip(PARTS, (left_open, ablations, equations, words, limits), strict=True))[part]()
 view.foot("python -m elastic_core reproduce --table --only ml-100k", part=part)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from elastic_core.services.speed.curves import Fit, rounded
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.kit.plot import Palette, whiskers
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
 KEPT = {"elastic-event": "star", "elastic-stream": "triangle-up", "elastic-refresh": "triangle-down"}  # mark of a kept state
@@ -28,6 +28,7 @@ NAMES = {
 LAYOUT = {
     "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "dragmode": False, "hovermode": "closest",
     "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},  # below, it lies on the axis title of a narrow screen
+    "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
 }  # fmt: skip
 
 
@@ -41,10 +42,10 @@ def curves(
         tone, symbol = style(system, table["system"], colours)
         spread = None
         if column == "ms" and "low" in rows:
-            spread = {"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1}
+            spread = whiskers(rows, "ms", width=3, thickness=1)
         figure.add_scatter(
             x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]), error_y=spread,
-            line={"color": tone, "width": 1.5}, marker={"color": tone, "size": 8, "symbol": symbol},
+            line_color=tone, line_width=1.5, marker_color=tone, marker_size=8, marker_symbol=symbol,
             hovertemplate=f"<b>%{{fullData.name}}</b><br>N = %{{x:,}}<br>%{{y:.3g}} {title.split(',')[0]}<extra></extra>",
         )  # fmt: skip
         if system in fits:
@@ -52,15 +53,15 @@ def curves(
             x = np.geomspace(found.start, found.end, 8)
             figure.add_scatter(
                 x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=unnamed, name="fitted line",
-                line={"color": tone, "width": 5, "dash": "dot"}, opacity=0.35,
+                line_color=tone, line_width=5, line_dash="dot", opacity=0.35,
             )  # fmt: skip
             unnamed = False
     for length in crossings:
-        figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
+        figure.add_vline(x=length, line_color=colours.text, line_width=1, line_dash="dash")
         figure.add_annotation(
             x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
             text=f"ELASTIC = SASRec<br>N ≈ {rounded(length):,.0f}",
-            font={"size": 11, "color": colours.muted}, align="left", xshift=4,
+            font_size=11, font_color=colours.muted, align="left", xshift=4,
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), title)
 
@@ -76,30 +77,30 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
             tone, symbol = colours.text, KEPT[system]
         figure.add_scatter(
             x=rows["length"], y=rows["ms"], mode="markers+lines", name=NAMES[system],
-            line={"color": tone, "width": 2, "dash": DASHES.get(system, "solid")},
-            marker={"color": tone, "size": 10 if kept else 8, "symbol": symbol},
-            error_y={"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1},
+            line_color=tone, line_width=2, line_dash=DASHES.get(system, "solid"),
+            marker_color=tone, marker_size=10 if kept else 8, marker_symbol=symbol,
+            error_y=whiskers(rows, "ms", width=3, thickness=1),
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3g} ms per person<extra></extra>",
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), "ms per person and new event")
 
 
-def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str = "ms") -> go.Figure:
+def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms") -> go.Figure:
     """One bar a stage, in the order of the pass."""
     shown = table.iloc[::-1]
     quadratic = shown["grows"] == "quadratic" if "grows" in shown else np.zeros(len(shown), dtype=bool)
-    share = shown[value] / max(float(shown[value].sum()), 1e-12)
+    share = shown["ms"] / max(float(shown["ms"].sum()), 1e-12)
     figure = go.Figure(
         go.Bar(
-            x=shown[value], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
-            textposition="outside", marker={"color": np.where(quadratic, colours.warm[1], colours.cool[1])}, cliponaxis=False,
+            x=shown["ms"], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
+            textposition="outside", marker_color=np.where(quadratic, colours.warm[1], colours.cool[1]), cliponaxis=False,
             hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(LAYOUT, height=70 + 30 * len(shown), showlegend=False)
-    figure.update_xaxes(title=unit, fixedrange=True, range=[0, 1.15 * max(float(shown[value].max()), 1e-9)])
-    figure.update_yaxes(fixedrange=True)
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=70 + 30 * len(shown), showlegend=False, xaxis_title=unit,
+        xaxis_range=[0, 1.15 * max(float(shown["ms"].max()), 1e-9)],
+    )  # fmt: skip
 
 
 def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -108,14 +109,13 @@ def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure()
     for column, tone, name in (("there", colours.cool[1], "forward"), ("back", colours.warm[1], "and back")):
         figure.add_bar(
-            x=shown[column], y=shown["stage"].map(safe), orientation="h", name=name, marker={"color": tone},
+            x=shown[column], y=shown["stage"].map(safe), orientation="h", name=name, marker_color=tone,
             customdata=shown["kept"],
             hovertemplate="<b>%{y}</b>, " + name + ": %{x:.3g} ms; keeps %{customdata:.1f} MB<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown))
-    figure.update_xaxes(title="ms per batch", fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
-    return figure
+    return figure.update_layout(
+        LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown), xaxis_title="ms per batch"
+    )
 
 
 def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -127,7 +127,7 @@ def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
         dash = {"sasrec-eager": "dash", "elastic-two-way": "dot"}.get(system, "solid")
         figure.add_scatter(
             x=rows["length"], y=rows["operations"], mode="lines", name=safe(rows["label"].iloc[0]),
-            line={"color": tone, "width": 2, "dash": dash},
+            line_color=tone, line_width=2, line_dash=dash,
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3s} operations<extra></extra>",
         )  # fmt: skip
     return _logs(figure, [64, 256, 1024, 4096, 16384], "operations per history")
@@ -138,7 +138,7 @@ def style(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> 
     others = [name for name in _ordered(present) if name not in SYSTEMS]
     place = SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS) + others.index(system)
     colour = (0, 4, 1, 5, 2, 3, 6, 7)[place % 8]
-    return colours.categories[colour % len(colours.categories)], SYMBOLS[place % len(SYMBOLS)]
+    return colours.category(colour), SYMBOLS[place % len(SYMBOLS)]
 
 
 def _ordered(present: Sequence[str] | pd.Series) -> list[str]:
@@ -150,8 +150,7 @@ def _logs(figure: go.Figure, lengths: Sequence[int], title: str) -> go.Figure:
     figure.update_layout(LAYOUT, height=430)
     ticks = [n for n in lengths if n & (n - 1) == 0] or list(lengths)
     ticks = ticks[:: -(-len(ticks) // 5)]
-    figure.update_xaxes(
-        type="log", title="history length N", tickvals=ticks, ticktext=[f"{n:,}" for n in ticks], fixedrange=True, tickangle=0
-    )
-    figure.update_yaxes(type="log", title=title, fixedrange=True, exponentformat="SI", dtick=1)
-    return figure
+    return figure.update_layout(
+        xaxis_type="log", xaxis_title="history length N", xaxis_tickvals=ticks, xaxis_ticktext=[f"{n:,}" for n in ticks],
+        xaxis_tickangle=0, yaxis_type="log", yaxis_title=title, yaxis_exponentformat="SI", yaxis_dtick=1,
+    )  # fmt: skip

@@ -8,8 +8,8 @@ from elastic_core.services.speed import costs, jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from elastic_core.services.speed.plan import contestants
 from pages.frame import shell
-from pages.kit import waiting
-from pages.kit.control import bound, number
+from pages.kit import view, waiting
+from pages.kit.control import bound, button, number
 
 CANCELLED = "spd_cancelled"  # the id of what the visitor cancelled
 EVERY = 2.0  # seconds; each redraw takes time from what is measured
@@ -22,7 +22,7 @@ def plan() -> Plan | None:
         st.pills, "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
     systems = bound(st.multiselect, "Systems", contestants(), default=list(usual.systems), key="spd_systems")
-    with st.container(horizontal=True):
+    with view.row("top"):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number(
             "Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130,
@@ -37,7 +37,7 @@ def plan() -> Plan | None:
             k=k, side=side,
         )  # fmt: skip
     except InputError as error:
-        st.warning(f"{shell.plain(str(error)).capitalize()}.")
+        st.warning(f"{shell.plain(error).capitalize()}.")
         return None
     if made.left_out():
         many = ", ".join(f"{n:,}" for n in made.left_out())
@@ -61,10 +61,9 @@ def panel() -> Measurement | None:
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         wanted = plan()
         held = shell.off("measurement")
-        st.button(
-            "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act,
-            args=("submit", wanted), disabled=wanted is None or active or held,
-            help="You may leave the page meanwhile.",
+        button(
+            "Start measuring", "spd_start", act, "submit", wanted, icon="play_arrow", type="primary",
+            disabled=wanted is None or active or held, help="You may leave the page meanwhile.",
         )  # fmt: skip
         st.caption("This takes one to three minutes. Leave the machine alone meanwhile, or it will look slower than it is.")
     waiting.refused(all_of_them)
@@ -95,8 +94,10 @@ def _progress(drawn: str, share: float) -> None:
             st.progress(found.share, text=f"Measuring: {waiting.stage(all_of_them, found)}")
             if found.state == "not responding":
                 st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
-            st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("stop", found.id),
-                      disabled=public.on() or found.stopping, help="Ends at once. What is measured so far stays.")  # fmt: skip
+            button(
+                "Cancel", "spd_cancel", act, "stop", found.id, icon="stop_circle", disabled=public.on() or found.stopping,
+                help="Ends at once. What is measured so far stays.",
+            )  # fmt: skip
     elif found.state == "failed":
         st.error(f"The last measurement failed: {shell.plain(found.reason)}")
         with st.expander("What it said"):

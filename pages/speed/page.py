@@ -1,18 +1,32 @@
 """Speed: when is ELASTIC faster? Measured now, shipped, and reported: never mixed."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from elastic_core.services.speed import curves
 from pages.frame import shell
 from pages.kit import prose, view
-from pages.kit.control import bound, one_of
-from pages.speed import answers, live, parts
+from pages.kit.control import bound, one_of, switch
+from pages.kit.kept import copied
+from pages.speed import live, parts
 
 SAYS = prose.of(__file__)
 SOURCES = (curves.SHIPPED, curves.MEASURED)
 READING, EVENT, CALCULATOR, MORE = PARTS = ("Reading a history", "One new event", "Calculator", "More")
 STAGES, STEP, CLAIMS = DEEPER = ("Stages", "A training step", "LISA’s claims")
+READ = {"latency": curves.shipped, "profile": curves.training_steps, "gpu": curves.graphics_card}
 TIMES = {"clock": "ms", "processor": "processor"}
+
+
+def shipped(name: str):  # type: ignore[no-untyped-def]
+    """What a shipped file of `READ` says, read again when it changes; empty if there is none."""
+    return _shipped(shell.RUNS, name, shell.RUNS / "benchmarks" / f"{name}.csv")
+
+
+@copied(12)
+def _shipped(checkpoints: Path, name: str, file: Path):  # type: ignore[no-untyped-def]
+    return READ[name](checkpoints)
 
 
 def lines() -> None:
@@ -20,7 +34,9 @@ def lines() -> None:
     heading, doubt = st.container(), st.expander("How sure?", icon=":material/help:", key="spd_sure")
     with doubt:
         source = one_of("Numbers", SOURCES, key="spd_source")
-        table = _of(source)
+        table = shipped("latency") if source == curves.SHIPPED or not measurement else measurement.latencies()
+        if source == curves.MEASURED and not measurement:
+            table = table[:0]
         shape, column = (None, "ms") if table.empty else _chosen(table)
     with heading:
         if table.empty:
@@ -30,9 +46,12 @@ def lines() -> None:
                 st.warning(measurement.cut)
             mine = curves.of_shape(table, shape) if shape else table
             on(mine, source)
-            if source == curves.SHIPPED and (card := answers.shipped(shell.RUNS, "gpu")):
+            if source == curves.SHIPPED and (card := shipped("gpu")):
                 st.markdown(SAYS("graphics card", **card))
-            _drawn(mine, column, doubt)
+            shown = parts.forms(mine)
+            if len(set(shown["length"])) > 1:
+                parts.reading(shown, column, doubt)
+            parts.headline(shown, column)
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
@@ -45,17 +64,10 @@ def on(table, source: str) -> None:  # type: ignore[no-untyped-def]
         where.caption(f"{source.capitalize()}: {shell.plain(curves.place(table))}")
 
 
-def _of(source: str):  # type: ignore[no-untyped-def]
-    shipped = answers.shipped(shell.RUNS)
-    if source != curves.MEASURED:
-        return shipped
-    return measurement.latencies() if measurement else shipped[:0]
-
-
 def _chosen(table):  # type: ignore[no-untyped-def]
     """Which machine and shape, and by which time."""
     found = {curves.shape_name(shape): shape for shape in curves.shapes(table)} or {"": None}
-    with st.container(horizontal=True, vertical_alignment="top"):
+    with view.row("top"):
         if len(found) > 1:
             if st.session_state.get("spd_shape") not in found:
                 st.session_state.pop("spd_shape", None)
@@ -71,13 +83,6 @@ def _chosen(table):  # type: ignore[no-untyped-def]
     return found[name], TIMES[by]
 
 
-def _drawn(mine, column: str, doubt) -> None:  # type: ignore[no-untyped-def]
-    mine = parts.forms(mine)
-    if len(set(mine["length"])) > 1:
-        parts.reading(mine, column, doubt)
-    parts.headline(mine, column)
-
-
 def measured(kind: str):  # type: ignore[no-untyped-def]
     """Stages or events of the chosen source."""
     source = one_of("Numbers", SOURCES, key="spd_source")
@@ -89,11 +94,11 @@ def measured(kind: str):  # type: ignore[no-untyped-def]
 
 def deeper() -> str:
     st.caption(SAYS("more"))
-    part = one_of("What", DEEPER, key="spd_more", label_visibility="collapsed")
+    part = switch("What", DEEPER, "spd_more")
     if part == STAGES:
         parts.stages(measured("stages"))
     elif part == STEP:
-        parts.steps(answers.shipped(shell.RUNS, "profile"))
+        parts.steps(shipped("profile"))
     else:
         parts.claims(curves.of_lisa(shell.RUNS))
     return part
@@ -105,10 +110,10 @@ for asked in (st.session_state.get("spd_part"), st.query_params.get("spd_part"))
         break
 
 now = shell.context()
-st.title("When is ELASTIC faster?", anchor=False)
+view.title("When is ELASTIC faster?")
 where = st.container()  # the line of the machine
 st.write(SAYS("idea"))
-part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
+part = switch("View", PARTS, "spd_part")
 measurement = live.panel()
 if part == READING:
     lines()

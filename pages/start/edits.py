@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.recommend import Change, experts_silenced, places_left
 from pages.frame.shell import Context
-from pages.kit import handed
+from pages.kit import handed, view
 
 PARAMETER, KEPT, MOST = "edits", "start_edits", 60
 Edits = list[Change]
@@ -29,7 +29,7 @@ def parse(asked: str, run: str, user: int, experts: int) -> Edits | None:
     if found[1] != run or int(found[2]) != user + 1:
         return []
     words = found[3].split(".")
-    done: Edits = [None if word == "r" else -int(word[1:]) if word[0] == "x" else int(word) for word in words]
+    done = [None if word == "r" else -int(word[1:]) if word[0] == "x" else int(word) for word in words]
     return done if all(edit is None or edit < experts for edit in done) else None
 
 
@@ -38,7 +38,7 @@ def current(now: Context) -> Edits:
     done: Edits | None
     if (found := handed.take(now, handed.START)) is not None and found.removed is not None and len(found.removed) < MOST:
         tail = found.removed == tuple(range(_events(now) - len(found.removed), _events(now)))
-        taken: Edits = [None if tail else -place - 1 for place in found.removed]
+        taken = [None if tail else -place - 1 for place in found.removed]
         done = [*taken, *experts_silenced(_asked(now) or [])]
     else:
         done, before = _asked(now), handed.last(now)
@@ -49,7 +49,7 @@ def current(now: Context) -> Edits:
     _write(now, done or [])
     latest = handed.last(now)
     if latest is not None and latest.by == handed.JOURNEY and (latest.removed is None or len(latest.removed) >= MOST):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.caption("Edited otherwise on Journey; here without that.", width="content")
             st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
     return done or []

@@ -1,22 +1,41 @@
 """Start: what does ELASTIC do with this person’s history? The whole way in one picture, and what changes without a part of it."""
 
+import numpy as np
 import streamlit as st
 
 from elastic_core.services.journey.shown import raw_ids
-from elastic_core.services.person import inspect
-from elastic_core.services.person.path import SHOWN
+from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person.attribution import Agreement
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.path import SHOWN, Path, path
 from elastic_core.services.person.recommend import Change, Moved, moved, places_left
 from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, person, prose, view
-from pages.start import answers, edits, strip
+from pages.kit.cache import Opened
+from pages.kit.control import button
+from pages.kit.kept import copied, kept
+from pages.start import edits, strip
 
 SAYS = prose.of(__file__)
+PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
   .st-key-start_lead_read { display: none }
   .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
 }</style>"""
+
+
+@kept(64)
+def way(of: Opened, items: np.ndarray, silenced: object, stay: bool, shown: list[int], _here: Situation) -> Path:
+    """What asks, keeps and gives what in this situation."""
+    return path(of.model, _here, shown)
+
+
+@copied(12)
+def owners(of: Opened) -> Agreement | None:
+    """Do shares say what a removal does? Of some people; None for a model without shares."""
+    return attribution.share_agreement(of.model, of.dataset, PEOPLE, stay=of.stay)
 
 
 def do(edit: Change) -> None:
@@ -30,8 +49,7 @@ def undo(keep: int) -> None:
 def pointed(what: str, number: int) -> None:
     """Something in the strip was clicked: it goes, or comes back."""
     if what in (strip.PICKED, strip.OPENED):
-        if not shell.locked("expert"):
-            shell.look_at(number)
+        shell.look_at(number)
         return
     edit = -number if what == strip.REMOVED else number
     after = edits.toggled(broken, edit, start.events)
@@ -57,20 +75,20 @@ def opening() -> None:
 def breaking() -> None:
     """Two causal acts, and the way back."""
     strongest = here.strongest
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.button(
-            f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
+    with view.row("bottom", gap="small"):
+        button(
+            f"Remove the last {words.one}", "start_remove", do, None, icon="backspace",
             disabled=here.events < 2 or shell.locked("start_remove"),
             help=f"Forget “{_title(here.read.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.found is not None:
-            st.button(
-                f"Silence expert {strongest}", icon=":material/volume_off:", on_click=do, args=(strongest,),
-                key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
+            button(
+                f"Silence expert {strongest}", "start_silence", do, strongest, icon="volume_off",
+                disabled=len(here.heard) < 2 or shell.locked("start_silence"),
                 help=f"Takes away expert {strongest}, the one behind the first suggestion, and asks again.",
             )  # fmt: skip
-        st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
-        st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)
+        button("Undo", "start_undo", undo, -1, icon="undo", disabled=not broken)
+        button("Reset", "start_reset", undo, 0, icon="restart_alt", disabled=not broken)
 
 
 def verdict() -> None:
@@ -106,9 +124,9 @@ def drawn() -> None:
     window = range(max(start.events - SHOWN, 0), start.events)
     where = {place: at for at, place in enumerate(left)}
     shown = [where[place] for place in window if place in where]
-    links = answers.links(now, here, shown)
+    links = way(now, here.read.items, here.silenced, stay, shown, here)
     rows = {place: row for row, place in enumerate(links.places)}
-    traffic = cache.traffic(now.run, now.model, now.dataset) if here.found is not None else None
+    traffic = cache.traffic(now) if here.found is not None else None
     names = person.expert_names(now, here, change) if here.found is not None else {}
     opened = strip.draw(
         now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
@@ -128,10 +146,10 @@ def doubt() -> None:
             return
         if line := run_table.hit_line(now.run.last("test"), words, stay):
             st.markdown(line)
-        if now.user == cache.example(now.run, now.model, now.dataset):
+        if now.user == cache.example(now):
             st.markdown(SAYS("example"))
         st.markdown(SAYS("careful"))
-        found = cache.chance(now.run, now.model, now.dataset, now.user, broken, stay) if broken else None
+        found = cache.chance(now, now.user, broken, stay) if broken else None
         if found is None:
             st.markdown(SAYS("nothing yet"))
         else:
@@ -142,11 +160,11 @@ def doubt() -> None:
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = answers.owners(now.run, now.model, now.dataset)
+    found = owners(now)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
-        owners, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
-        agree.markdown(SAYS("truth", truly=truly, people=found.people, owners=owners, chance=by_chance))
+        held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
+        agree.markdown(SAYS("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
 
 
 def onwards() -> None:
@@ -158,7 +176,7 @@ def onwards() -> None:
         ("journey", "route", "What if the history were different?"),
         ("experts", "hub", f"What does {which} stand for?"),
     )
-    with st.container(horizontal=True):
+    with view.row("top"):
         for page, icon, text in links:
             st.page_link(f"{page}/page.py", label=text, icon=f":material/{icon}:")
 
@@ -168,19 +186,19 @@ shell.lockable({
 })  # fmt: skip
 now = shell.context()
 broken = edits.current(now)
-words = inspect.item_words(now.dataset)
+words = now.words
 
 heading, acting = st.container(), st.container()
-body, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+body, controls = st.container(), view.row("bottom")
 with controls:
     stay = person.staying(now, "start_ranked")
-start, here = (cache.after(now.run, now.model, now.dataset, now.user, edited, stay) for edited in ([], broken))
+start, here = (cache.after(now, now.user, edited, stay) for edited in ([], broken))
 change: Moved = moved(start.answer, here.answer)
 left = places_left(start.events, broken)
 
 st.html(LOW)
 with heading:
-    st.title("What does ELASTIC do with one person’s history?", anchor=False)
+    view.title("What does ELASTIC do with one person’s history?")
     with st.container(key="start_lead_read" if broken else "start_lead"):
         opening()
 with acting:

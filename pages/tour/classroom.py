@@ -14,13 +14,14 @@ from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
 from pages.frame import locks, present, shell
 from pages.kit import prose
+from pages.kit.control import button
 from pages.kit.kept import kept
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
 
 CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
-PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # what a press opens over the page, once
+PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # opened by a press, once; below an open panel
 SAYS = prose.of(__file__)
 SMALL, LARGE = 200, 520  # pixels of the code to scan, in the panel and for a projector
 SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
@@ -57,8 +58,7 @@ def read() -> None:
 
 def code() -> str | None:
     """The code of the class this visitor is in."""
-    found: str | None = st.session_state.get(CODE)
-    return found
+    return st.session_state.get(CODE)
 
 
 def teaches() -> bool:
@@ -74,22 +74,19 @@ def panel() -> None:
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
             st.write(SAYS("open"))
-            st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
+            button("Open a class", "class_open", _open, icon="add")
         else:
             _invite(inside)
-            st.button("Leave the class", key="class_leave", icon=":material/logout:", on_click=_leave)
+            button("Leave the class", "class_leave", _leave, icon="logout")
         if teaches() or not inside:  # a pupil does not see the answers
             present.switch()
-            st.button("Plan and answers", key="class_lesson", icon=":material/menu_book:", on_click=_plan)
+            button("Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book")
         sheet = lesson.sheet()
         st.download_button(
             "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
             on_click=_taken, icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
         )  # fmt: skip
-        st.button(
-            "Start over", key="class_over", icon=":material/restart_alt:", on_click=_over,
-            help="Forgets all of this visit, for the next pupil.",
-        )  # fmt: skip
+        button("Start over", "class_over", _over, icon="restart_alt", help="Forgets all of this visit, for the next pupil.")
     if st.session_state.pop(PLANNED, False):
         lesson.show()
     if st.session_state.pop(PROJECTED, False) and inside:
@@ -107,7 +104,7 @@ def _invite(inside: str) -> None:
             st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
-        st.button("Show it large", key="class_large", icon=":material/qr_code_2:", on_click=_project)
+        button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
     if teaches():
         st.caption(SAYS("teacher"))
 
@@ -124,14 +121,6 @@ def _projected(inside: str) -> None:
 
 def _taken() -> None:
     st.toast(SAYS("sheet"), icon=":material/print:")
-
-
-def _plan() -> None:
-    st.session_state[PLANNED], st.session_state[PANEL] = True, False  # what opens lies below an open panel
-
-
-def _project() -> None:
-    st.session_state[PROJECTED], st.session_state[PANEL] = True, False
 
 
 def bet(stop: int, step: Step, chosen: str | None) -> bool:
@@ -167,9 +156,9 @@ def _tally(inside: str, stop: int, step: Step) -> None:
     st.markdown(f":material/groups: {many}{told}")
     if teaches():
         label = "Hide the answer again" if out else "Show the answer to the class"
-        st.button(label, key="class_release", icon=":material/visibility:", on_click=_release, args=(stop, not out))
+        button(label, "class_release", _release, stop, not out, icon="visibility")
     elif (there := shared.leads(inside)) and there != stop:
-        st.button(f"Your teacher is at stop {there}", key="class_follow", icon=":material/directions_walk:", on_click=_follow)
+        button(f"Your teacher is at stop {there}", "class_follow", _follow, icon="directions_walk")
 
 
 def _follow() -> None:
@@ -180,7 +169,7 @@ def _follow() -> None:
 
 def going() -> int | None:
     """The stop that a visitor asked to be taken to, once."""
-    there: int | None = st.session_state.pop(GOES, None)
+    there = st.session_state.pop(GOES, None)
     return there if there and 1 <= there <= len(STEPS) else None
 
 
@@ -211,10 +200,7 @@ def _over() -> None:
 
 def _me() -> str:
     """A name that only counts: made up for this visit."""
-    if ME not in st.session_state:
-        st.session_state[ME] = secrets.token_hex(8)
-    name: str = st.session_state[ME]
-    return name
+    return st.session_state.setdefault(ME, secrets.token_hex(8))
 
 
 def _link(inside: str, anyhow: bool = False) -> str | None:

@@ -6,12 +6,11 @@ import streamlit as st
 
 from elastic_core.services.keys import search
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.person.inspect import item_words
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import prose
-from pages.tour import measuring, worksheet
-from pages.tour.steps import STEPS
+from pages.tour import worksheet
+from pages.tour.steps import STEPS, measured
 
 SAYS = prose.of(__file__)
 SHOWN = "class_answers"
@@ -27,18 +26,10 @@ class Part(NamedTuple):
     ask: str
 
 
-PLAN = (
-    Part(0, 5, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
-    Part(5, 18, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items voted for which expert?"),
-    Part(18, 28, (4,), "Draw 6 items and 2 experts. How many lines there and back (24), how many between all pairs (36)?"),
-    Part(28, 33, (7,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
-    Part(33, 38, (10,), "Which model would you take for which length?"),
-    Part(38, 45, (11,), "Is the better one really better, or only lucky? Then read the claims under Evidence together."),
-    Part(45, 52, (5,), "With the gate off, what still learns?"),
-    Part(52, 58, (6,), "Who uses this expert? How many people would it be by pure chance?"),
-    Part(58, 67, (8, 9), "Is the memory used evenly? Which neighbours on the map are not really neighbours?"),
-    Part(67, 80, (12,), "Each group changes one thing and trains for 30 seconds. (One training runs, the others wait.)"),
-    Part(80, 90, (13,), "Replace an expert for everybody. Is zero in the interval?"),
+PLAN = tuple(
+    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask)
+    for when, said in SAYS.named("plan").items()
+    for stops, ask in [said.split(" | ")]
 )
 
 
@@ -66,9 +57,9 @@ def _answers() -> None:
     st.markdown(SAYS("answers", run=shell.plain(now.run.name), person=now.user + 1))
     told, bar = [], st.progress(0.0)
     for stop, step in enumerate(STEPS, start=1):
-        step = step.about(item_words(now.dataset))
+        step = step.about(now.words)
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
-        answer = measuring.measured(step)
+        answer = measured(step)
         right = SAYS("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
         told.append(f"{stop}. {step.question} {right} {shell.plain(answer.reason) if answer else ''}")
     bar.empty()
@@ -90,4 +81,4 @@ def sheet() -> worksheet.Sheet:
     items = reading(now.dataset, now.user).items[-worksheet.LAST :]
     last = tuple(now.dataset.catalog.title(int(item)) for item in items)
     when = tuple(map(minutes, range(1, len(STEPS) + 1)))
-    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), item_words(now.dataset))
+    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), now.words)

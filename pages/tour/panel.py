@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
-from pages.kit import plot, prose
-from pages.tour import classroom, measuring
-from pages.tour.steps import STEPS, Step
+from pages.kit import prose, view
+from pages.kit.control import button
+from pages.tour import classroom
+from pages.tour.steps import STEPS, Step, measured
 
 PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
@@ -71,16 +71,15 @@ def at() -> int:
 
 def bets() -> dict[int, Bet]:
     """Of this visit, by stop."""
-    kept: dict[int, Bet] = st.session_state.setdefault(BETS, {})
-    return kept
+    return st.session_state.setdefault(BETS, {})
 
 
-def button() -> None:
+def begin() -> None:
     """In the sidebar: begin, or go on."""
     if not at():
         seen = st.session_state.get("tour_left")
         label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
-        st.button(label, icon=":material/tour:", key="tour_begin", on_click=_go, args=(seen or 1,), width="stretch")
+        button(label, "tour_begin", _go, seen or 1, icon="tour", width="stretch")
 
 
 def arrive() -> None:
@@ -118,26 +117,23 @@ def panel() -> None:
         if stop == END:
             _summary()
             return
-        step, acts = STEPS[stop - 1].about(item_words(shell.context().dataset)), _acts(stop)
+        step, acts = STEPS[stop - 1].about(shell.context().words), _acts(stop)
         end = "" if step.title.endswith("?") else "."
         said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with said:
             st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
             (_act if acts else _bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
-            st.button(
-                "Back", key="tour_back", icon=":material/arrow_back:", on_click=_back, args=(stop,), type="tertiary",
-                disabled=stop == 1 and not acts,
-            )  # fmt: skip
+            button("Back", "tour_back", _back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
             onward = "See your bets" if stop == len(STEPS) else "Next stop"
-            st.button(
-                onward if acts else "Skip the bet", key="tour_next", icon=":material/arrow_forward:", on_click=_next,
-                args=(stop,), type="primary" if acts else "secondary",
+            button(
+                onward if acts else "Skip the bet", "tour_next", _next, stop, icon="arrow_forward",
+                type="primary" if acts else "secondary",
             )  # fmt: skip
             if acts:
-                st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
-            st.button("Leave the tour", icon=":material/close:", key="tour_leave", type="tertiary", on_click=_go, args=(0,))
-        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", plot.palette(shell.is_dark()).gold
+                button("Show me", "tour_show", _show, icon="my_location", type="tertiary")
+            button("Leave the tour", "tour_leave", _go, 0, icon="close", type="tertiary")
+        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", shell.palette().gold
         _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
@@ -193,12 +189,12 @@ def _summary() -> None:
     made = bets()
     known = [bet for bet in made.values() if bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with view.row(gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
         st.markdown(f"**Tour: the end.** {many} {SAYS('remember')}", width="stretch")
-        st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(len(STEPS),), type="tertiary")
-        st.button("Finish", key="tour_next", icon=":material/check:", type="primary", on_click=_go, args=(0,))
-    with st.container(horizontal=True, gap=None):
+        button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
+        button("Finish", "tour_next", _go, 0, icon="check", type="primary")
+    with view.row("top", gap=None):
         for stop, step in enumerate(STEPS, start=1):
             bet = made.get(stop)
             if bet is None or bet.right is None:
@@ -206,24 +202,21 @@ def _summary() -> None:
             else:
                 mark = "check" if bet.option == bet.right else "close"
                 told = f"your bet: {bet.option}; measured: {bet.right}"
-            st.button(
-                f"{stop} {step.title}", key=f"tour_to_{stop}", icon=f":material/{mark}:", on_click=_go, args=(stop,),
-                type="tertiary", help=told,
-            )  # fmt: skip
+            button(f"{stop} {step.title}", f"tour_to_{stop}", _go, stop, icon=mark, type="tertiary", help=told)
 
 
 def _measured(step: Step) -> Answer | None:
     """Measured once for a stop, a run and a person."""
     now = shell.context()
-    about = (step.title, now.run.name, now.user, now.other and now.other.name)
+    about = (step.title, now.run.name, now.user, now.other and now.other.run.name)
     if st.session_state.get(MEASURED, (None, None))[0] != about:
-        st.session_state[MEASURED] = (about, measuring.measured(step))
+        st.session_state[MEASURED] = (about, measured(step))
     return st.session_state[MEASURED][1]
 
 
 def _acts(stop: int) -> bool:
     """Is it time for the act, after the bet?"""
-    return bool(st.session_state.get(ACTS) == stop)
+    return st.session_state.get(ACTS) == stop
 
 
 def _show() -> None:

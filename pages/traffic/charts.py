@@ -7,14 +7,11 @@ from plotly.subplots import make_subplots
 
 from elastic_core.text import figure as safe
 from pages.kit import busy
-from pages.kit.plot import Palette
+from pages.kit.plot import LAYOUT, STEADY, Palette, frame, scale
 
 MOST = 16_000  # marks in one chart that answers clicks
 
-LAYOUT = {
-    "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "clickmode": "event+select", "hovermode": "closest",
-    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-}  # fmt: skip
+CLICKED = LAYOUT | {"clickmode": "event+select"}
 
 
 def load_bars(
@@ -33,27 +30,28 @@ def load_bars(
     figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random experts, 95%")
     for state in ("hot", "usual", "cold"):
         part = shown[shown["state"] == state]
-        line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}
         figure.add_bar(
-            x=part["x"], y=part["load"], name=busy.WORDS[state], marker={"color": busy.colour(state, colours), "line": line},
-            width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected={"marker": {"opacity": 1}},
+            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours),
+            marker_line_color=colours.picked, marker_line_width=np.where(part["expert"] == selected, 3, 0),
+            width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected_marker_opacity=1,
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
     if len(dead):
         figure.add_scatter(
             x=dead["x"], y=np.zeros(len(dead)), mode="markers", name=busy.WORDS["dead"], customdata=_details(dead),
-            marker={"symbol": "x", "size": 7, "color": colours.text}, hovertemplate=_hover(unit),
-            unselected={"marker": {"opacity": 1}}, cliponaxis=False,
+            marker_symbol="x", marker_size=7, marker_color=colours.text, hovertemplate=_hover(unit),
+            unselected_marker_opacity=1, cliponaxis=False,
         )  # fmt: skip
-    figure.add_hline(y=even, line={"color": colours.text, "width": 1, "dash": "dot"})
+    figure.add_hline(y=even, line_color=colours.text, line_width=1, line_dash="dot")
     chosen = shown[shown["expert"] == selected]
     if len(chosen):
         at = chosen.iloc[0]
         figure.add_annotation(x=at["x"], y=at["load"], text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
-    figure.update_layout(LAYOUT, height=330, barmode="overlay", bargap=0, uirevision="load")
-    figure.update_xaxes(title="experts, the hottest first" if ordered else "expert", showgrid=False, fixedrange=True)
-    figure.update_yaxes(title=unit, rangemode="tozero", fixedrange=True, range=[0, top * 1.08] if top else None)
-    return figure
+    return figure.update_layout(
+        CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load",
+        xaxis_title="experts, the hottest first" if ordered else "expert", xaxis_showgrid=False, yaxis_title=unit,
+        yaxis_rangemode="tozero", yaxis_range=[0, top * 1.08] if top else None,
+    )  # fmt: skip
 
 
 def grid(
@@ -65,17 +63,16 @@ def grid(
         2, 2, shared_xaxes=True, shared_yaxes=True, column_widths=[0.8, 0.2], row_heights=[0.2, 0.8],
         horizontal_spacing=0.015, vertical_spacing=0.015,
     )  # fmt: skip
-    stops = [[i / (len(colours.load) - 1), shade] for i, shade in enumerate(colours.load)]
     figure.add_heatmap(
-        z=table["load"].to_numpy().reshape(side, side), colorscale=stops, zmin=0, showscale=False, xgap=1, ygap=1,
+        z=table["load"].to_numpy().reshape(side, side), colorscale=scale(colours.load), zmin=0, showscale=False, xgap=1, ygap=1,
         hoverinfo="skip", row=2, col=1,
     )  # fmt: skip
     if side * side <= MOST:
         text = np.where(table["state"] == "dead", "×", "")
         figure.add_scatter(
             x=table["column"], y=table["row"], mode="markers+text", text=text, customdata=_details(table), row=2, col=1,
-            marker={"symbol": "square", "size": max(220 / side, 4), "color": "rgba(0,0,0,0)"}, textfont={"color": colours.text},
-            selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}, "textfont": {"color": colours.text}},
+            marker_symbol="square", marker_size=max(220 / side, 4), marker_color="rgba(0,0,0,0)", textfont_color=colours.text,
+            selected_marker_opacity=0, unselected_marker_opacity=0, unselected_textfont_color=colours.text,
             hovertemplate="row %{y}, column %{x}<br>" + _hover(unit),
         )  # fmt: skip
     for half, place in (("column", {"row": 1, "col": 1}), ("row", {"row": 2, "col": 2})):
@@ -88,18 +85,18 @@ def grid(
         )
         text = f"<b>{half} %{{{'x' if half == 'column' else 'y'}}}</b><br>%{{{'y' if half == 'column' else 'x'}:.0f}} {unit}"
         figure.add_bar(
-            **axes, marker={"color": shades}, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
+            **axes, marker_color=shades, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
             hovertemplate=text + "<br>%{customdata[0]} dead experts<br>%{customdata[1]}<extra></extra>",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, **place,
+            **STEADY, **place,
         )  # fmt: skip
     band = {"fillcolor": _faint(colours), "line": {"width": 0}, "layer": "below"}
     figure.add_hrect(y0=line[0], y1=line[1], row=1, col=1, **band)
     figure.add_vrect(x0=line[0], x1=line[1], row=2, col=2, **band)
     if selected is not None and selected < side * side:
         y, x = divmod(selected, side)
-        ring = {"color": colours.picked, "width": 3}
-        figure.add_shape(type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, line=ring, row=2, col=1)
-    figure.update_layout(LAYOUT, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
+        box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
+        figure.add_shape(box, type="rect", line_color=colours.picked, line_width=3, row=2, col=1)
+    figure.update_layout(CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
     figure.update_xaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
     figure.update_yaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
     figure.update_xaxes(title="column", range=[-0.5, side - 0.5], row=2, col=1)
@@ -117,38 +114,39 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
         edge = {"width": 2.5 if expert == selected else 0.5, "color": colours.picked if expert == selected else colours.ground}
         figure.add_bar(
             x=part["batch"], y=part["share"], name=str(expert), customdata=[[int(expert)]] * len(part),
-            marker={"color": colours.categories[i % len(colours.categories)], "line": edge},
+            marker_color=colours.category(i), marker_line=edge,
             hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of group %{{x}}<extra></extra>",
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
+            **STEADY,
         )  # fmt: skip
-    figure.add_hline(y=chance, line={"color": colours.text, "width": 1.5, "dash": "dash"})
-    figure.update_layout(LAYOUT, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal")
-    figure.update_xaxes(title="group of people", dtick=1, showgrid=False, fixedrange=True)
-    figure.update_yaxes(title="share of the traffic", tickformat=".0%", rangemode="tozero", fixedrange=True)
-    return figure
+    figure.add_hline(y=chance, line_color=colours.text, line_width=1.5, line_dash="dash")
+    return figure.update_layout(
+        CLICKED, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal",
+        xaxis_title="group of people", xaxis_dtick=1, xaxis_showgrid=False, yaxis_title="share of the traffic",
+        yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette) -> go.Figure:
     """Lorenz curves of one or two runs, of random experts, and the diagonal of perfect evenness."""
     size = len(chance)
     figure = go.Figure()
-    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line={"color": colours.line, "width": 1.5})
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line_color=colours.line, line_width=1.5)
     at = np.unique(np.linspace(0, size, 257).round().astype(int))
     below = 1 - np.concatenate([[0.0], chance])[at]
-    random = {"color": colours.muted, "width": 2, "dash": "dash"}
-    figure.add_scatter(x=1 - at / size, y=below, mode="lines", name="random experts", line=random)
+    figure.add_scatter(
+        x=1 - at / size, y=below, mode="lines", name="random experts", line_color=colours.muted, line_width=2, line_dash="dash"
+    )
     for i, (name, curve) in enumerate(curves.items()):
-        line = {"color": colours.categories[(0, 4)[i]], "width": 3, "dash": ("solid", "dot")[i]}
         figure.add_scatter(
-            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line=line,
+            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line_width=3,
+            line_color=colours.categories[(0, 4)[i]], line_dash=("solid", "dot")[i],
             hovertemplate="the least used %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=360, uirevision="lorenz")
-    figure.update_xaxes(
-        title="part of the experts, the least used first", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True
-    )
-    figure.update_yaxes(title="share of the traffic", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True)
-    return figure
+    return figure.update_layout(
+        CLICKED, height=360, uirevision="lorenz", xaxis_title="part of the experts, the least used first",
+        xaxis_tickformat=".0%", xaxis_range=[0, 1], xaxis_dtick=0.25, yaxis_title="share of the traffic", yaxis_tickformat=".0%",
+        yaxis_range=[0, 1], yaxis_dtick=0.25,
+    )  # fmt: skip
 
 
 def _details(part: pd.DataFrame) -> np.ndarray:
@@ -163,3 +161,124 @@ def _hover(unit: str) -> str:
 def _faint(colours: Palette) -> str:
     red, green, blue = (int(colours.muted[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.25)"
+
+
+def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:
+    """NDCG@10 (dots with 95% intervals) and share of experts used (diamonds, right axis) against √K and against k."""
+    titles = (f"k = {k}", f"√K = {side}")
+    specs = [[{"secondary_y": True}] * 2]
+    figure = make_subplots(1, 2, specs=specs, subplot_titles=titles, horizontal_spacing=0.08)
+    known = table.dropna(subset=["NDCG@10"])
+    top = float((known["NDCG@10"] + 1.96 * known["error"].astype(float).fillna(0)).max()) if len(known) else 1.0
+    for place, (name, fixed, at) in enumerate((("√K", "k", k), ("k", "√K", side)), start=1):
+        part = table[table[fixed] == at].dropna(subset=["NDCG@10"])
+        figure.add_scatter(
+            x=part[name], y=part["NDCG@10"], mode="markers", name="NDCG@10", showlegend=place == 1, text=part["run"].map(safe),
+            error_y={"type": "data", "array": 1.96 * part["error"].astype(float), "thickness": 1.2},
+            marker_color=colours.categories[0], marker_size=10, row=1, col=place,
+            hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=part[name], y=part["used"], mode="markers", name="experts used", showlegend=place == 1, text=part["run"].map(safe),
+            marker_color=colours.categories[4], marker_size=10, marker_symbol="diamond-open", marker_line_width=2,
+            row=1, col=place, secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
+        )  # fmt: skip
+        ticks = sorted({8, 16, 32, 64, *part[name]} if name == "√K" else {4, 8, 16, *part[name]})
+        figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
+    figure.update_yaxes(range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
+    figure.update_yaxes(title="test NDCG@10", row=1, col=1, secondary_y=False)
+    figure.update_yaxes(showticklabels=False, row=1, col=2, secondary_y=False)
+    figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
+    figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
+    return figure.update_layout(LAYOUT, height=340, margin_t=60, legend_y=1.14)
+
+
+def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Share of experts used, entropy of the load and Gini after each epoch."""
+    figure = go.Figure()
+    names = {"used": "experts used", "entropy": "evenness (entropy)", "gini": "Gini"}
+    for i, (column, name) in enumerate(names.items()):
+        figure.add_scatter(
+            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, marker_size=5, line_width=2,
+            line_color=colours.categories[(0, 2, 4)[i]], line_dash=("solid", "dot", "dash")[i],
+            hovertemplate="%{y:.3f}",
+        )  # fmt: skip
+    return figure.update_layout(
+        LAYOUT, height=300, hovermode="x unified", xaxis_title="epoch", xaxis_rangemode="tozero", yaxis_range=[0, 1.03]
+    )
+
+
+def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
+    """One line of cells an expert, the busiest at the end on top; one column an epoch."""
+    labels = [f"expert {expert}" for expert in heat.index]
+    figure = go.Figure(
+        go.Heatmap(
+            z=heat.to_numpy(), x=[str(epoch) for epoch in heat.columns], customdata=[[label] * heat.shape[1] for label in labels],
+            colorscale=scale(colours.load), zmin=0, colorbar_title_text="people", colorbar_thickness=12,
+            hovertemplate="<b>%{customdata}</b><br>epoch %{x}: %{z} people<extra></extra>",
+        )
+    )  # fmt: skip
+    return figure.update_layout(
+        LAYOUT, height=380, margin_t=8, xaxis_title="epoch", xaxis_type="category", xaxis_showgrid=False,
+        yaxis_title="experts, the busiest at the end on top", yaxis_autorange="reversed", yaxis_showgrid=False,
+    )  # fmt: skip
+
+
+def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Each gauge as a dot, and beside it a cross where it would stand without what is claimed."""
+    figure = go.Figure()
+    for row in table.to_dict("records"):
+        figure.add_scatter(
+            x=[row["null"], row["value"]], y=[row["gauge"]] * 2, mode="lines", line_color=colours.line, line_width=3,
+            hoverinfo="skip", showlegend=False,
+        )  # fmt: skip
+    for column, name, symbol, colour in (
+        ("value", "this run", "circle", colours.picked), ("null", "to compare with", "x-thin", colours.text),
+    ):  # fmt: skip
+        figure.add_scatter(
+            x=table[column], y=table["gauge"], mode="markers", name=name, marker_symbol=symbol, marker_size=12,
+            marker_color=colour, marker_line_width=2, marker_line_color=colour, customdata=table["without"],
+            hovertemplate="%{x:.2f}" + ("<br>%{customdata}" if column == "null" else "") + "<extra></extra>",
+        )  # fmt: skip
+    return figure.update_layout(LAYOUT, height=260, xaxis_range=[-0.05, 1.05], xaxis_zeroline=True, yaxis_autorange="reversed")
+
+
+def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Shares by how many events ago, the latest right."""
+    rows = table.iloc[::-1]
+    figure = go.Figure()
+    columns = [("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])]
+    for name, called, colour in columns:
+        if rows[name].notna().all():
+            figure.add_bar(
+                x=rows["ago"], y=rows[name], name=called, marker_color=colour,
+                hovertemplate="%{x} events ago: %{y:.1%}<extra>" + called + "</extra>",
+            )  # fmt: skip
+    figure.add_scatter(
+        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers",
+        line_color=p.text, line_dash="dot", line_width=1.5,
+        hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
+    )  # fmt: skip
+    return frame(
+        figure, p, 340, legend=True, xaxis_title="events ago, the latest right", xaxis_type="category", xaxis_showgrid=False,
+        yaxis_title="share", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
+
+
+def use(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Share of events on the words of a codebook, the busiest first, mean over codebooks, with the random assignment's band."""
+    rows = table.groupby("rank", as_index=False)[["share", "low", "high"]].mean()
+    figure = go.Figure()
+    band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": rows["rank"]}
+    figure.add_scatter(**band, y=rows["high"], showlegend=False)
+    figure.add_scatter(**band, y=rows["low"], fill="tonexty", fillcolor=_faint(p), name="random words, 95%")
+    figure.add_bar(
+        x=rows["rank"], y=rows["share"], name="this run", marker_color=p.picked,
+        hovertemplate="number %{x}: %{y:.1%}<extra></extra>",
+    )  # fmt: skip
+    return frame(
+        figure, p, 320, legend=True, xaxis_title="words of a codebook, the most used first", xaxis_showgrid=False,
+        yaxis_title="share of events", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip

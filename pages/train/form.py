@@ -10,24 +10,21 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.durations import about
-from elastic_core.services.data.cards import at_hand_choices
-from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.method import notes
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
-from pages.kit import cache, prose
-from pages.kit.control import bound, number, one_of, one_of_list
+from pages.kit import at_hand, cache, prose, view
+from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
 SAYS = prose.of(__file__)
-DATA, BRING = "data/page.py", "Bring your own"
 FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "model (another system)"
-HELP = dict(line.split(": ", 1) for line in SAYS("settings").split("\n\n"))  # what each is
+HELP = SAYS.named("settings")  # what each is
 HELP |= {
     "model.layers": notes.WORDS["layer"], "model.gate": notes.WORDS["gate"],
     "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
@@ -36,11 +33,11 @@ HELP |= {
 
 def form(runs: list[Run]) -> RunConfig | None:
     """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
-    how = one_of("Start from", [FRESH, CHANGE], key="train_how", default=FRESH)
+    how = one_of("Start from", [FRESH, CHANGE], key="train_how")
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
-        st.error(f"This cannot be trained: {shell.plain(str(error))}.")
+        st.error(f"This cannot be trained: {shell.plain(error)}.")
         return None
 
 
@@ -48,24 +45,17 @@ def start(config: RunConfig | None) -> None:
     """Name, button, and what the button will cost. The timing probe comes last, when all else is on the page."""
     name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
     place = st.container()
-    st.button(
-        "Start training",
-        type="primary",
-        icon=":material/model_training:",
-        key="train_start",
-        disabled=config is None or shell.locked("train_start") or public.on(),
-        help=public.why("training") or None,
-        on_click=act,
-        args=("submit", config, name.strip()),
-    )
+    button(
+        "Start training", "train_start", act, "submit", config, name.strip(), icon="model_training", type="primary",
+        disabled=config is None or shell.locked("train_start") or public.on(), help=public.why("training") or None,
+    )  # fmt: skip
     if config is not None and not public.on():  # the price is measured
         with place:
             _price(config)
 
 
 def _preset() -> RunConfig:
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
-    choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
+    choices = at_hand.choices()
     left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
@@ -73,10 +63,11 @@ def _preset() -> RunConfig:
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
     seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=notes.WORDS["training seed"])
     chosen = presets.variant(model)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with view.row():
         st.caption(chosen.about)
-        if st.button("Bring your own file", icon=":material/upload_file:", key="train_bring", type="tertiary", on_click=_bring):
-            st.switch_page(DATA, query_params={"dat_part": BRING})
+        part = {"dat_part": "Bring your own"}
+        if button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
+            st.switch_page("data/page.py", query_params=part)
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
     sized.caption(f"{time} allows {presets.sizes(config)}. {_too_few(config)}")
@@ -88,10 +79,6 @@ def _too_few(config: RunConfig) -> str:
     crossed = curves.crossing(shell.RUNS)
     longer = presets.longer(config, crossed)
     return SAYS("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
-
-
-def _bring() -> None:
-    st.session_state["dat_part"] = BRING
 
 
 def _forget() -> None:
@@ -137,7 +124,7 @@ def _one_change(runs: list[Run]) -> RunConfig:
     called = {run.name: cache.called(run) for run in runs}
     left, middle, right = st.columns(3)
     with left:
-        name = one_of_list("Copy of", list(called), key="train_base", format_func=called.__getitem__, on_change=_forget)
+        name = one_of_list("Copy of", called, key="train_base", on_change=_forget)
     base = next(run.config for run in runs if run.name == name)
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.form_settings(base, section)}
     field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
@@ -172,7 +159,7 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
         return bound(st.selectbox, name, field.choices, field.choices.index(value), **look)
     if field.kind == "text":
         return bound(st.text_input, name, value, **look)
-    steps: dict[str, Any] = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
+    steps = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
     return type(value)(number(name, value=value, **steps, **look))
 
 
@@ -197,7 +184,7 @@ def _price(config: RunConfig) -> None:
         data = cache.dataset(config.data, tell)
         cost = cache.estimated(config, data)
     except InputError as error:
-        waiting.error(f"This cannot be trained: {shell.plain(str(error))}.")
+        waiting.error(f"This cannot be trained: {shell.plain(error)}.")
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:

@@ -7,7 +7,8 @@ from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.watching import watch
 from pages.frame import shell
-from pages.kit import plot, unreadable, waiting
+from pages.kit import plot, unreadable, view, waiting
+from pages.kit.control import button
 from pages.train import charts
 
 EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
@@ -48,7 +49,7 @@ def act(what: str, *arguments: object) -> None:
 def curves(job: Job) -> None:
     """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
     frame = run_table.curves([job.run])
-    figures = charts.curves(frame, plot.palette(shell.is_dark()))
+    figures = charts.curves(frame, shell.palette())
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
     with st.expander("Show as table"):
@@ -82,21 +83,16 @@ def _running(job: Job) -> None:
         if job.state == "not responding":
             st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
         st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
-        with st.container(horizontal=True):
+        with view.row("top"):
             st.metric("Whole epochs", now.epochs)
             st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
             st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
             if now.used is not None:
                 st.metric("Experts in use", f"{now.used:.0%}")
-        st.button(
-            "Stop and keep the best",
-            key=f"train_stop_{job.id}",
-            icon=":material/stop_circle:",
-            on_click=act,
-            args=("stop", job.id),
-            disabled=job.stopping or public.on(),
-            help="It ends after this step. Then the best weights so far are tested.",
-        )
+        button(
+            "Stop and keep the best", f"train_stop_{job.id}", act, "stop", job.id, icon="stop_circle",
+            disabled=job.stopping or public.on(), help="It ends after this step. Then the best weights so far are tested.",
+        )  # fmt: skip
         if now.epochs:
             curves(job)
         else:
@@ -118,10 +114,10 @@ def _failed(job: Job) -> None:
 
 
 def _choice(job: Job, word: str, explained: str) -> None:
-    with st.container(horizontal=True):
-        held = {"on_click": act, "disabled": public.on()}
-        st.button(word, key=f"train_resume_{job.id}", args=("resume", job.id), help=explained, **held)
-        st.button("Discard", key=f"train_discard_{job.id}", args=("discard", job.id), help="Removes it for good.", **held)
+    with view.row("top"):
+        off = public.on()
+        button(word, f"train_resume_{job.id}", act, "resume", job.id, help=explained, disabled=off)
+        button("Discard", f"train_discard_{job.id}", act, "discard", job.id, help="Removes it for good.", disabled=off)
 
 
 def _queue(jobs: Jobs, waiting: list[Job]) -> None:
@@ -130,8 +126,6 @@ def _queue(jobs: Jobs, waiting: list[Job]) -> None:
         if not jobs.slot.held and not public.on():
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with view.row():
             st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
-            st.button(
-                "Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary", disabled=public.on()
-            )
+            button("Take out", f"train_out_{job.id}", act, "stop", job.id, type="tertiary", disabled=public.on())

@@ -2,8 +2,6 @@
 
 import streamlit as st
 
-from elastic_core.errors import InputError
-from elastic_core.runs import Run
 from elastic_core.services.train import presets
 from pages.frame import shell
 from pages.kit import cache, prose, view
@@ -13,19 +11,12 @@ from pages.train import runs as train_runs
 SAYS = prose.of(__file__)
 
 
-def readable(run: Run) -> bool:
-    try:
-        return bool(run.config)
-    except InputError:
-        return False
-
-
 shell.lockable({"train_start": "Start training"})
-st.title("What happens if I change the model, and train it?", anchor=False)
+view.title("What happens if I change the model, and train it?")
 st.write(SAYS("idea"))
 shell.off("training")
 live.line()
-runs = [run for run in cache.runs(shell.RUNS) if readable(run)]
+runs = cache.runs(shell.RUNS)
 config = form.form(runs)
 price = st.container()
 live.heading()
@@ -41,5 +32,5 @@ with price:
     form.start(config)
 if runs:
     view.remember("runs", cache.runs_table(runs))
-if (now := st.session_state.get(shell.CONTEXT)) is not None:
+if (now := shell.current()) is not None:
     view.foot(presets.again(now.run))

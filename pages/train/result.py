@@ -1,6 +1,5 @@
 """What came of the last training, where it was seen running: it stays until somebody puts it away."""
 
-import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -11,6 +10,7 @@ from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.frame import shell
 from pages.kit import cache, prose, use, view
+from pages.kit.control import button
 from pages.train.live import act
 
 START, JOURNEY = "start/page.py", "journey/page.py"
@@ -25,11 +25,11 @@ def card() -> None:
     try:
         found = outcome.outcome(job.run, cache.runs(shell.RUNS))
     except InputError as error:
-        st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(str(error))}.")
+        st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(error)}.")
         return
     with st.container(border=True, key="train_result"):
         word = "Stopped and tested" if job.state == "stopped" else "Trained and tested"
-        st.subheader(f"{word}: {shell.plain(job.run.name)}", anchor=False)
+        view.heading(f"{word}: {shell.plain(job.run.name)}")
         left, right = st.columns([2, 3], gap="medium")
         with left:
             _score(found)
@@ -75,46 +75,41 @@ def _said(found: TrainingOutcome) -> None:
 
 
 def _acts(job: Job, found: TrainingOutcome) -> None:
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
     off, key = public.on(), job.id
-    with st.container(horizontal=True):
+    with view.row("top"):
         for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
             kind = "primary" if page == START else "secondary"
-            st.button(
-                name, icon=f":material/{icon}:", key=f"train_open_{page[:5]}_{key}", type=kind, on_click=_open, args=(job, page)
-            )
+            button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
         if found.longer is not None:
-            st.button(
-                "Again, twice as long", icon=":material/more_time:", key=f"train_longer_{key}", on_click=act, disabled=off,
-                args=("submit", found.longer), help="A new run with the same settings",
+            button(
+                "Again, twice as long", f"train_longer_{key}", act, "submit", found.longer, icon="more_time", disabled=off,
+                help="A new run with the same settings",
             )  # fmt: skip
         if found.again is not None:
-            st.button(
-                "Train another seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
-                args=("submit", found.again), help="A new run with the same settings and other random numbers",
+            button(
+                "Train another seed", f"train_again_{key}", act, "submit", found.again, icon="casino", disabled=off,
+                help="A new run with the same settings and other random numbers",
             )  # fmt: skip
         if found.beside is None:
-            st.button("Judge simple counting", key=f"train_judge_{key}", on_click=act, args=("resume", key), disabled=off)
-        st.button(
-            "Put away", icon=":material/close:", key=f"train_away_{key}", on_click=act, args=("discard", key), disabled=off,
-            help="The run itself stays",
-        )  # fmt: skip
+            button("Judge simple counting", f"train_judge_{key}", act, "resume", key, disabled=off)
+        button("Put away", f"train_away_{key}", act, "discard", key, icon="close", disabled=off, help="The run itself stays")
     _follow()
 
 
 def _open(job: Job, page: str) -> None:
     """The run, and the same person where they are in its data: by the same data, or by an own id."""
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     shell.choose(job.run.name)
     st.session_state[OPEN] = page
     if now is None or now.run.config.data == job.config.data:
         return
     try:
-        data = cache.dataset(job.config.data, lambda sentence: None)
+        data = cache.dataset(job.config.data)
         user = people.same(now.dataset, now.user, data, st.session_state.get(shell.OWN))
         if user is None:
-            user = cache.example(job.run, cache.opened(job.run, data), data)
+            user = cache.example(cache.open_run(job.run, data))
     except InputError:  # the sidebar will say what cannot be opened
         return
     shell.meet(user, keep_expert=False)
@@ -128,12 +123,11 @@ def _follow() -> None:
 
 
 def _table(job: Job, found: TrainingOutcome) -> None:
-    table: pd.DataFrame = found.table(job.run.name)
+    table = found.table(job.run.name)
     if found.beside is None or table.empty:
         return
     panel = st.expander("As a table", on_change="rerun", key=f"train_beside_{job.id}")
     if panel.open:
         with panel:
-            formats = {name: st.column_config.NumberColumn(format="%.4f") for name in table.columns[1:]}
             alt = f"{job.run.name} beside simple counting: NDCG@10 with intervals, and differences"
-            view.table("train_beside", table, ABOUT, alt, column_config=formats)
+            view.table("train_beside", table, ABOUT, alt, column_config=view.numbers("%.4f", *table.columns[1:]))

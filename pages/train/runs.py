@@ -12,8 +12,8 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
 from pages.frame.sidebar import preference
-from pages.kit import cache, plot, prose, unreadable, use, view
-from pages.kit.control import one_of
+from pages.kit import cache, prose, unreadable, use, view
+from pages.kit.control import button, one_of
 from pages.train import charts
 
 SAID = "train_said"  # of a run that was to be deleted
@@ -50,17 +50,17 @@ def compare(runs: list[Run]) -> None:
 
 
 def _curves(trained: dict[str, Run]) -> None:
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
     chosen = left.multiselect(
         "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
         format_func=lambda name: cache.called(trained[name]) if name in trained else name,
     )  # fmt: skip
-    x = one_of("Along", ["epoch", "seconds"], key="train_along", default="epoch", place=right)
+    x = one_of("Along", ["epoch", "seconds"], key="train_along", place=right)
     if chosen:
         frame = run_table.curves([trained[name] for name in chosen])
-        palette = plot.palette(shell.is_dark())
+        palette = shell.palette()
         figures = {column: cache.drawn(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
         for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
             with place:
@@ -81,11 +81,11 @@ def take_away(runs: list[Run]) -> None:
 
 def _one(runs: list[Run]) -> None:
     by_name = {run.name: run for run in runs}
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.called(by_name[name]), key="train_pick")]
-    right.button("Show it", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
+    button("Show it", "train_use", shell.choose, run.name, place=right, help="On every page", width="stretch")
     use.card(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
     st.markdown("**Its files:**")
     events = run.path / EVENTS
@@ -94,23 +94,23 @@ def _one(runs: list[Run]) -> None:
         "Metrics (JSON lines)": ("-metrics.jsonl", events.read_bytes() if events.exists() else b""),
         "Curves (CSV)": ("-curves.csv", run_table.curves([run]).to_csv(index=False)),
     }
-    with st.container(horizontal=True):
+    with view.row("top"):
         for name, (end, content) in files.items():
             st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
-                st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, runs))
+                button("Delete for good", "train_gone", _forget, run.name, runs, type="primary")
     st.caption("This trains it again:")
     st.code(presets.again(run), language="bash", wrap_lines=True)
 
 
 def _forget(name: str, known: list[Run]) -> None:
     """Who is looking at it looks at the run next that the app would open with."""
-    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    now = shell.current()
     try:
         Jobs(shell.RUNS).remove(name)
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
         return
     st.session_state[SAID] = (True, f"{shell.plain(name)} is deleted.")
     if now is not None and now.run.name == name:

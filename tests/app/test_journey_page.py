@@ -166,9 +166,9 @@ def test_an_answer_to_a_page_that_is_gone_is_no_answer(
 def test_everybody_stands_in_a_table_and_a_row_opens_the_person(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened(PAGE, user="3")
     now = app.session_state["shell_context"]
-    frame = answers.everybody(now.run, now.model, now.dataset, 0)
+    frame = answers.everybody(now, 0)
     assert frame["person"].tolist() == list(range(1, 81)) and frame["share"].between(0, 1).all() and frame["share"].max() > 0
-    expected = answers.target_ranks(now.run, now.model, now.dataset)
+    expected = answers.target_ranks(now)
     assert abs(frame["rank"] - expected).max() <= 1  # as the test kept them; a near tie may fall either way in another batch
     monkeypatch.setattr(st, "session_state", {people.TABLE: {"selection": {"rows": [41]}}})
     people._opened()

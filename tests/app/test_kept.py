@@ -40,9 +40,9 @@ def nothing(number: int) -> None:
 
 
 @kept.kept(50)
-def said(run: Run, model: Recommender | None, data: Dataset, user: int, words: str = "usual") -> dict[str, object]:
+def said(of: cache.Opened, user: int, words: str = "usual") -> dict[str, object]:
     MADE.append(user)
-    return {"run": run.name, "user": user, "words": words}
+    return {"run": of.run.name, "user": user, "words": words}
 
 
 @kept.copied(50)
@@ -114,16 +114,17 @@ def test_a_run_that_changed_is_asked_again_and_nothing_else_is(
     """Told apart by run, its files as they are, data and what else is asked; not by the model, nor by how it is asked."""
     (model, data, _), root = tiny, Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
     run, other = Run(root / "tiny"), Run(root / "tiny-peer")
-    first = said(run, model, data, 3)
-    assert said(Run(root / "tiny"), None, data=data, user=3, words="usual") is first and MADE == [3]
-    assert said(other, model, data, 3)["run"] == "tiny-peer" and said(run, model, data, 4)["user"] == 4
-    assert said(run, model, dataclasses.replace(data, name="else"), 3) is first, "the events tell, not the object"
+    of, peer = cache.Opened(run, data, model), cache.Opened(other, data, model)
+    first = said(of, 3)
+    assert said(cache.Opened(Run(root / "tiny"), data, None), user=3, words="usual") is first and MADE == [3]  # type: ignore[arg-type]
+    assert said(peer, 3)["run"] == "tiny-peer" and said(of, 4)["user"] == 4
+    assert said(cache.Opened(run, dataclasses.replace(data, name="else"), model), 3) is first, "the events tell, not the object"
     assert listed([run, other], [1, None]) == listed([run, other], [1, None]) and listed([other, run], [1, None])[0] == other.name
     made = len(MADE)
     for name in (CONFIG, WEIGHTS, EVENTS):
         (run.path / name).write_bytes((run.path / name).read_bytes() + b" ")
-        assert said(run, model, data, 3) is not first and listed([run, other], [1, None]) == [run.name, other.name]
-    assert len(MADE) == made + 6 and said(other, model, data, 3)["run"] == "tiny-peer" and len(MADE) == made + 6
+        assert said(of, 3) is not first and listed([run, other], [1, None]) == [run.name, other.name]
+    assert len(MADE) == made + 6 and said(peer, 3)["run"] == "tiny-peer" and len(MADE) == made + 6
     listed([run], []).append("of one visitor")
     assert listed([run], []) == [run.name]
 

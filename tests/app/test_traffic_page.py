@@ -14,7 +14,7 @@ from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.traffic import load
 from pages.kit import plot
-from pages.traffic import charts, run_charts
+from pages.traffic import charts
 
 PAGE = "traffic/page.py"
 Opened = Callable[..., AppTest]
@@ -97,6 +97,6 @@ def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
 def test_both_panels_of_the_size_of_the_memory_have_the_one_scale_that_is_written() -> None:
     rows = [("a", 16, 8, 0.13, 0.004, 0.8), ("b", 32, 8, 0.14, float("nan"), 0.6), ("c", 16, 4, 0.2, 0.005, 0.9)]
     table = pd.DataFrame(rows, columns=["run", "√K", "k", "NDCG@10", "error", "used"])
-    layout = run_charts.sensitivity(table, 16, 8, plot.palette(dark=True)).layout
+    layout = charts.sensitivity(table, 16, 8, plot.palette(dark=True)).layout
     assert layout.yaxis.range == layout.yaxis3.range and layout.yaxis.range[1] > 0.2 + 1.96 * 0.005
     assert layout.yaxis2.showticklabels is False and layout.yaxis3.showticklabels is False

@@ -26,7 +26,8 @@ from elastic_core.services.speed import curves
 from elastic_core.tuning import best, outcomes
 from pages.kit import plot
 from pages.speed import charts
-from pages.traffic import run_charts, words
+from pages.traffic import charts as traffic_charts
+from pages.traffic import words
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
@@ -197,7 +198,7 @@ def memories(root: Path) -> Iterator[str]:
         yield from (finding.sentence for finding in verdict.findings)
     for each in meaning.of_runs(root, runs).values():
         yield words.interest_or_activity(each)
-        run_charts.gauges(words.gauge_table(each), plot.palette(False))
+        traffic_charts.gauges(words.gauge_table(each), plot.palette(False))
         yield from meaning.recovered(each)["model"]
 
 
