@@ -57,7 +57,7 @@ def watch_maps() -> None:
     """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
     maps = Maps(shell.RUNS)
     active = [job for job in maps.all() if job.active]
-    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.title)}")
+    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.asked.title)}")
     if any(not job.share for job in active):
         st.caption(words.SAYS("FIRST_TIME"))
 

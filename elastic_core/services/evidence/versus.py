@@ -43,12 +43,17 @@ def list_everybody(model: Recommender, dataset: Dataset, tell: Tell | None = Non
     with judging(model) as judge:
         for users, scores, targets in scored(judge, model.length, dataset, candidates, people, CHUNK):
             running = candidates.mask("full", users).scatter(1, targets[:, None], True)  # seen before or not, it takes part
-            values, items = scores.float().masked_fill(~running, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
-            best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
-            found.append(np.pad(best, ((0, 0), (0, TOP - best.shape[1]))))
+            found.append(best_ten(scores.float(), running))
             if tell is not None:
                 tell(min((users[-1] + 1) / len(people), 1.0))
     return Lists(np.concatenate(found), time.thread_time() - began)
+
+
+def best_ten(scores: torch.Tensor, running: torch.Tensor) -> np.ndarray:
+    """int32 [B, 10]: the best of the items that are `running`, both [B, n_items + 1]; 0 where fewer are left."""
+    values, items = scores.masked_fill(~running, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
+    best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
+    return np.pad(best, ((0, 0), (0, TOP - best.shape[1])))
 
 
 def duel(a: Report, b: Report) -> dict[str, int]:
