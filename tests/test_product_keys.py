@@ -378,7 +378,7 @@ def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
 
 def voting(side: int = 5, k: int = 4, width: int = 16, **settings: Any) -> VotingMemory:
     torch.manual_seed(0)
-    return VotingMemory(width, side, k, **{"norm": "layer", "gate": "softmax", "votes": 2, **settings})
+    return VotingMemory(MemoryConfig(width=width, side=side, k=k, **{"votes": 2, **settings}), "layer", "softmax")
 
 
 def best_of(asked: VotingMemory, event: Tensor) -> list[tuple[int, float]]:
@@ -565,7 +565,7 @@ class Largest(TorchDispatchMode):
 
 def test_nothing_of_the_memory_s_size_is_made() -> None:
     """Of 262,144 experts, there and back; the table itself is only looked up."""
-    asked, (b, n) = voting(512, 8, votes=4, rows=True), (2, 16)
+    asked, (b, n) = voting(512, 8, votes=4, bank="rows"), (2, 16)
     with Largest() as largest, asked.values.recorded() as looked_up:
         found = asked(torch.randn(b, n, 16), None)
         found.interests.square().sum().backward()

@@ -362,8 +362,6 @@ class Attribution(NamedTuple):
     held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
 
 
-# --- the list ---------------------------------------------------------------------------------------------------------
-
 MODELS: Shelf[type[Recommender]] = Shelf("models")  # a new one is one file in `peers/`, or in a folder of your own (plugins.py)
 register, model_class = MODELS.register, MODELS.named
 

@@ -49,7 +49,7 @@ from elastic_core.core.contract import (
 )
 from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, rows_of, without_autocast
+from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, without_autocast
 from elastic_core.core.plugs import needed
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.errors import InputError
@@ -189,14 +189,16 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 class InterestMemory(nn.Module):
     """side² experts of width d behind product keys. Subclasses say what a history asks: `forward` takes its content `[B, N, d]`,
     its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `asked` returns the queries `[M, d]`.
-    `rows`: a step touches only the experts it retrieved, with a learning `rate` of their own."""
+    With `bank` = `rows` a step touches only the experts it retrieved, with a learning rate of their own."""
 
-    def __init__(self, width: int, side: int, k: int, *, norm: str, gate: str, rows: bool = False, rate: float = 0.0) -> None:
+    def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
         super().__init__()
-        self.k, self.kind = k, gate
+        self.k, self.kind = config.k, gate
+        width, size = config.width, config.side**2
         self.norm = Whitening(width) if norm == "whiten" else nn.LayerNorm(width)  # queries and sub-keys on one scale
-        self.keys = ProductKeys(width, side)
-        self.values = rows_of(side * side, width, rows, rate)
+        self.keys = ProductKeys(width, config.side)
+        by_rows = config.bank == "rows"
+        self.values = needed("tables by rows")(size, width, config.bank_rate) if by_rows else nn.Embedding(size, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
@@ -213,9 +215,10 @@ class InterestMemory(nn.Module):
 class QueriedMemory(InterestMemory):
     """The paper's: one query for the whole history, by Eq. 4 (`network`) or as its plain mean."""
 
-    def __init__(self, length: int, width: int, heads: int, side: int, k: int, *, query: str, **settings: str | float) -> None:
-        network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads)  # drawn first
-        super().__init__(width, side, k, **settings)  # type: ignore[arg-type]
+    def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
+        mean = config.query == "mean"
+        network = MeanQuery() if mean else QueryNetwork(config.length, config.width, config.heads)  # drawn first
+        super().__init__(config, norm, gate)
         self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
@@ -254,15 +257,10 @@ class SharedInterests(nn.Module):
 
 def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "softmax") -> InterestMemory | SharedInterests:
     """Return one memory, as the settings ask for it."""
-    c, rows = config, config.bank == "rows"
-    if c.memory == "none":
-        return SharedInterests(c.width, c.k)
-    if c.query == "votes":
-        by_votes = needed("a memory that events vote for")
-        return by_votes(c.width, c.side, c.k, norm=norm, gate=gate, votes=c.votes, rows=rows, rate=c.bank_rate)
-    return QueriedMemory(
-        c.length, c.width, c.heads, c.side, c.k, query=c.query, norm=norm, gate=gate, rows=rows, rate=c.bank_rate
-    )  # fmt: skip
+    if config.memory == "none":
+        return SharedInterests(config.width, config.k)
+    kind = needed("a memory that events vote for") if config.query == "votes" else QueriedMemory
+    return kind(config, norm, gate)
 
 
 class WithMemory(Retrieves):

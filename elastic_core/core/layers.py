@@ -213,11 +213,6 @@ class Dropout(nn.Module):
 SPREAD = 0.02  # standard deviation of an item's numbers at the start
 
 
-def rows_of(count: int, width: int, rows: bool, rate: float) -> Any:
-    """Return a table `[count, width]`; `rows`: a step touches only what it looks up, with a learning `rate` of their own."""
-    return needed("tables by rows")(count, width, rate) if rows else nn.Embedding(count, width)
-
-
 def item_table(n_items: int, width: int, spread: float, rows: bool) -> Any:
     """A row for every item, `[n_items + 1, width]`: normal with a standard deviation of `spread`, zero for padding (row 0).
 

@@ -23,6 +23,7 @@ from torch.nn import functional
 from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, excess_votes
 from elastic_core.core.elastic import InterestMemory, gate, top_pairs
 from elastic_core.core.layers import masked, without_autocast
+from elastic_core.core.settings import MemoryConfig
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode
@@ -58,15 +59,11 @@ class _Kept(NamedTuple):
 class VotingMemory(InterestMemory):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
-    def __init__(
-        self, width: int, side: int, k: int, *, norm: str, gate: str, votes: int, rows: bool = False,
-        rate: float = 0.0,
-    ) -> None:  # fmt: skip
-        """`votes` is m, the experts an event votes for."""
-        super().__init__(width, side, k, norm=norm, gate=gate, rows=rows, rate=rate)
-        self.m = min(votes, side**2)
+    def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
+        super().__init__(config, norm, gate)
+        self.m = min(config.votes, config.side**2)  # experts an event votes for
         self.usual: Tensor
-        self.register_buffer("usual", torch.zeros(side**2))  # every expert's part of everybody's votes
+        self.register_buffer("usual", torch.zeros(config.side**2))  # every expert's part of everybody's votes
         self._kept: _Kept | None = None
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
