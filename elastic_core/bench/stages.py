@@ -158,7 +158,7 @@ class _Pass:
 
     def __init__(self, model: Recommender, batch: Batch, rows: str, training: bool) -> None:
         self.model, self.batch, self.training = model.train(training), batch, training
-        self.work = timed(model, rows) if training else torch.inference_mode()(model.score)
+        self.work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))  # marked later
 
     def __call__(self) -> None:
         self.model.zero_grad(set_to_none=True)
