@@ -42,7 +42,11 @@ def groups(dataset: Dataset) -> list[Group]:
     named = {f"cold: under {COLD} training events": cold, f"warm: {COLD} or more": ~cold}
     found = _quarters(FAMILIES[0], lengths, "events") + _quarters(FAMILIES[1], counts[targets], "training events")
     found += [Group(FAMILIES[2], name, np.flatnonzero(mask)) for name, mask in named.items() if mask.any()]
-    return found + _genres(dataset, targets)
+    own = [dataset.catalog.genres[int(item)] for item in targets] if dataset.catalog.genres else []
+    frequent = Counter(genre for genres in own for genre in genres).most_common(GENRES)
+    return found + [
+        Group(OVERLAPS, genre, np.flatnonzero([genre in genres for genres in own])) for genre, n in frequent if n >= FEWEST
+    ]
 
 
 def _quarters(family: str, values: np.ndarray, unit: str) -> list[Group]:
@@ -55,15 +59,6 @@ def _quarters(family: str, values: np.ndarray, unit: str) -> list[Group]:
         low, high = values[users].min(), values[users].max()
         found.append(Group(family, f"{low:,} {unit}" if low == high else f"{low:,} to {high:,} {unit}", users))
     return found
-
-
-def _genres(dataset: Dataset, targets: np.ndarray) -> list[Group]:
-    catalog = dataset.catalog
-    if not catalog.genres:
-        return []
-    own = [catalog.genres[int(item)] for item in targets]
-    frequent = Counter(genre for genres in own for genre in genres).most_common(GENRES)
-    return [Group(OVERLAPS, genre, np.flatnonzero([genre in genres for genres in own])) for genre, n in frequent if n >= FEWEST]
 
 
 def forest(

@@ -49,7 +49,13 @@ def gradients(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     """
     kind = first_memory(model).kind
     kind = kind if kind != "none" else "softmax"
-    batch = _next_train_item(dataset, user, model.length)
+    # the last train event of this person and a few others as the target of everything before it
+    users = (user + np.arange(min(PEOPLE, dataset.histories.n_users))) % dataset.histories.n_users
+    last = dataset.ends("train")[users] - 1
+    items = left_pad(dataset.histories, users, last, model.length)
+    targets = torch.zeros_like(items)
+    targets[:, -1] = torch.from_numpy(dataset.histories.items[last].astype(np.int64))
+    batch = Batch(items, items, targets)
     table = _norms(model, batch, kind).merge(_norms(model, batch, "none"), on=["group", "parameters"])
     table.columns = pd.Index(["group", "parameters", "with_gate", "without_gate"])
     return table.assign(gate=kind)
@@ -108,16 +114,6 @@ def _group(name: str) -> str:
     if ".values." in name:
         return "experts"
     return "items and positions" if name.startswith("events.") else "layers"
-
-
-def _next_train_item(dataset: Dataset, user: int, length: int) -> Batch:
-    """The last train event of this person and a few others as the target of everything before it."""
-    users = (user + np.arange(min(PEOPLE, dataset.histories.n_users))) % dataset.histories.n_users
-    last = dataset.ends("train")[users] - 1
-    items = left_pad(dataset.histories, users, last, length)
-    targets = torch.zeros_like(items)
-    targets[:, -1] = torch.from_numpy(dataset.histories.items[last].astype(np.int64))
-    return Batch(items, items, targets)
 
 
 # --- a world small enough to watch -----------------------------------------------------------------------------------

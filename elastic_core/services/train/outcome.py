@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -56,9 +57,13 @@ def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     if _patience(end) and len(epochs) > 1:
         advice.reverse()
     seeds, again = _seeds(run, list(among), protocol)
+    longer, name = None, "minutes" if config.train.minutes else "epochs"
+    if rising:
+        with suppress(InputError):  # beyond the bounds
+            longer = presets.changed_config(config, {f"train.{name}": 2 * getattr(config.train, name)})
     return TrainingOutcome(
         score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(filter(None, advice)), seeds,
-        _longer(config) if rising else None, again,
+        longer, again,
     )  # fmt: skip
 
 
@@ -126,14 +131,6 @@ def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
         f"Only {used:.0%} of the {side**2:,} experts are used by anybody; by pure chance it would be {even:.0%}. Raise the "
         "balance weight, or make the memory smaller (√K)."
     )
-
-
-def _longer(config: RunConfig) -> RunConfig | None:
-    name = "minutes" if config.train.minutes else "epochs"
-    try:
-        return presets.changed_config(config, {f"train.{name}": 2 * getattr(config.train, name)})
-    except InputError:  # beyond the bounds
-        return None
 
 
 def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | None]:
