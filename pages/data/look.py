@@ -10,12 +10,11 @@ from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
-from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
 from pages.frame import finding, shell
-from pages.kit import cache, prose, view
+from pages.kit import at_hand, cache, prose, view
 from pages.kit.control import bound
 
 SAYS = prose.of(__file__)
@@ -24,9 +23,7 @@ SPLIT, LENGTHS, ITEMS, OVERVIEW = map(SAYS.about, ("SPLIT", "LENGTHS", "ITEMS", 
 
 def part() -> str | None:
     """Returns the name of the source that is shown, if it has one that holds everywhere."""
-    now = shell.current()
-    current = now.run.config.data if now else None
-    choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), current)
+    now, choices = shell.current(), at_hand.choices()
     name = bound(
         st.selectbox,
         "Data",

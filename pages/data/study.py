@@ -6,14 +6,12 @@ import streamlit as st
 
 from elastic_core.core.config import DataConfig
 from elastic_core.services.background.queue import Task
-from elastic_core.services.data import cards as data_cards
-from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
 from pages.data import charts
 from pages.frame import shell
-from pages.kit import prose, view, waiting
+from pages.kit import at_hand, prose, view, waiting
 from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
@@ -25,8 +23,7 @@ PICTURE = SAYS.about("PICTURE")
 
 def part() -> None:
     st.write(SAYS("study"))
-    now = shell.current()
-    choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
+    choices = at_hand.choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
     minutes = float(number("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))

@@ -1,6 +1,7 @@
 """The second part of the Data page: a visitor's own file, looked at row by row before anything is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pandas as pd
 import streamlit as st
@@ -170,10 +171,17 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
 
 
 def _store(outcome: FileOutcome, label: str) -> None:
-    try:
+    with telling():
         kept, data = shelf().keep(outcome, label), outcome.dataset
         sentence = SAYS("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """For callbacks: what cannot be done is told by `say`."""
+    try:
+        yield
     except InputError as error:
         st.session_state[SAID] = (False, f"{shell.plain(error)}.")
 
@@ -233,15 +241,11 @@ def _delete(entry: KeptData) -> None:
 
 
 def _remove(name: str) -> None:
-    try:
+    with telling():
         shelf().delete(name)
-    except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
 
 
 def _forget(entry: KeptData) -> None:
-    try:
+    with telling():
         shelf().delete(entry.id)
         st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")
-    except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(error)}.")

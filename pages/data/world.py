@@ -102,12 +102,9 @@ def _truth(data: Dataset) -> None:
 
 
 def _keep(config: PlantedConfig) -> None:
-    try:
+    with upload.telling():
         kept = upload.shelf().plant(config)
-        sentence = SAYS("kept world", label=shell.plain(kept.label))
-        st.session_state[upload.SAID] = (True, sentence)
-    except InputError as error:
-        st.session_state[upload.SAID] = (False, f"{shell.plain(error)}.")
+        st.session_state[upload.SAID] = (True, SAYS("kept world", label=shell.plain(kept.label)))
 
 
 def _scores() -> None:

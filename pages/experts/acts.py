@@ -66,12 +66,12 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
     for place, line, at in zip(columns, ("row", "column"), (row, column), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
-            part, key = frame[frame["line"] == line], f"exp_line_{line}"
+            part = frame[frame["line"] == line]
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
             alt = f"People of the {len(part)} experts in {line} {at}; the busiest is {most}."
-            view.chart(key, figure, part, words.SIBLINGS if line == "row" else None, alt, on_select=lambda key=key: _clicked(key))
+            view.chart(f"exp_line_{line}", figure, part, words.SIBLINGS if line == "row" else None, alt, experts=True)
     left, right = st.columns(2, gap="medium")
     with left:
         usual, high = relations.usual_cosine(of.model, expert)
@@ -107,13 +107,8 @@ def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: 
 
 def _row(key: str) -> None:
     expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
-    if expert is not None and not shell.locked("expert"):
+    if expert is not None:
         shell.look_at(expert)
-
-
-def _clicked(key: str) -> None:
-    if (mark := view.clicked(key)) and not shell.locked("expert"):
-        shell.look_at(int(mark[0]))
 
 
 def training(of: Subject, expert: int, _: int) -> None:

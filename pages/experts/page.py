@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from elastic_core.services.person import inspect
 from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning, words
 from pages.frame import shell
 from pages.kit import cache, view
@@ -18,14 +17,7 @@ PARTS = {
 
 
 now = shell.context()
-if not now.model.retrieves:
-    instead.show(now)
-    st.stop()
-if reason := inspect.too_many(now.model):
-    view.title("What does one expert stand for, and does it matter?")
-    st.info(reason)
-    view.foot("python -m elastic_core evaluate", now.run.name)
-    st.stop()
+view.needs_experts(now, "What does one expert stand for, and does it matter?", instead.show)
 of = answers.subject(now)
 strongest = cache.strongest(now, now.user)
 assert strongest is not None

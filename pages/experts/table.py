@@ -43,7 +43,7 @@ def show(of: Subject, *_: int) -> list[str]:
 
 def _picked() -> None:
     expert = view.chosen_row(KEY, st.session_state.get(ROWS, []))
-    if expert is not None and not shell.locked("expert"):
+    if expert is not None:
         shell.look_at(expert)
 
 

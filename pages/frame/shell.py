@@ -66,8 +66,10 @@ def meet(user: int, keep_expert: bool = True) -> None:
 
 
 def look_at(expert: int | None) -> None:
-    """Make this the chosen expert on every page; None goes back to the person's strongest. For widget callbacks."""
-    st.session_state["expert"] = expert
+    """Make this the chosen expert on every page, unless a teacher's link holds it; None goes back to the person's strongest. For
+    widget callbacks."""
+    if expert is None or not locked("expert"):
+        st.session_state["expert"] = expert
 
 
 def beside(run_name: str) -> None:

@@ -3,18 +3,18 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.text import parse_list
+from elastic_core.services.journey.text import encode, parse_list, short, to_json
 from elastic_core.services.journey.versions import Add, Cut, Move, Replace, Tree, versions_table
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state
-from pages.journey.words import SAYS
+from pages.journey.words import SAYS, VERSIONS
 from pages.kit import view
 from pages.kit.control import button, picked
 
-EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
+EVENT, TEXT, LIST, VERSION, FILE = "jrn_event", "jrn_add", "jrn_list", "jrn_version", "jrn_file"
 
 
 def bar(now: Context, tree: Tree, words: Words) -> None:
@@ -123,3 +123,26 @@ def _paste(now: Context, words: Words) -> None:
 def _samples(now: Context) -> list[str]:
     known = now.dataset.all_counts().argsort()[::-1][:3]
     return [now.dataset.catalog.title(int(item)) for item in known]
+
+
+def kept(now: Context, tree: Tree) -> None:
+    """The table, and the file."""
+    view.table("jrn_versions", versions_table(now.dataset, tree), VERSIONS, "All versions: what each follows and what was done")
+    if tree.versions and short(tree) != encode(tree):
+        st.caption(SAYS("TOO_LARGE" if short(tree) else "TOO_LARGE_AT_ALL"))
+    with view.row("bottom"):
+        st.download_button(
+            "Save versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",
+            on_click="ignore", icon=":material/download:", key="jrn_save",
+        )  # fmt: skip
+        if not shell.off("upload"):
+            st.file_uploader(
+                "Load versions", "json", key=FILE, on_change=_loaded, args=(now,), max_upload_size=1,
+                disabled=shell.locked(state.CODE), width="stretch",
+            )  # fmt: skip
+
+
+def _loaded(now: Context) -> None:
+    file = st.session_state.get(FILE)
+    if file is not None:
+        state.load(now, file.getvalue())

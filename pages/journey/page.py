@@ -9,7 +9,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.journey import answers as cache_journey
-from pages.journey import edit, files, people, reasons, state, views
+from pages.journey import edit, people, reasons, state, views
 from pages.journey.words import SAYS
 from pages.kit import cache, person, view
 from pages.kit.control import bound, one_of_list, switch
@@ -98,7 +98,7 @@ with below:  # first, because the box says which versions there are
     reasoned, kept = st.container(), st.expander("Versions", icon=":material/account_tree:", key="jrn_kept")
     with kept:
         tree = state.code_box(now, moment)
-        files.versions(now, tree)
+        edit.kept(now, tree)
 with drawn:
     views.ribbon(now, tree, words)
     edit.bar(now, tree, words)

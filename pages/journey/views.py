@@ -14,7 +14,7 @@ from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
 from pages.journey.words import EXPERTS, LISTS, SAYS
-from pages.kit import cache, open_expert, person, view
+from pages.kit import cache, person, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
 
@@ -136,7 +136,7 @@ def _one(now: Context, here: Situation, retrieved: list[int]) -> None:
         "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
-    open_expert.card("Who uses it?")
+    view.expert_card("Who uses it?")
 
 
 def _looked() -> None:

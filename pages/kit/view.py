@@ -10,7 +10,9 @@ from plotly.basedatatypes import BaseFigure
 
 from elastic_core import text
 from elastic_core.services import exports
+from elastic_core.services.person import inspect
 from pages.frame import present, shell
+from pages.frame.shell import Context
 from pages.kit import plot, use
 from pages.kit.prose import About
 
@@ -21,6 +23,18 @@ SHOWN, CALLED = "view_tables", "view_called"
 def begin() -> None:
     """Forget what the last run of a page showed. Called by the frame before each page."""
     st.session_state[SHOWN] = {}
+
+
+def needs_experts(now: Context, title_: str, instead: Callable[[Context], None]) -> None:
+    """Stops a page about experts where the run has none, which `instead` is about, or too many for it."""
+    if not now.model.retrieves:
+        instead(now)
+        st.stop()
+    if reason := inspect.too_many(now.model):
+        title(title_)
+        st.info(reason)
+        foot("python -m elastic_core evaluate", now.run.name)
+        st.stop()
 
 
 def title(text: str) -> None:
@@ -45,10 +59,14 @@ def chart(
     alt: str,
     *,
     on_select: Callable[[], None] | None = None,
+    experts: bool = False,
     selection_mode: Mode | tuple[Mode, ...] = "points",
 ) -> None:
     """A figure with its explanation (None where the chart beside it says it already), its table and its files. With
-    `on_select`, read `st.session_state[key]` there."""
+    `on_select`, read `st.session_state[key]` there. Where its marks are `experts`, their numbers first in `customdata`, a click
+    chooses one."""
+    if experts:
+        on_select = functools.partial(_choose_expert, key)
     chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
     shown = _larger(figure) if present.on() else figure
     st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
@@ -123,6 +141,18 @@ def chosen_row(key: str, known: Sequence[Any]) -> Any:
     """For callbacks: which of `known` stands in the row of a table that was chosen; None where none does."""
     rows = st.session_state[key]["selection"]["rows"]
     return known[rows[0]] if rows and rows[0] < len(known) else None
+
+
+def _choose_expert(key: str) -> None:
+    if mark := clicked(key):
+        shell.look_at(int(mark[0]))
+
+
+def expert_card(text: str) -> None:
+    """A line about the chosen expert, and the link to its page."""
+    with row(border=True):
+        st.markdown(text, width="stretch")
+        st.page_link("experts/page.py", label="Open this expert", icon=":material/hub:", width="content")
 
 
 def foot(command: str, *words: object, **settings: Any) -> None:

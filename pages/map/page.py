@@ -7,18 +7,18 @@ import streamlit as st
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map import picture as projection_map
 from elastic_core.services.map import trust as projection_trust
+from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import COLOURS, Map
-from elastic_core.services.person import inspect
 from elastic_core.services.traffic import over_time
 from pages.frame import shell
-from pages.kit import cache, open_expert, plot, view
+from pages.kit import cache, plot, view, waiting
 from pages.kit.control import bound, one_of, one_of_list
-from pages.map import answers, charts, compute, instead, sets, words
+from pages.map import answers, charts, instead, sets, words
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
 TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
-KEY = "map_chart"
+KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
 SHOWN = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
 
 
@@ -47,7 +47,7 @@ def drawn_map() -> tuple[Map, str, float | None]:
         found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
         if found is not None:
             return found, "UMAP", None
-        compute.offer(now, settings(), projection.sample(load, LAID_OUT, tuple(always)))
+        offer_map(projection.sample(load, LAID_OUT, tuple(always)))
     elif layout == "epochs":
         over = over_epochs()
         if over is not None:
@@ -66,10 +66,34 @@ def over_epochs() -> tuple[Map, str, float] | None:
         if store is not None and len(store.epochs):
             numbers, layouts, kind = store.epochs.tolist(), store.aligned.astype(np.float32), "UMAP"
         else:
-            compute.offer(now, settings(), np.arange(len(values)), aligned=True)
+            offer_map(np.arange(len(values)), aligned=True)
     bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch")
     xy = layouts[numbers.index(st.session_state["map_epoch"])]
     return Map(np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool)), f"Aligned {kind}", projection.reach(layouts)
+
+
+def watch_maps() -> None:
+    """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
+    maps = Maps(shell.RUNS)
+    active = [job for job in maps.all() if job.active]
+    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.title)}")
+    if any(not job.share for job in active):
+        st.caption(words.SAYS("FIRST_TIME"))
+
+
+def offer_map(experts: np.ndarray, aligned: bool = False) -> None:
+    """Says that a layout is missing, and how to get it."""
+    maps, asked = Maps(shell.RUNS), settings()
+    last = maps.latest(run=now.run.name, neighbours=asked.neighbours, distance=asked.distance, aligned=aligned)
+    if last is not None and last.active:
+        st.info(words.SAYS("UNTIL"))
+        return
+    what = f"UMAP with {asked.neighbours} neighbours and distance {asked.distance:g}"
+    st.info(words.SAYS("MISSING", what="This map" if aligned else what))
+    waiting.offer(
+        maps, last, (now.run, asked, experts, aligned), "map_compute",
+        words.SAYS("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
+    )  # fmt: skip
 
 
 def labelled() -> np.ndarray:
@@ -119,7 +143,7 @@ def picture() -> None:
 def neighbours() -> None:
     row = table.iloc[focus]
     genre = f"{shell.plain(label)}, " if (label := _genre()) else ""
-    open_expert.card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
+    view.expert_card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
     near = projection_trust.neighbour_table(
         values, drawn.experts, drawn.xy, focus, projection_trust.neighbours(len(drawn.experts))
     )
@@ -175,14 +199,8 @@ def _trusted(panel: pd.DataFrame, method: str, laid: np.ndarray) -> None:
 
 
 now = shell.context()
-if not inspect.memory_size(now.model):
-    instead.show(now)
-    st.stop()
-view.title("Do experts form regions, and can this picture be trusted?")
-if reason := inspect.too_many(now.model):
-    st.info(reason)
-    view.foot("python -m elastic_core evaluate", now.run.name)
-    st.stop()
+view.needs_experts(now, TITLE, instead.show)
+view.title(TITLE)
 st.write(words.SAYS("IDEA", width=now.model.config.width))
 values, store, table = answers.values(now), answers.store(now), answers.table(now)
 load, palette = table["load"].to_numpy(), shell.palette()
@@ -191,7 +209,7 @@ strongest = cache.strongest(now, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
 controls()
-compute.watch()
+watch_maps()
 drawn, kind, span = drawn_map()
 labels = labelled()
 left, right = st.columns([3, 2], gap="medium")

@@ -1,7 +1,10 @@
 """What exactly is implemented, and what did the paper leave open?"""
 
+from collections.abc import Callable
+
 import streamlit as st
 
+from elastic_core import disk
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -11,7 +14,7 @@ from elastic_core.services.method.notes import Question
 from pages.frame import shell
 from pages.kit import cache, prose, view
 from pages.kit.control import one_of, switch
-from pages.method import answers
+from pages.kit.kept import copied
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
@@ -36,12 +39,24 @@ def effect(question: Question, run: Run) -> Effect:
         return Effect(f"It cannot be checked here: {error}.", "")
     return {
         "c": effects.of_loss,
-        "d": answers.peeking,
+        "d": peeking,
         "e": lambda: effects.of_protocols(shell.RUNS, data),
         "f": lambda: effects.of_speed(shell.RUNS),
         "g": effects.of_averages,
         "h": lambda: effects.of_settings(run),
     }[question.key]()
+
+
+@copied(256)
+def kept_effect(question: str, run: Run, runs: list[Run], benchmarks: str, _make: Callable[[], Effect]) -> Effect:
+    """Made again when a run or a benchmark has changed."""
+    return _make()
+
+
+@copied(1)
+def peeking() -> Effect:
+    """Does a later event move an earlier state? The same for everybody."""
+    return effects.of_peeking()
 
 
 def left_open() -> None:
@@ -57,7 +72,8 @@ def left_open() -> None:
 def answered(question: Question, run: Run) -> None:
     """What the paper says, what is done here, and what that costs."""
     st.markdown(f"{question.paper}\n\n**Here:** {question.here}")
-    found = answers.effect(question.key, run, lambda: effect(question, run))
+    benchmarks = str([disk.stamp(path) for path in sorted((shell.RUNS / "benchmarks").glob("*.csv"))])
+    found = kept_effect(question.key, run, cache.everyone(shell.RUNS), benchmarks, lambda: effect(question, run))
     source = f" :small[{shell.plain(found.source)}]" if found.source and not found.command else ""
     st.info(f"**Measured.** {found.text}{source}", icon=":material/straighten:")
     if found.command:

@@ -1,18 +1,32 @@
 """Speed: when is ELASTIC faster? Measured now, shipped, and reported: never mixed."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from elastic_core.services.speed import curves
 from pages.frame import shell
 from pages.kit import prose, view
 from pages.kit.control import bound, one_of, switch
-from pages.speed import answers, live, parts
+from pages.kit.kept import copied
+from pages.speed import live, parts
 
 SAYS = prose.of(__file__)
 SOURCES = (curves.SHIPPED, curves.MEASURED)
 READING, EVENT, CALCULATOR, MORE = PARTS = ("Reading a history", "One new event", "Calculator", "More")
 STAGES, STEP, CLAIMS = DEEPER = ("Stages", "A training step", "LISA’s claims")
+READ = {"latency": curves.shipped, "profile": curves.training_steps, "gpu": curves.graphics_card}
 TIMES = {"clock": "ms", "processor": "processor"}
+
+
+def shipped(name: str):  # type: ignore[no-untyped-def]
+    """What a shipped file of `READ` says, read again when it changes; empty if there is none."""
+    return _shipped(shell.RUNS, name, shell.RUNS / "benchmarks" / f"{name}.csv")
+
+
+@copied(12)
+def _shipped(checkpoints: Path, name: str, file: Path):  # type: ignore[no-untyped-def]
+    return READ[name](checkpoints)
 
 
 def lines() -> None:
@@ -30,7 +44,7 @@ def lines() -> None:
                 st.warning(measurement.cut)
             mine = curves.of_shape(table, shape) if shape else table
             on(mine, source)
-            if source == curves.SHIPPED and (card := answers.shipped(shell.RUNS, "gpu")):
+            if source == curves.SHIPPED and (card := shipped("gpu")):
                 st.markdown(SAYS("graphics card", **card))
             _drawn(mine, column, doubt)
     with doubt:
@@ -46,10 +60,10 @@ def on(table, source: str) -> None:  # type: ignore[no-untyped-def]
 
 
 def _of(source: str):  # type: ignore[no-untyped-def]
-    shipped = answers.shipped(shell.RUNS)
-    if source != curves.MEASURED:
-        return shipped
-    return measurement.latencies() if measurement else shipped[:0]
+    if source == curves.MEASURED and measurement:
+        return measurement.latencies()
+    rows = shipped("latency")
+    return rows[:0] if source == curves.MEASURED else rows
 
 
 def _chosen(table):  # type: ignore[no-untyped-def]
@@ -93,7 +107,7 @@ def deeper() -> str:
     if part == STAGES:
         parts.stages(measured("stages"))
     elif part == STEP:
-        parts.steps(answers.shipped(shell.RUNS, "profile"))
+        parts.steps(shipped("profile"))
     else:
         parts.claims(curves.of_lisa(shell.RUNS))
     return part

@@ -1,23 +1,41 @@
 """Start: what does ELASTIC do with this person’s history? The whole way in one picture, and what changes without a part of it."""
 
+import numpy as np
 import streamlit as st
 
 from elastic_core.services.journey.shown import raw_ids
-from elastic_core.services.person import inspect
-from elastic_core.services.person.path import SHOWN
+from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person.attribution import Agreement
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.path import SHOWN, Path, path
 from elastic_core.services.person.recommend import Change, Moved, moved, places_left
 from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, person, prose, view
+from pages.kit.cache import Opened
 from pages.kit.control import button
-from pages.start import answers, edits, strip
+from pages.kit.kept import copied, kept
+from pages.start import edits, strip
 
 SAYS = prose.of(__file__)
+PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
   .st-key-start_lead_read { display: none }
   .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
 }</style>"""
+
+
+@kept(64)
+def way(of: Opened, items: np.ndarray, silenced: object, stay: bool, shown: list[int], _here: Situation) -> Path:
+    """What asks, keeps and gives what in this situation."""
+    return path(of.model, _here, shown)
+
+
+@copied(12)
+def owners(of: Opened) -> Agreement | None:
+    """Do shares say what a removal does? Of some people; None for a model without shares."""
+    return attribution.share_agreement(of.model, of.dataset, PEOPLE, stay=cache.repeats(of.dataset).stay)
 
 
 def do(edit: Change) -> None:
@@ -31,8 +49,7 @@ def undo(keep: int) -> None:
 def pointed(what: str, number: int) -> None:
     """Something in the strip was clicked: it goes, or comes back."""
     if what in (strip.PICKED, strip.OPENED):
-        if not shell.locked("expert"):
-            shell.look_at(number)
+        shell.look_at(number)
         return
     edit = -number if what == strip.REMOVED else number
     after = edits.toggled(broken, edit, start.events)
@@ -107,7 +124,7 @@ def drawn() -> None:
     window = range(max(start.events - SHOWN, 0), start.events)
     where = {place: at for at, place in enumerate(left)}
     shown = [where[place] for place in window if place in where]
-    links = answers.links(now, here.read.items, here.silenced, stay, shown, here)
+    links = way(now, here.read.items, here.silenced, stay, shown, here)
     rows = {place: row for row, place in enumerate(links.places)}
     traffic = cache.traffic(now) if here.found is not None else None
     names = person.expert_names(now, here, change) if here.found is not None else {}
@@ -143,11 +160,11 @@ def doubt() -> None:
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = answers.owners(now)
+    found = owners(now)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
-        owners, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
-        agree.markdown(SAYS("truth", truly=truly, people=found.people, owners=owners, chance=by_chance))
+        held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
+        agree.markdown(SAYS("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
 
 
 def onwards() -> None:

@@ -10,8 +10,8 @@ from elastic_core.services.person.inspect import item_words
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import prose
-from pages.tour import measuring, worksheet
-from pages.tour.steps import STEPS
+from pages.tour import worksheet
+from pages.tour.steps import STEPS, measured
 
 SAYS = prose.of(__file__)
 SHOWN = "class_answers"
@@ -68,7 +68,7 @@ def _answers() -> None:
     for stop, step in enumerate(STEPS, start=1):
         step = step.about(item_words(now.dataset))
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
-        answer = measuring.measured(step)
+        answer = measured(step)
         right = SAYS("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
         told.append(f"{stop}. {step.question} {right} {shell.plain(answer.reason) if answer else ''}")
     bar.empty()

@@ -14,8 +14,8 @@ from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
 from pages.kit import prose, view
 from pages.kit.control import button
-from pages.tour import classroom, measuring
-from pages.tour.steps import STEPS, Step
+from pages.tour import classroom
+from pages.tour.steps import STEPS, Step, measured
 
 PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
@@ -212,7 +212,7 @@ def _measured(step: Step) -> Answer | None:
     now = shell.context()
     about = (step.title, now.run.name, now.user, now.other and now.other.run.name)
     if st.session_state.get(MEASURED, (None, None))[0] != about:
-        st.session_state[MEASURED] = (about, measuring.measured(step))
+        st.session_state[MEASURED] = (about, measured(step))
     return st.session_state[MEASURED][1]
 
 

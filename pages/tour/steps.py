@@ -82,6 +82,18 @@ def _twin(asked: TourAsked) -> Answer:
         return Answer(None, f"Nothing was compared: {problem}.")
 
 
+def measured(step: Step) -> Answer | None:
+    """Return the answer; None where the run has no experts and the question is about them."""
+    now = shell.context()
+    if step.memory and not now.model.retrieves:
+        return None
+    traffic = cache.traffic(now) if now.model.retrieves else None
+    try:
+        return step.answer(TourAsked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
+    except InputError as error:
+        return Answer(None, f"It could not be measured here: {error}")
+
+
 SAYS = prose.of(__file__)
 
 

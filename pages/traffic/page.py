@@ -7,10 +7,11 @@ import streamlit as st
 from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
-from pages.kit import asked, busy, cache, open_expert, view
+from pages.kit import asked, busy, cache, view
 from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, instead, words
 
+TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
@@ -63,8 +64,7 @@ def loads(name: str, place: int) -> None:
         f"{'the hottest first' if ordered else 'by number'}. The hottest is "
         f"expert {table['load'].idxmax()}. " + ", ".join(f"{n} {busy.WORDS[s]}" for s, n in counts.items()) + "."
     )
-    key = f"trf_load{place}"
-    view.chart(key, figure, table, words.LOAD, alt, on_select=lambda: open_expert.clicked(key))
+    view.chart(f"trf_load{place}", figure, table, words.LOAD, alt, experts=True)
 
 
 def shares(name: str, place: int) -> None:
@@ -73,8 +73,7 @@ def shares(name: str, place: int) -> None:
     hottest = len(set(table["expert"]))
     figure = cache.drawn(charts.stripes, table, float(band.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
-    key = f"trf_share{place}"
-    view.chart(key, figure, table, words.SHARE, alt, on_select=lambda: open_expert.clicked(key))
+    view.chart(f"trf_share{place}", figure, table, words.SHARE, alt, experts=True)
 
 
 def grids(name: str, place: int) -> None:
@@ -83,8 +82,7 @@ def grids(name: str, place: int) -> None:
     st.markdown(words.explained(flow, table, sides))
     figure = cache.drawn(charts.grid, table, sides, band.line, palette, chosen, unit)
     alt = f"Grid of {flow.side} by {flow.side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
-    key = f"trf_grid{place}"
-    view.chart(key, figure, sides, words.GRID, alt, on_select=lambda: open_expert.clicked(key))
+    view.chart(f"trf_grid{place}", figure, sides, words.GRID, alt, experts=True)
 
 
 def rows() -> list[str]:
@@ -102,7 +100,7 @@ def chosen_expert() -> None:
     label = evidence.label(chosen) if evidence else None
     taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
     row = load.experts_table(flow, band).iloc[chosen]
-    open_expert.card(
+    view.expert_card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "
         f"{row['times']:.2f} × equal use, {row['state']}."
     )
@@ -171,15 +169,8 @@ def learning() -> list[str]:
 
 
 now = shell.context()
-memory = inspect.memory_size(now.model)
-if not memory:
-    instead.show(now)
-    st.stop()
-view.title("Is the memory used evenly, and is that chance?")
-if reason := inspect.too_many(now.model):
-    st.info(reason)
-    view.foot("python -m elastic_core evaluate", now.run.name)
-    st.stop()
+view.needs_experts(now, TITLE, instead.show)
+view.title(TITLE)
 st.write(words.SAYS("IDEA"))
 controls()
 palette, chosen = shell.palette(), now.expert

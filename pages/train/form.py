@@ -10,14 +10,12 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.durations import about
-from elastic_core.services.data.cards import at_hand_choices
-from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.method import notes
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
-from pages.kit import cache, prose, view
+from pages.kit import at_hand, cache, prose, view
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
@@ -58,8 +56,7 @@ def start(config: RunConfig | None) -> None:
 
 
 def _preset() -> RunConfig:
-    now = shell.current()  # none yet where nothing was ever trained
-    choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
+    choices = at_hand.choices()
     left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
