@@ -1,7 +1,7 @@
 """The third depth: is A better than B, for whom, and at what cost? From the ranks that runs keep; only lists open a model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -28,8 +28,7 @@ WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_me
 JOURNEY, TRAIN = "journey/page.py", "train/page.py"
 
 
-@dataclass(frozen=True)
-class Two:
+class Two(NamedTuple):
     """What is compared: a run each, all training seeds of each, and under what."""
 
     a: Run
@@ -69,7 +68,7 @@ def show() -> None:
         st.error(f"{shell.plain(problem)}.")
         nobody()
         return
-    palette, noun = shell.palette(), inspect.item_words(now.dataset)
+    palette, noun = shell.palette(), now.words
     two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun, apart(now.run, other))
     draw_verdict(two)
     draw_duel(two)

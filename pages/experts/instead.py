@@ -64,8 +64,8 @@ def codewords(now: Context) -> None:
 
 def looks(now: Context) -> None:
     """Weights beside what removal measures, or removal alone."""
-    what, palette = inspect.item_words(now.dataset), shell.palette()
-    stay = cache.repeats(now.dataset).stay
+    what, palette = now.words, shell.palette()
+    stay = now.stay
     try:
         found = answers.looked(now, now.user, stay)
     except InputError as error:

@@ -40,7 +40,7 @@ def genres(of: Subject, expert: int, _: int) -> None:
 
 def items(of: Subject, expert: int, _: int) -> list[str]:
     """What it pushes up and holds back. Returns how sure that is."""
-    words, found = inspect.item_words(of.dataset), answers.pushes(of, expert)
+    words, found = of.words, answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
@@ -80,7 +80,7 @@ def _amount(row: dict[str, float]) -> str:
 def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
     if found.direct is None or found.measured is None or np.isnan(found.agreement):
         return []
-    count, many = of.dataset.catalog.n_items, inspect.item_words(of.dataset).many
+    count, many = of.dataset.catalog.n_items, of.words.many
     beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
     st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
     frame = expert_items.both(found, of.dataset)

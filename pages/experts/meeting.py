@@ -39,7 +39,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    words, found = inspect.item_words(of.dataset), answers.examples(of, expert)
+    words, found = of.words, answers.examples(of, expert)
     view.heading(f"Its people, and the {words.many} it reads")
     st.caption(expert_words.SAYS("READS") if found.traced else expert_words.SAYS("READS_NOT", many=words.many))
     for group, name in GROUPS.items():

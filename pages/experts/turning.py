@@ -6,7 +6,6 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.services.experts.steering import SAMPLE, Steered, Turn
-from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import number as whole
 from pages.experts import answers, words
@@ -21,7 +20,7 @@ Number = st.column_config.NumberColumn
 
 def show(of: Subject, _: int, user: int) -> list[str]:
     """Sliders on the left, what they do on the right. Returns what other turns do."""
-    said = inspect.item_words(of.dataset)
+    said = of.words
     left, right = st.columns([5, 6], gap="medium")
     with left:
         turn = _knobs(of, user)

@@ -81,7 +81,7 @@ def everybody(of: Opened, expert: int | None) -> pd.DataFrame:
 
 
 def _standing(of: Opened) -> np.ndarray:
-    protocol = "full-seen" if cache.repeats(of.dataset).stay else "full"
+    protocol = "full-seen" if of.stay else "full"
     if of.run.has_report:
         with suppress(InputError, KeyError):
             ranks = of.run.report().ranks[protocol]
@@ -93,4 +93,4 @@ def _standing(of: Opened) -> np.ndarray:
 @copied(8, "Asking one run about everybody …")
 def target_ranks(of: Opened) -> np.ndarray:
     """Where everybody's next item stands; among all items where people choose again what they have met."""
-    return people.target_ranks(of.model, of.dataset, stay=cache.repeats(of.dataset).stay)
+    return people.target_ranks(of.model, of.dataset, stay=of.stay)

@@ -50,7 +50,7 @@ _mount = st.components.v2.component(
 
 def draw(now: Context, here: Situation) -> None:
     """The slider for N, what it saves, and the picture."""
-    words = inspect.item_words(now.dataset)
+    words = now.words
     most = min(here.events_read, MOST)
     events = most
     if most > LEAST:

@@ -5,7 +5,6 @@ import streamlit as st
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.shown import choices, raw_ids
 from elastic_core.services.journey.text import encode
-from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.journey import answers as cache_journey
@@ -78,7 +77,7 @@ def settings() -> dict[str, str | int]:
 
 
 now = shell.context()
-words = inspect.item_words(now.dataset)
+words = now.words
 last = state.settle(now)
 
 top, below = st.container(), st.container()

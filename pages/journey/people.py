@@ -49,7 +49,7 @@ def _finder(now: Context) -> None:
 
 def _table(now: Context) -> None:
     """Everybody; a row opens the person."""
-    words = inspect.item_words(now.dataset)
+    words = now.words
     expert = None
     if now.model.retrieves:
         strongest = cache.strongest(now, now.user)
@@ -79,7 +79,7 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     assert now.other is not None
     mine = answers.target_ranks(now)
     theirs = answers.target_ranks(now.other)
-    many, stay = inspect.item_words(now.dataset).many, cache.repeats(now.dataset).stay
+    many, stay = now.words.many, now.stay
     new = "" if stay else "new "
     st.caption(
         f"The rank of what came next among all {new}{many}: "

@@ -94,7 +94,7 @@ def along(now: Context, moment: int, stay: bool) -> None:
     if other is not None:
         table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     there = mine.ranks[mine.ranks["event"] <= max(moment, mine.ranks["event"].min())].iloc[-1]
-    many, title = inspect.item_words(now.dataset).many, shell.plain(str(there["title"]))
+    many, title = now.words.many, shell.plain(str(there["title"]))
     found, running = {"event": there["event"], "rank": there["rank"], "luck": (there["running"] + 1) / 2}, there["running"]
     st.markdown(SAYS("CAME_NEXT", many=many, title=title, running=running, **found))
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)

@@ -79,7 +79,7 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     found = answers.chance(now, encode(tree.chain()), tree.base.digest, stay, tree)
     if found is None:
         return
-    (_, own, other, _), *more = found.rows(words := inspect.item_words(now.dataset).did)
+    (_, own, other, _), *more = found.rows(words := now.words.did)
     st.markdown(
         SAYS(
             "BY_CHANCE", done=shell.plain(str(found.table["done"].iloc[0])), own=own, n=found.n,

@@ -5,7 +5,6 @@ while its sliders move. What it shows goes into the address when things are calm
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def draw(
     data: dict[str, Any] = {
         "name": name, "steps": list(steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
         "says": says, "words": words.PICTURE | quiet, "note": note, "locked": locked,
-        "colours": asdict(colours),
+        "colours": colours._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)
 

@@ -1,7 +1,7 @@
 """The steps of the product-key search: which one is shown, what it says, and the votes that follow it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -26,8 +26,7 @@ AT_FIRST = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}
 SAID = "keys_said"  # of a step that an address asked for and nobody has
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """What all steps are about; `name` changes when the query or the keys do. `election` where it is one event that asks,
     `angles` of the 4 × 4."""
 

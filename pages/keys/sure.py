@@ -6,7 +6,6 @@ from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.gate import trained, ungated
 from elastic_core.services.method import notes
-from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.keys import charts
 from pages.keys.steps import Scene, shown
@@ -116,7 +115,7 @@ def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    stay, words = cache.repeats(now.dataset).stay, inspect.item_words(now.dataset)
+    stay, words = now.stay, now.words
     found = _ungated(now, now.user, stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(

@@ -36,7 +36,6 @@ from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
-from pages.kit.kept import Opened as Opened
 from pages.kit.kept import asking, copied, kept, size, stamped
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
@@ -199,6 +198,30 @@ def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Calla
     return Drawn(_draw(*given, **more))
 
 
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run, opened on its data. All parts are shared between visits and read-only."""
+
+    run: Run
+    dataset: Dataset
+    model: Recommender
+
+    @property
+    def kept_as(self) -> str:
+        """What is kept of it does not depend on what more a subclass knows."""
+        return stamped([self.run]) + self.dataset.hash
+
+    @property
+    def words(self) -> inspect.Words:
+        """What its data call their items."""
+        return inspect.item_words(self.dataset)
+
+    @property
+    def stay(self) -> bool:
+        """Do people choose again what they have met, so that it stays in the running?"""
+        return repeats(self.dataset).stay
+
+
 def open_run(run: Run, data: Dataset) -> Opened:
     """Raises InputError where the run does not open, or not on these data."""
     return Opened(run, data, _model(run, data))
@@ -226,7 +249,7 @@ def strongest(of: Opened, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest`)."""
     if can_retrieve(of.model) and not attribution.suggests(of.model):  # then it is the most wanted: nothing need be predicted
         return int(traffic(of).experts[user, 0])
-    return after(of, user, [], repeats(of.dataset).stay).strongest
+    return after(of, user, [], of.stay).strongest
 
 
 def reads(of: Opened, items: np.ndarray) -> DataFrame | None:

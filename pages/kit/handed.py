@@ -4,7 +4,7 @@ An address moves no widget that stands already, and rooms do not know each other
 once. Start only takes events away; for any other edit of Journey's `removed` is None. Events are places from 0.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -14,8 +14,7 @@ HANDED, TAKEN = "handed_edits", "handed_taken"
 START, JOURNEY = "start", "journey"
 
 
-@dataclass(frozen=True)
-class Edited:
+class Edited(NamedTuple):
     by: str
     data: str
     user: int

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -29,20 +28,6 @@ MOST = 512 * 2**20  # bytes of all kept objects
 SMALL = 4096  # bytes; what is smaller is not worth a line
 SAMPLE = 1000  # of a long list or column, to tell its size by
 Given, Made = ParamSpec("Given"), TypeVar("Made")
-
-
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A run, opened on its data. All parts are shared between visits and read-only."""
-
-    run: Run
-    dataset: Dataset
-    model: Recommender
-
-    @property
-    def kept_as(self) -> str:
-        """What is kept of it does not depend on what more a subclass knows."""
-        return stamped([self.run]) + self.dataset.hash
 
 
 class Ledger:
@@ -138,13 +123,13 @@ def copied(
 
 def asking(
     keep: Callable[[Callable[..., Made]], Callable[..., Made]], service: Callable[Concatenate[Recommender, Dataset, Given], Made]
-) -> Callable[Concatenate["Opened", Given], Made]:
+) -> Callable[Concatenate[Any, Given], Made]:
     """What a service answers about a model and its data, kept (`keep`: as `kept(4)`) and asked about an opened run."""
     shape = inspect.signature(service)
     of = inspect.Parameter("of", inspect.Parameter.POSITIONAL_ONLY)
 
     @functools.wraps(service)
-    def make(of: Opened, /, *given: Given.args, **more: Given.kwargs) -> Made:
+    def make(of: Any, /, *given: Given.args, **more: Given.kwargs) -> Made:
         return service(of.model, of.dataset, *given, **more)
 
     make.__signature__ = shape.replace(parameters=[of, *list(shape.parameters.values())[2:]])  # type: ignore[attr-defined]

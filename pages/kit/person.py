@@ -29,7 +29,7 @@ def staying(now: Context, key: str) -> bool:
     found = cache.repeats(now.dataset)
     if not found.again:
         return False
-    words = inspect.item_words(now.dataset)
+    words = now.words
     many = f"{found.again:,} of {found.people:,} people ({found.share:.0%}) {words.did} next what they had {words.done} before."
     asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET, help=many)
     if asked != EVERYTHING:
@@ -52,7 +52,7 @@ def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> 
 
 def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
-    words, rows = inspect.item_words(now.dataset), []
+    words, rows = now.words, []
     names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
     note = f"{words.did} next"
     for place, row in enumerate(change.table.to_dict("records")):
@@ -92,6 +92,6 @@ def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]
 def by_chance(found: Chance | None, now: Context, others: str) -> None:
     """What an act did, beside the same act on `others`."""
     if found is not None:
-        rows, done = found.rows(inspect.item_words(now.dataset).did), str(found.table["done"].iloc[0])
+        rows, done = found.rows(now.words.did), str(found.table["done"].iloc[0])
         title = f"{done[:1].upper()}{done[1:]}:"
         st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", shell.palette()))

@@ -1,8 +1,7 @@
 """Tables and arrays to plotly figures. Pure: no streamlit, no state."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -22,8 +21,7 @@ STEADY = {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opa
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(NamedTuple):
     """Colours that mean the same on every page; see .streamlit/config.toml for the themes' own."""
 
     text: str

@@ -6,14 +6,13 @@ begin with `Careful:`, `Formula:` or `Test:` are what they say. tests/test_plain
 """
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MARKS = ("Careful:", "Formula:", "Test:")
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
 
     question: str
@@ -23,8 +22,7 @@ class About:
     test: str = ""
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """The sections of one page."""
 
     path: Path

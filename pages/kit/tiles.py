@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from elastic_core.text import html as escape
 from pages.kit.plot import Palette
@@ -10,8 +10,7 @@ from pages.kit.plot import Palette
 STOP = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """One item as people see it. `mark` is a short word beside it, `note` a longer one that is read out."""
 
     name: str

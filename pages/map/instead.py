@@ -6,7 +6,6 @@ from elastic_core.errors import InputError
 from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.map import items
 from elastic_core.services.map.items import Laid
-from elastic_core.services.person import inspect
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
@@ -32,7 +31,7 @@ def show(now: Context) -> None:
         st.write(f"None here: {shell.plain(error)}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
-    read, what = reading(now.dataset, now.user), inspect.item_words(now.dataset)
+    read, what = reading(now.dataset, now.user), now.words
     history = frozenset(read.items[-now.model.length :].tolist()) if chosen == ITEMS else frozenset()
     figure = cache.drawn(charts.laid, found.table, history, read.truth if chosen == ITEMS else None, palette)
     alt = f"PCA map of {len(found.table):,} {chosen.lower()}, coloured by kind."

@@ -35,7 +35,7 @@ def way(of: Opened, items: np.ndarray, silenced: object, stay: bool, shown: list
 @copied(12)
 def owners(of: Opened) -> Agreement | None:
     """Do shares say what a removal does? Of some people; None for a model without shares."""
-    return attribution.share_agreement(of.model, of.dataset, PEOPLE, stay=cache.repeats(of.dataset).stay)
+    return attribution.share_agreement(of.model, of.dataset, PEOPLE, stay=of.stay)
 
 
 def do(edit: Change) -> None:
@@ -186,7 +186,7 @@ shell.lockable({
 })  # fmt: skip
 now = shell.context()
 broken = edits.current(now)
-words = inspect.item_words(now.dataset)
+words = now.words
 
 heading, acting = st.container(), st.container()
 body, controls = st.container(), view.row("bottom")

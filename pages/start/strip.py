@@ -4,7 +4,6 @@ Drawn by strip.js in one piece, so that pointing needs no rerun; only taking som
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path as File
 from typing import Any
@@ -38,7 +37,7 @@ def draw(
     """`places`: where each of the last events of `start` stands among the shown ones of `path`, None for one taken away; `names`:
     what experts stand for; `on_act`: called with what was done, and to which event, from 1, or expert. Returns whether an
     expert's page was asked for."""
-    palette, words = shell.palette(), inspect.item_words(now.dataset)
+    palette, words = shell.palette(), now.words
     catalog = now.dataset.catalog
     titles = inspect.told_apart(change.table["title"].tolist(), catalog.ids[change.table["item"]].tolist())
     shades, earlier = person.colours(now), start.events - len(places)
@@ -63,7 +62,7 @@ def draw(
         "locked": {
             "remove": shell.locked("start_remove"), "silence": shell.locked("start_silence"), "look": shell.locked("expert"),
         },
-        "colours": asdict(palette),
+        "colours": palette._asdict(),
         "says": text.says(words, len(path.experts), path.asks is not None, gives, len(places), earlier, can_read),
     }  # fmt: skip
     truth, rank = here.answer.truth, change.truth_after

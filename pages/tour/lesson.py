@@ -6,7 +6,6 @@ import streamlit as st
 
 from elastic_core.services.keys import search
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.person.inspect import item_words
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import prose
@@ -66,7 +65,7 @@ def _answers() -> None:
     st.markdown(SAYS("answers", run=shell.plain(now.run.name), person=now.user + 1))
     told, bar = [], st.progress(0.0)
     for stop, step in enumerate(STEPS, start=1):
-        step = step.about(item_words(now.dataset))
+        step = step.about(now.words)
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
         answer = measured(step)
         right = SAYS("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
@@ -90,4 +89,4 @@ def sheet() -> worksheet.Sheet:
     items = reading(now.dataset, now.user).items[-worksheet.LAST :]
     last = tuple(now.dataset.catalog.title(int(item)) for item in items)
     when = tuple(map(minutes, range(1, len(STEPS) + 1)))
-    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), item_words(now.dataset))
+    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), now.words)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
 from pages.kit import prose, view
@@ -119,7 +118,7 @@ def panel() -> None:
         if stop == END:
             _summary()
             return
-        step, acts = STEPS[stop - 1].about(item_words(shell.context().dataset)), _acts(stop)
+        step, acts = STEPS[stop - 1].about(shell.context().words), _acts(stop)
         end = "" if step.title.endswith("?") else "."
         said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with said:

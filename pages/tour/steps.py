@@ -1,8 +1,7 @@
 """The guided tour as data: where to go, what to look at, what to do, and a question to bet on before it is measured."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -20,8 +19,7 @@ from pages.kit import cache, judged, prose
 Done = Callable[[Mapping[Any, Any]], bool]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One stop. `bound`: what the page's controls are set to on arrival, unless the address says otherwise. `done` reads what the
     visitor has set since. `target`: keys of the control that the task names; the first that is on the page is shown."""
 
@@ -42,7 +40,7 @@ class Step:
         """The same with the names that the data gives its items."""
         names = {"one": words.one, "many": words.many, "a": words.a}
         said = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
-        return replace(self, **said)
+        return self._replace(**said)
 
 
 def moved(**usual: object) -> Done:

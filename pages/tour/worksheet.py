@@ -3,7 +3,7 @@
 Pure: no streamlit."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from elastic_core import text
 from elastic_core.services.keys.search import Lesson
@@ -28,8 +28,7 @@ GRID = """<style>
 </style>"""
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(NamedTuple):
     """What a worksheet takes from the view: whose history it is, when each stop has its turn, and the 4 × 4."""
 
     run: str

@@ -27,7 +27,7 @@ def show(now: Context) -> None:
     doubts: list[str] = []
     palette = shell.palette()
     try:
-        found = _reach(now, cache.repeats(now.dataset).stay)
+        found = _reach(now, now.stay)
     except InputError as error:
         st.write(f"Not known here: {shell.plain(error)}.")
     else:
