@@ -38,8 +38,7 @@ class Context(Opened):
 
 def current() -> Context | None:
     """What the sidebar says; None where no run could be opened."""
-    found: Context | None = st.session_state.get(CONTEXT)
-    return found
+    return st.session_state.get(CONTEXT)  # type: ignore[no-any-return]
 
 
 def context() -> Context:

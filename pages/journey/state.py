@@ -9,7 +9,7 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.text import LONGEST_CODE, decode, from_json, short
-from elastic_core.services.journey.versions import Base, Cut, Edit, Tree
+from elastic_core.services.journey.versions import Cut, Edit, Tree
 from elastic_core.text import number as whole
 from pages.frame import shell
 from pages.frame.shell import Context
@@ -115,17 +115,17 @@ def sentence(error: InputError) -> str:
 def do(edit: Edit) -> None:
     """For callbacks: a new version."""
     try:
-        _keep(_tree().then(edit))
+        _keep(st.session_state[NOW].then(edit))
     except InputError as error:
         say(sentence(error))
 
 
 def undo() -> None:
-    _keep(_tree().undo())
+    _keep(st.session_state[NOW].undo())
 
 
 def go(number: int) -> None:
-    _keep(_tree().go(number))
+    _keep(st.session_state[NOW].go(number))
 
 
 def reach(moment: int) -> None:
@@ -150,13 +150,7 @@ def load(now: Context, text: bytes) -> None:
     _keep(tree)
 
 
-def _tree() -> Tree:
-    tree: Tree = st.session_state[NOW]
-    return tree
-
-
 def _keep(tree: Tree) -> None:
-    trees: dict[Base, Tree] = st.session_state.setdefault(TREES, {})
-    trees[tree.base] = tree
+    st.session_state.setdefault(TREES, {})[tree.base] = tree
     st.session_state[CODE] = short(tree)
     _give(tree)

@@ -29,7 +29,7 @@ def give(now: Context, by: str, removed: tuple[int, ...] | None, silenced: tuple
 
 def last(now: Context) -> Edited | None:
     """The latest edits of this person, made on either screen."""
-    found: Edited | None = st.session_state.get(HANDED)
+    found = st.session_state.get(HANDED)
     return found if found is not None and (found.data, found.user) == (now.dataset.hash, now.user) else None
 
 

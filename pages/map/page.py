@@ -22,29 +22,11 @@ KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trus
 SHOWN = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
 
 
-def controls() -> None:
-    with view.row("top"):
-        one_of("Map", LAYOUTS, key="map_layout", width="content")
-        offered = {name: COLOURS[name] for name in projection_map.offered(table)}
-        first = next(name for name in ("interest", "genre", "load") if name in offered)
-        one_of_list("Colour", offered, key="map_colour", first=first, width=260)
-        one_of("Mouse", TOOLS, key="map_tool", width="content")
-    if st.session_state["map_layout"] == "umap":
-        with view.row("top"):
-            one_of("Neighbours", NEIGHBOURS, key="map_near", default=15, width="content")
-            one_of("Distance", DISTANCES, key="map_dist", default=0.1, named="{:g}".format, width="content")
-            one_of("Random start", SEEDS, key="map_seed", default=0, width="content")
-
-
-def settings() -> Settings:
-    return Settings(st.session_state.get("map_near", 15), st.session_state.get("map_dist", 0.1))
-
-
 def drawn_map() -> tuple[Map, str, float | None]:
     """The map that is asked for, what it is, and how far its axes reach (for maps that must keep them)."""
-    layout, always = st.session_state["map_layout"], [*retrieved, focus, *chosen]
+    always = [*retrieved, focus, *chosen]
     if layout == "umap":
-        found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
+        found = projection_map.by_umap(values, store, settings, start, always) if store else None
         if found is not None:
             return found, "UMAP", None
         offer_map(projection.sample(load, LAID_OUT, tuple(always)))
@@ -60,15 +42,13 @@ def over_epochs() -> tuple[Map, str, float] | None:
     if len(numbers) < 2 or layouts.shape[1] != len(values):
         st.info(words.SAYS("NO_COPIES"))
         return None
-    one_of("Aligned by", {"pca": "Aligned PCA", "umap": "Aligned UMAP"}, key="map_aligned", width="content")
     kind = "PCA"
-    if st.session_state["map_aligned"] == "umap":
+    if one_of("Aligned by", {"pca": "Aligned PCA", "umap": "Aligned UMAP"}, key="map_aligned", width="content") == "umap":
         if store is not None and len(store.epochs):
             numbers, layouts, kind = store.epochs.tolist(), store.aligned.astype(np.float32), "UMAP"
         else:
             offer_map(np.arange(len(values)), aligned=True)
-    bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch")
-    xy = layouts[numbers.index(st.session_state["map_epoch"])]
+    xy = layouts[numbers.index(bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch"))]
     return Map(np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool)), f"Aligned {kind}", projection.reach(layouts)
 
 
@@ -83,22 +63,21 @@ def watch_maps() -> None:
 
 def offer_map(experts: np.ndarray, aligned: bool = False) -> None:
     """Says that a layout is missing, and how to get it."""
-    maps, asked = Maps(shell.RUNS), settings()
-    last = maps.latest(run=now.run.name, neighbours=asked.neighbours, distance=asked.distance, aligned=aligned)
+    maps = Maps(shell.RUNS)
+    last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance, aligned=aligned)
     if last is not None and last.active:
         st.info(words.SAYS("UNTIL"))
         return
-    what = f"UMAP with {asked.neighbours} neighbours and distance {asked.distance:g}"
+    what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
     st.info(words.SAYS("MISSING", what="This map" if aligned else what))
     waiting.offer(
-        maps, last, (now.run, asked, experts, aligned), "map_compute",
+        maps, last, (now.run, settings, experts, aligned), "map_compute",
         words.SAYS("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
     )  # fmt: skip
 
 
 def labelled() -> np.ndarray:
     """What colours every expert; over the epochs the load is that epoch's."""
-    colour = st.session_state["map_colour"]
     if colour == "load" and kind.startswith("Aligned"):
         numbers, loads = over_time.load_by_epoch(now.run)
         if st.session_state["map_epoch"] in numbers:
@@ -117,17 +96,14 @@ def picked() -> None:
 
 
 def picture() -> None:
-    colour = st.session_state["map_colour"]
     figure = cache.drawn(
         charts.memory, drawn, table[["row", "column", "load"]], labels[drawn.experts], colour, palette,
-        retrieved=retrieved, selected=focus, chosen=chosen, tool=st.session_state["map_tool"], span=span,
+        retrieved=retrieved, selected=focus, chosen=chosen, tool=tool, span=span,
     )  # fmt: skip
     frame = table.iloc[drawn.experts][["expert", "row", "column", "load"]].assign(
-        x=drawn.xy[:, 0],
-        y=drawn.xy[:, 1],
-        colour=labels[drawn.experts],
+        x=drawn.xy[:, 0], y=drawn.xy[:, 1], colour=labels[drawn.experts],
         retrieved=[retrieved.get(int(e), 0) for e in drawn.experts],
-    )
+    )  # fmt: skip
     alt = (
         f"{kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {COLOURS[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
@@ -167,9 +143,9 @@ def _genre() -> str:
 def trust() -> None:
     method = "UMAP" if kind == "UMAP" else "PCA"
     laid = store.experts if kind == "UMAP" and store is not None else projection.sample(load, LAID_OUT)
-    panel = answers.trust(now, settings(), laid)
+    panel = answers.trust(now, settings, laid)
     count = int(panel["neighbours"].iloc[0])
-    agreement = projection_trust.map_agreement(store, settings(), count) if store is not None and method == "UMAP" else None
+    agreement = projection_trust.map_agreement(store, settings, count) if store is not None and method == "UMAP" else None
     said, doubts = words.trusted(panel, method, agreement)
     st.markdown(f"{said}\n\n{alike}")
     with st.expander("How sure?", icon=":material/balance:"):
@@ -186,7 +162,7 @@ def _trusted(panel: pd.DataFrame, method: str, laid: np.ndarray) -> None:
             shown = shown.drop(columns="seed")
         view.table("map_trust", shown, words.TRUST, f"How far {len(panel)} maps keep neighbours")
     with right:
-        noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None
+        noise = store.get(settings, 0, "null") if method == "UMAP" and store is not None else None
         if noise is None:
             noise = answers.pca(projection.random_like(values[laid]))
         st.markdown(f"**The same {method} of random numbers**")
@@ -208,7 +184,19 @@ retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now).experts[no
 strongest = cache.strongest(now, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
-controls()
+near, distance, start = 15, 0.1, 0
+with view.row("top"):
+    layout = one_of("Map", LAYOUTS, key="map_layout", width="content")
+    offered = {name: COLOURS[name] for name in projection_map.offered(table)}
+    first = next(name for name in ("interest", "genre", "load") if name in offered)
+    colour = one_of_list("Colour", offered, key="map_colour", first=first, width=260)
+    tool = one_of("Mouse", TOOLS, key="map_tool", width="content")
+if layout == "umap":
+    with view.row("top"):
+        near = one_of("Neighbours", NEIGHBOURS, key="map_near", default=near, width="content")
+        distance = one_of("Distance", DISTANCES, key="map_dist", default=distance, named="{:g}".format, width="content")
+        start = one_of("Random start", SEEDS, key="map_seed", default=start, width="content")
+settings = Settings(near, distance)
 watch_maps()
 drawn, kind, span = drawn_map()
 labels = labelled()
@@ -221,13 +209,15 @@ sets.bar(now, chosen, unknown, values)
 if chosen:
     sets.summary(chosen, table, values)
 whole = labels.dtype.kind in "OUS"
-found = answers.region(now, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
+found = answers.region(now, drawn.laid, colour, labels[drawn.laid])
 alike, colours = words.regions(whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500)))
 trust()
 view.foot(
     "python -m elastic_core.services.map.compute checkpoints",
-    *("--run", now.run.name, "--neighbours", settings().neighbours, "--distance", f"{settings().distance:g}"),
-    **{name: st.session_state[name] for name in ("map_layout", "map_colour", "map_set")},
+    *("--run", now.run.name, "--neighbours", settings.neighbours, "--distance", f"{settings.distance:g}"),
+    map_layout=layout,
+    map_colour=colour,
+    map_set=st.session_state["map_set"],
     expert=focus,
     chosen=chosen,
 )

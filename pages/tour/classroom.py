@@ -58,8 +58,7 @@ def read() -> None:
 
 def code() -> str | None:
     """The code of the class this visitor is in."""
-    found: str | None = st.session_state.get(CODE)
-    return found
+    return st.session_state.get(CODE)  # type: ignore[no-any-return]
 
 
 def teaches() -> bool:
@@ -178,7 +177,7 @@ def _follow() -> None:
 
 def going() -> int | None:
     """The stop that a visitor asked to be taken to, once."""
-    there: int | None = st.session_state.pop(GOES, None)
+    there = st.session_state.pop(GOES, None)
     return there if there and 1 <= there <= len(STEPS) else None
 
 
@@ -209,10 +208,7 @@ def _over() -> None:
 
 def _me() -> str:
     """A name that only counts: made up for this visit."""
-    if ME not in st.session_state:
-        st.session_state[ME] = secrets.token_hex(8)
-    name: str = st.session_state[ME]
-    return name
+    return st.session_state.setdefault(ME, secrets.token_hex(8))  # type: ignore[no-any-return]
 
 
 def _link(inside: str, anyhow: bool = False) -> str | None:

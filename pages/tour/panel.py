@@ -71,8 +71,7 @@ def at() -> int:
 
 def bets() -> dict[int, Bet]:
     """Of this visit, by stop."""
-    kept: dict[int, Bet] = st.session_state.setdefault(BETS, {})
-    return kept
+    return st.session_state.setdefault(BETS, {})  # type: ignore[no-any-return]
 
 
 def begin() -> None:
@@ -217,7 +216,7 @@ def _measured(step: Step) -> Answer | None:
 
 def _acts(stop: int) -> bool:
     """Is it time for the act, after the bet?"""
-    return bool(st.session_state.get(ACTS) == stop)
+    return st.session_state.get(ACTS) == stop  # type: ignore[no-any-return]
 
 
 def _show() -> None:

@@ -1,11 +1,12 @@
 """Traffic: is the memory used evenly; who is hot, who is dead, and is it chance?"""
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
-from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
+from elastic_core.services.traffic.load import Chance, Traffic
 from pages.frame import shell
 from pages.kit import asked, busy, cache, view
 from pages.kit.control import bound, one_of
@@ -15,44 +16,32 @@ TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
-PARTS = ("Rows and columns", "Interest or activity?", "Inequality", "Groups of people", "Size of the memory", "While it learned")
 
 
-def controls() -> None:
-    with view.row("top"):
-        one_of("Count", MEASURES, key="trf_measure", width="content")
-        one_of("Experts", ORDERS, key="trf_order", width="content")
-        bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
-        bound(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
-
-
-def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
+def flows() -> dict[str, tuple[Traffic, Chance]]:
     """The chosen run and, where it has a memory, the second one."""
-    state = st.session_state
-    settings = state["trf_split"], state["trf_group"], state["trf_measure"]
-    found = {cache.called(now.run): answers.flow(now, *settings)}
+    found = {cache.called(now.run): answers.flow(now, split, group, measure)}
     if now.other is not None:
         called = cache.called(now.other.run)
-        if inspect.memory_size(now.other.model):
-            found[called] = answers.flow(now.other, *settings)
+        if now.other.model.retrieves:
+            found[called] = answers.flow(now.other, split, group, measure)
         else:
             st.caption(f"The second run, {shell.plain(called)}, has no interest memory.")
     return found
 
 
-def beside(draw: Callable[[str, int], None]) -> None:
+def beside(draw: Callable[[int, str, Traffic, Chance], None]) -> None:
     """One drawing a run, side by side."""
-    for place, (column, name) in enumerate(zip(st.columns(len(found), gap="medium"), found, strict=True)):
-        with column:
+    columns = st.columns(len(found), gap="medium")
+    for place, (name, flow) in enumerate(found.items()):
+        with columns[place]:
             if len(found) > 1:
                 st.markdown(f"**{shell.plain(name)}**")
-            draw(name, place)
+            draw(place, name, *flow)
 
 
-def loads(name: str, place: int) -> None:
-    flow, band = found[name]
-    table = load.experts_table(flow, band)
-    ordered = st.session_state["trf_order"] == "load"
+def loads(place: int, name: str, flow: Traffic, band: Chance) -> None:
+    table, ordered = load.experts_table(flow, band), order == "load"
     top = float(max(f.load.max() for f, _ in found.values()))
     figure = cache.drawn(
         charts.load_bars, table, band.each, band.ordered, flow.even, palette,
@@ -67,8 +56,7 @@ def loads(name: str, place: int) -> None:
     view.chart(f"trf_load{place}", figure, table, words.LOAD, alt, experts=True)
 
 
-def shares(name: str, place: int) -> None:
-    flow, band = found[name]
+def shares(place: int, name: str, flow: Traffic, band: Chance) -> None:
     table = load.batches(flow)
     hottest = len(set(table["expert"]))
     figure = cache.drawn(charts.stripes, table, float(band.top[hottest - 1]), palette, chosen)
@@ -76,8 +64,7 @@ def shares(name: str, place: int) -> None:
     view.chart(f"trf_share{place}", figure, table, words.SHARE, alt, experts=True)
 
 
-def grids(name: str, place: int) -> None:
-    flow, band = found[name]
+def grids(place: int, name: str, flow: Traffic, band: Chance) -> None:
     table, sides = load.experts_table(flow, band), load.marginals(flow, band)
     st.markdown(words.explained(flow, table, sides))
     figure = cache.drawn(charts.grid, table, sides, band.line, palette, chosen, unit)
@@ -85,21 +72,19 @@ def grids(name: str, place: int) -> None:
     view.chart(f"trf_grid{place}", figure, sides, words.GRID, alt, experts=True)
 
 
-def rows() -> list[str]:
+def rows() -> None:
     with st.columns([3, 2] if len(found) == 1 else 1)[0]:
         beside(grids)
-    return []
 
 
 def chosen_expert() -> None:
-    flow, band = found[cache.called(now.run)]
     if chosen is None:
         st.caption(words.SAYS("CHOOSE"))
         return
     evidence = cache.evidence(now)
     label = evidence.label(chosen) if evidence else None
     taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
-    row = load.experts_table(flow, band).iloc[chosen]
+    row = experts.iloc[chosen]
     view.expert_card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "
         f"{row['times']:.2f} × equal use, {row['state']}."
@@ -117,24 +102,17 @@ def interest() -> list[str]:
     return words.interest_doubts(gauges)
 
 
-def inequality() -> list[str]:
+def inequality() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         curves = {name: load.lorenz(flow.load) for name, (flow, _) in found.items()}
-        first = found[cache.called(now.run)]
-        figure = cache.drawn(charts.lorenz, curves, first[1].top, palette)
+        figure = cache.drawn(charts.lorenz, curves, band.top, palette)
         table = next(iter(curves.values()))
         gini = "; ".join(f"Gini of {name} {load.gini(flow.load):.3f}" for name, (flow, _) in found.items())
         view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the traffic. {gini}.")
     with right:
         table = words.health_table(found)
         view.table("trf_health", table, words.HEALTH, "The use of the memory in numbers, beside random experts")
-    return []
-
-
-def groups() -> list[str]:
-    beside(shares)
-    return []
 
 
 def size() -> list[str]:
@@ -149,43 +127,49 @@ def size() -> list[str]:
     return [over_time.PAPER]
 
 
-def learning() -> list[str]:
+def learning() -> None:
     frame = over_time.by_epoch(now.run)
     if frame.empty:
         st.write(words.SAYS("NOT_RECORDED"))
-        return []
+        return
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
     view.chart("trf_epochs", cache.drawn(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
     epochs, kept = over_time.load_by_epoch(now.run)
     if not epochs:
         st.caption(words.SAYS("NO_COPIES"))
-        return []
+        return
     heat = over_time.heat(epochs, kept)
     alt = f"How many people use each of {len(heat)} experts after {len(epochs)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
     view.chart("trf_heat", cache.drawn(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
-    return []
 
+
+PARTS: dict[str, Callable[[], list[str] | None]] = {
+    "Rows and columns": rows, "Interest or activity?": interest, "Inequality": inequality,
+    "Groups of people": partial(beside, shares), "Size of the memory": size, "While it learned": learning,
+}  # fmt: skip
 
 now = shell.context()
 view.needs_experts(now, TITLE, instead.show)
 view.title(TITLE)
 st.write(words.SAYS("IDEA"))
-controls()
+with view.row("top"):
+    measure = one_of("Count", MEASURES, key="trf_measure", width="content")
+    order = one_of("Experts", ORDERS, key="trf_order", width="content")
+    group = bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
+    split = bound(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
 palette, chosen = shell.palette(), now.expert
-unit = "people" if st.session_state["trf_measure"] == "people" else "people, by weight"
+unit = "people" if measure == "people" else "people, by weight"
 found = flows()
-main, band = found[cache.called(now.run)]
-st.markdown(words.verdict(main, band, load.experts_table(main, band)), help=busy.MEANING)
+main, band = next(iter(found.values()))
+experts = load.experts_table(main, band)
+st.markdown(words.verdict(main, band, experts), help=busy.MEANING)
 beside(loads)
 chosen_expert()
-part = one_of("More", PARTS, key="trf_part")
-doubts = dict(zip(PARTS, (rows, interest, inequality, groups, size, learning), strict=True))[part]()
-view.sure([*words.doubts(main, band), *doubts])
+doubts = PARTS[one_of("More", list(PARTS), key="trf_part")]()
+view.sure([*words.doubts(main, band), *(doubts or ())])
 view.foot(
-    "python -m elastic_core routing",
-    now.run.name,
-    *(["--split", st.session_state["trf_split"]] if st.session_state["trf_split"] != "test" else []),
-    **{name: st.session_state[name] for name in ("trf_split", "trf_group", "trf_measure", "trf_order")},
-)
+    "python -m elastic_core routing", now.run.name, *(["--split", split] if split != "test" else []),
+    trf_split=split, trf_group=group, trf_measure=measure, trf_order=order,
+)  # fmt: skip
