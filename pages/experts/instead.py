@@ -5,19 +5,45 @@ from collections.abc import Callable
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.capabilities import Attends, Modulates, Quantises
+from elastic_core.peers.parts.capabilities import Attends, Codewords, Modulates, Quantises
+from elastic_core.services.experts import codewords as coded
+from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
+from elastic_core.services.experts.codewords import Spread, Words
 from elastic_core.services.person import inspect
 from pages.experts import charts
-from pages.experts import instead_answers as answers
 from pages.experts import instead_words as words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, view
+from pages.kit.cache import Opened
 from pages.kit.control import one_of, switch
+from pages.kit.kept import asking, kept
 
 PART, BOOK = "exp_instead", "exp_book"
 CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
+
+
+@kept(4, "Judging what each codeword’s items have in common …")
+def _judged(of: Opened) -> Words:
+    return coded.judge_words(_codes(of), of.dataset)
+
+
+@kept(4)
+def _codes(of: Opened) -> Codewords:
+    assert isinstance(of.model, Quantises)
+    return coded.codewords(of.model)
+
+
+@kept(64)
+def _spread(of: Opened, user: int) -> Spread:
+    return coded.spread(_codes(of), of.dataset, user, of.model.length)
+
+
+_looked = asking(kept(64), weights.looked)
+_everybody = asking(kept(8, "Taking events away from other people, too …"), weights.weights_of_everybody)
+_intensities = asking(kept(64), timed.intensities)
+_surprise = asking(kept(8), timed.surprise)
 
 
 def show(now: Context) -> None:
@@ -37,14 +63,14 @@ def offered(now: Context) -> dict[str, Callable[[Context], None]]:
     if isinstance(now.model, Quantises):
         found[CODES] = codewords
     found[LOOKS] = looks
-    if isinstance(now.model, Modulates) and answers.intensities(now, now.user) is not None:
+    if isinstance(now.model, Modulates) and _intensities(now, now.user) is not None:
         found[OFTEN] = intensities
     return found
 
 
 def codewords(now: Context) -> None:
     """Which items share a word, and how this person's history is spread over words."""
-    found, palette = answers.codewords(now), shell.palette()
+    found, palette = _judged(now), shell.palette()
     st.markdown(words.codes(found))
     book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, width="content")
     if found.genres:
@@ -54,7 +80,7 @@ def codewords(now: Context) -> None:
         "exp_codewords", words.listed(table, found.genres), words.CODEWORDS, f"Codewords of codebook {book}, busiest first",
         height=330, column_config=words.COLUMNS,
     )  # fmt: skip
-    spread = answers.spread(now, now.user)
+    spread = _spread(now, now.user)
     view.heading(f"The words in the history of person {now.user + 1}")
     st.markdown(words.spread(spread, book, now.user))
     shares = spread.table[spread.table["book"] == book]
@@ -67,7 +93,7 @@ def looks(now: Context) -> None:
     what, palette = now.words, shell.palette()
     stay = now.stay
     try:
-        found = answers.looked(now, now.user, stay)
+        found = _looked(now, now.user, stay)
     except InputError as error:
         st.write(f"Not known here: {shell.plain(error)}.")
         return
@@ -95,14 +121,14 @@ def looks(now: Context) -> None:
 def everybody(now: Context, stay: bool) -> None:
     """Is it so for others?"""
     try:
-        st.markdown(words.everybody(answers.everybody(now, stay)))
+        st.markdown(words.everybody(_everybody(now, stay)))
     except InputError as error:
         st.caption(f"Not known for all people: {shell.plain(error)}.")
 
 
 def intensities(now: Context) -> None:
     """How intensely each kind of event was happening, beside a constant."""
-    found, palette = answers.intensities(now, now.user), shell.palette()
+    found, palette = _intensities(now, now.user), shell.palette()
     if found is None:
         return
     st.markdown(words.often(found, now.user))
@@ -110,5 +136,5 @@ def intensities(now: Context) -> None:
         f"Intensity of {found.table['mark'].nunique()} kinds of events over the last events of person {now.user + 1}; 1 is even."
     )
     view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, words.OFTEN, alt)
-    surprise = answers.surprise(now)
+    surprise = _surprise(now)
     st.markdown("These data have no times, so nothing can explain them." if surprise is None else words.surprised(surprise))

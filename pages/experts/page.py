@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning, words
+from pages.experts import answers, head, instead, parts, table, turning, words
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.kit.control import asked_for, switch
@@ -11,8 +11,8 @@ PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
 # One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
 PARTS = {
-    EVERY: table.show, KNOBS: turning.show, "People": meeting.show, "Genres": meaning.genres, "Items": meaning.items,
-    "Remove or swap": acts.remove, "Neighbours": acts.neighbours, "Training": acts.training,
+    EVERY: table.show, KNOBS: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
+    "Remove or swap": parts.remove, "Neighbours": parts.neighbours, "Training": parts.training,
 }  # fmt: skip
 
 
@@ -38,6 +38,6 @@ if alive or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()
 view.sure(doubts)
-swap = st.session_state.get(acts.SWAP)
+swap = st.session_state.get(parts.SWAP)
 one = ("--expert", number, *(("--swap", swap) if swap is not None else ()))
 view.foot("python -m elastic_core experts", now.run.name, *{EVERY: (), KNOBS: ("--knobs",)}.get(chosen, one), expert=number)

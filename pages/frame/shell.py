@@ -38,7 +38,7 @@ class Context(Opened):
 
 def current() -> Context | None:
     """What the sidebar says; None where no run could be opened."""
-    return st.session_state.get(CONTEXT)  # type: ignore[no-any-return]
+    return st.session_state.get(CONTEXT)
 
 
 def context() -> Context:

@@ -114,7 +114,7 @@ def columns(section: str) -> dict[str, Any]:
     for line in section.split("\n\n"):
         title, form, width, help = (part.strip() for part in line.split("|"))
         name, _, heading = title[1:].partition("`")
-        look = {
+        look: dict[str, Any] = {
             "width": int(width) if width else None,
             "help": help.removesuffix(".") or None,
             "pinned": "pinned" in form or None,

@@ -13,18 +13,18 @@ import streamlit as st
 
 from elastic_core.memory.routing import Routing
 from elastic_core.services.person import inspect
-from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.inspect import Situation, Words
 from elastic_core.services.person.path import Path
 from elastic_core.services.person.recommend import Moved
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import person, plot, tiles
-from pages.start import words as text
+from pages.kit import person, plot, prose, tiles
 
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
 REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
 HERE = File(__file__)
+SAYS = prose.of(__file__)
 _mount = st.components.v2.component(
     "elastic_strip", css=HERE.with_suffix(".css").read_text("utf-8"), js=HERE.with_suffix(".js").read_text("utf-8")
 )
@@ -63,7 +63,7 @@ def draw(
             "remove": shell.locked("start_remove"), "silence": shell.locked("start_silence"), "look": shell.locked("expert"),
         },
         "colours": palette._asdict(),
-        "says": text.says(words, len(path.experts), path.asks is not None, gives, len(places), earlier, can_read),
+        "says": _says(words, len(path.experts), path.asks is not None, gives, len(places), earlier, can_read),
     }  # fmt: skip
     truth, rank = here.answer.truth, change.truth_after
     if truth is not None and rank and rank > len(data["list"]):  # what really came next, below the ten
@@ -157,4 +157,38 @@ def _grid(now: Context, here: Situation, traffic: Routing | None, path: Path, pa
         "side": side, "drawn": drawn.tolist(), "load": plot.shades(traffic.load, palette.load, low=0, at=drawn),
         "ground": palette.load[0], "people": traffic.load[drawn].astype(int).tolist(),
         "rows": plot.shades(rows, palette.warm), "columns": plot.shades(columns, palette.cool), "picked": now.expert,
+    }  # fmt: skip
+
+
+def _says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: int, can_read: bool) -> dict[str, Any]:
+    """`k` experts were chosen; do events have `votes`, and suggestions experts that `give` them?"""
+    one, many = words.one, words.many
+    rest = SAYS("REST", what=f"{words.a} or an expert" if k else words.a)
+    holds = "holds" if gives else "reads"
+    order = f"what each then {holds}" if can_read else "in order"
+    edges = "this person’s votes by row and column" if votes else "how well each row and column fits the query"
+    last = f"The last {shown} {many}"
+    return {
+        **SAYS.named("STRIP", one=one, many=many, did=words.did, holds=holds),
+        "rest": rest if gives or not k else f"{rest} {SAYS('NO_VOTES', one=one)}",
+        "history": [f"1 · {last}", f"after {earlier:,} earlier" if earlier else "oldest first", last],
+        "search": [
+            "2 · The search", f"each {one} votes (thin lines)" if votes else "one query asks for experts",
+            f"A square is an expert. Stronger colour: more people use it. Strips: {edges}.",
+        ],
+        "experts": [f"3 · The {k} experts chosen" if votes else f"3 · The {k} best experts", order, "Chosen experts, best first"],
+        "list": [
+            f"{'4' if k else '2'} · What comes next", "who suggests it" if gives else "best first", "Suggestions, best first",
+        ],
+        "of": {
+            "event": {"experts": f"how much of it is this {one}", "list": f"change without this {one}"},
+            "expert": {
+                "events": f"dashed: part of what {{}} {holds}",
+                "list": "part that {} gives" if gives else "change without expert {}",
+            },
+            "item": {
+                "events": "part of what {} holds" if gives else f"change without the {one}",
+                "experts": "part in this suggestion" if gives else "change without the expert",
+            },
+        },
     }  # fmt: skip

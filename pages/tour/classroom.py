@@ -58,7 +58,7 @@ def read() -> None:
 
 def code() -> str | None:
     """The code of the class this visitor is in."""
-    return st.session_state.get(CODE)  # type: ignore[no-any-return]
+    return st.session_state.get(CODE)
 
 
 def teaches() -> bool:
@@ -208,7 +208,7 @@ def _over() -> None:
 
 def _me() -> str:
     """A name that only counts: made up for this visit."""
-    return st.session_state.setdefault(ME, secrets.token_hex(8))  # type: ignore[no-any-return]
+    return st.session_state.setdefault(ME, secrets.token_hex(8))
 
 
 def _link(inside: str, anyhow: bool = False) -> str | None:

@@ -71,7 +71,7 @@ def at() -> int:
 
 def bets() -> dict[int, Bet]:
     """Of this visit, by stop."""
-    return st.session_state.setdefault(BETS, {})  # type: ignore[no-any-return]
+    return st.session_state.setdefault(BETS, {})
 
 
 def begin() -> None:
@@ -216,7 +216,7 @@ def _measured(step: Step) -> Answer | None:
 
 def _acts(stop: int) -> bool:
     """Is it time for the act, after the bet?"""
-    return st.session_state.get(ACTS) == stop  # type: ignore[no-any-return]
+    return st.session_state.get(ACTS) == stop
 
 
 def _show() -> None:

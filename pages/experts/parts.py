@@ -1,0 +1,282 @@
+"""The parts of the Experts page about one expert: its people, its genres and items, its removal, its neighbours, its training."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services.experts import ablation, overview, people, relations
+from elastic_core.services.experts import items as expert_items
+from elastic_core.services.experts.items import Pushes
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Words
+from pages.experts import answers, charts
+from pages.experts import words as expert_words
+from pages.experts.answers import Subject
+from pages.experts.words import SAYS
+from pages.frame import shell
+from pages.kit import cache, view
+from pages.kit.control import button, number, switch
+
+# --- who uses it -----------------------------------------------------------------------------------------------------
+
+ALONG = {"margin": "Distance to the limit", "score": "Raw score"}
+GROUPS = {
+    "top": "Top", "middle": "Middle", "just in": "Just in", "just out": "Just missed", "random": "Drawn at random",
+}  # fmt: skip
+
+
+def met(of: Subject, expert: int, user: int) -> list[str]:
+    """Histogram, examples and the person’s own. Returns the moments of the score."""
+    palette = shell.palette()
+    along = switch("Along", ALONG, "exp_along")
+    bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
+    figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
+    counts = bars.groupby("band", sort=False)["people"].sum()
+    alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
+        f"{n} {charts.BAND_WORDS[str(band)]}" for band, n in counts.items()
+    )
+    view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
+    found = people.moments(of.survey, expert, along)
+    st.caption(f"Used by {found['density']:.1%} of {of.survey.people:,} people.")
+    _examples(of, expert)
+    _own(of, user)
+    return [SAYS("SURE_SPREAD", mean=found["mean"], spread=found["spread"], skew=found["skew"])]
+
+
+def _examples(of: Subject, expert: int) -> None:
+    words, found = of.words, answers.examples(of, expert)
+    view.heading(f"Its people, and the {words.many} it reads")
+    st.caption(SAYS("READS") if found.traced else SAYS("READS_NOT", many=words.many))
+    for group, name in GROUPS.items():
+        rows = found.people[found.people["group"] == group]
+        if len(rows):
+            st.markdown(f"**{name}**")
+            for row in rows.to_dict("records"):
+                _person(of, row, words, group)
+    view.explain(expert_words.PEOPLE)
+
+
+def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
+    left, right = st.columns([1, 4], vertical_alignment="center")
+    number = row["user"] + 1
+    button(
+        f"Person {number}", f"exp_meet_{group}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
+        disabled=shell.locked("user"), help="The expert stays.",
+    )  # fmt: skip
+    titles = [shell.plain(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
+    if row["shares"]:
+        parts = zip(titles, row["shares"], row["times"], strict=True)
+        read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
+        more = f"{row['events']} {words.many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
+    else:
+        read = f"last {words.many}: " + ", ".join(titles)
+        more = f"{row['events']} {words.many}; {row['margin']:+.3f}"
+    right.markdown(f"{read}  \n:small[:gray[{more}]]")
+
+
+def _own(of: Subject, user: int) -> None:
+    """How busy the chosen person's experts are."""
+    view.heading(f"The experts of person {user + 1}")
+    frame = overview.hot_experts(of.survey.traffic, user)
+    alt = f"The experts of person {user + 1} with weight, load and status"
+    view.table("exp_own", frame, expert_words.HOT, alt, column_config=view.columns(SAYS("OWN")))
+
+
+# --- what it stands for ----------------------------------------------------------------------------------------------
+
+SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
+
+
+def genres(of: Subject, expert: int, _: int) -> None:
+    found = of.survey
+    if not found.genres:
+        st.write("The items of this data have no genres.")
+        return
+    able = ["people", "reads"] if found.of_reading is not None else ["people"]
+    source = switch("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
+    evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
+    frame = evidence.of(expert)
+    if frame.empty:
+        st.write(f"Only {found.traffic.load[expert]} people use this expert: too few to say anything about genres.")
+        return
+    against = "all histories" if source == "people" else "the same histories, read evenly"
+    st.markdown(f"Each genre beside {against} ({frame['n'].iloc[0]} people). **× 1** = no difference, × 2 = twice as much.")
+    first = frame.iloc[0]
+    best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
+    alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
+    figure = charts.evidence(frame, shell.palette())
+    view.chart("exp_genres", figure, frame, expert_words.GENRES, alt)
+
+
+def items(of: Subject, expert: int, _: int) -> list[str]:
+    """What it pushes up and holds back. Returns how sure that is."""
+    words, found = of.words, answers.pushes(of, expert)
+    direct, measured = st.columns(2, gap="medium")
+    with direct:
+        st.markdown("##### Alone")
+        if found.direct is None:
+            st.write(SAYS("ALONE_NOT"))
+        else:
+            st.caption(SAYS("ALONE"))
+            _two(*expert_items.pushed(found, of.dataset, "direct"), words.many)
+    with measured:
+        st.markdown(f"##### Measured, {found.people} people")
+        if found.measured is None:
+            st.write(SAYS("NOTHING_TO_REMOVE"))
+        else:
+            st.caption(SAYS("MEASURED", many=words.many))
+            _two(*expert_items.pushed(found, of.dataset, "measured"), words.many)
+    pushed = SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)
+    return [pushed, *_agree(of, expert, found)] if found.measured is not None else []
+
+
+def _two(up: pd.DataFrame, down: pd.DataFrame, many: str) -> None:
+    for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
+        lines = [f"- {_title(row['title'])} {_amount(row)}" for row in frame.to_dict("records")]
+        st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
+
+
+def _title(title: str) -> str:
+    return shell.plain(inspect.split_year(title)[0])
+
+
+def _amount(row: dict[str, float]) -> str:
+    if "times" not in row:
+        return f":small[{row['score']:+.3f}]"
+    unsure = "" if row["low"] > 1 or row["high"] < 1 else ", unsure"
+    return f":small[**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']}{unsure}]"
+
+
+def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
+    if found.direct is None or found.measured is None or np.isnan(found.agreement):
+        return []
+    count, many = of.dataset.catalog.n_items, of.words.many
+    beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
+    st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
+    frame = expert_items.both(found, of.dataset)
+    figure = charts.agreement(frame, shell.palette())
+    alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {found.agreement:.2f}."
+    view.chart("exp_agreement", figure, frame, expert_words.ITEMS, alt)
+    own, mean, high = found.agreement, found.control, found.control_high
+    return [SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high)]
+
+
+# --- what it does, and what is around it -----------------------------------------------------------------------------
+
+SWAP = "exp_swap"
+Number = st.column_config.NumberColumn
+
+
+def remove(of: Subject, expert: int, _: int) -> None:
+    traffic = of.survey.traffic
+    if not traffic.load[expert] or traffic.experts.shape[1] < 2:
+        st.write(SAYS("NOTHING_TO_REMOVE"))
+        return
+    some = ablation.random_used(traffic, expert, apart=True)
+    chart, ask = st.columns([5, 3], gap="medium")
+    with ask:
+        other = number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
+        button("Another at random", "exp_swap_lucky", _other, of, expert, icon="casino", disabled=shell.locked(SWAP))
+        replacement = some if other is None else int(other)
+        if other is None:
+            st.caption(f"Now: expert {some}, drawn at random.")
+        if replacement == expert:
+            st.info(f"Expert {expert} in its own place changes nothing.")
+    table = answers.effects(of, expert, replacement)
+    figure = charts.effects(table.assign(name=table["change"].map(expert_words.short)), shell.palette())
+    row = table.iloc[0]
+    interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
+    alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
+    with chart:
+        view.chart("exp_effects", figure, table, expert_words.EFFECTS, alt)
+    st.markdown(_sentence(table))
+    with st.expander("More: every number", icon=":material/table:"):
+        st.dataframe(table, hide_index=True, column_config=view.columns(SAYS("RANKS")), alt=alt, key="exp_effect_rows")
+
+
+def _sentence(table: pd.DataFrame) -> str:
+    first, control = table.head(2).to_dict("records")
+    verdict, _ = expert_words.effect(first)
+    return (
+        f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
+        f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
+        f"{abs(first['d_rank_mean']):.1f} ranks on average."
+    )
+
+
+def _other(of: Subject, expert: int) -> None:
+    turn = st.session_state.get("exp_swap_turn", 0) + 1
+    st.session_state["exp_swap_turn"] = turn
+    st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn, apart=True)
+
+
+def neighbours(of: Subject, expert: int, _: int) -> None:
+    found, palette = of.survey, shell.palette()
+    frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
+    lines = relations.lines(found, expert)
+    columns = st.columns(2, gap="medium")
+    for place, line, at in zip(columns, ("row", "column"), (row, column), strict=True):
+        with place:
+            st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
+            part = frame[frame["line"] == line]
+            figure = charts.siblings(part, palette, expert, found.band, line)
+            busiest = part.loc[part["load"].idxmax()]
+            most = f"{busiest['expert']} with {busiest['load']} people"
+            alt = f"People of the {len(part)} experts in {line} {at}; the busiest is {most}."
+            view.chart(f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        usual, high = relations.usual_cosine(of.model, expert)
+        st.markdown("##### Most similar")
+        st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
+        near = relations.nearest(found, of.model, expert)
+        _table(
+            "exp_near",
+            near,
+            expert_words.NEAREST,
+            "The most similar experts",
+            {"cosine": Number("Cosine", format="%.2f")},
+        )
+    with right:
+        st.markdown("##### Most often used together")
+        st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")
+        together = relations.retrieved_together(found.traffic, expert)
+        if together.empty:
+            st.write("Nobody uses it.")
+            return
+        formats: dict[str, object] = {"together": "Together", "expected": Number("By chance", format="%.1f")}
+        formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "×"), ("low", "from"), ("high", "to"))}
+        _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", formats)
+
+
+def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: dict[str, object]) -> None:
+    st.session_state[f"{key}_experts"] = frame["expert"].tolist()
+    names = {"expert": "Expert", "row": "Row", "column": "Column", "load": "People", "status": "Status"}
+    view.table(
+        key, frame, about, alt, column_config={**names, **formats}, on_select=lambda: _row(key), selection_mode="single-row"
+    )
+
+
+def _row(key: str) -> None:
+    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
+    if expert is not None:
+        shell.look_at(expert)
+
+
+def training(of: Subject, expert: int, _: int) -> None:
+    try:
+        frame = answers.epochs(of, expert)
+    except InputError as error:
+        st.write(f"The copies that this run kept cannot be read: {shell.plain(error)}.")
+        return
+    if frame.empty:
+        st.write(SAYS("NO_SNAPSHOTS"))
+        return
+    figure = charts.epochs(frame, shell.palette(), expert, of.survey.band)
+    first, last = frame.iloc[0], frame.iloc[-1]
+    way = [f"{at['load']:.0f} people after epoch {at['epoch']:.0f}" for at in (first, last)]
+    alt = f"People of expert {expert}: {', '.join(way)}."
+    view.chart("exp_epochs", figure, frame, expert_words.EPOCHS, alt)
