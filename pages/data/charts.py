@@ -28,7 +28,7 @@ def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
         day = table["day"] if "day" in table else table["split"]
         figure.add_scatter(
             x=place[at] % ACROSS, y=place[at] // ACROSS, mode="markers", name=f"{part}: {does}",
-            marker={"symbol": symbol, "size": size, "color": colour},
+            marker_symbol=symbol, marker_size=size, marker_color=colour,
             customdata=np.stack([table["event"][at], table["title"][at].map(safe), day[at]], axis=1),
             hovertemplate="<b>%{customdata[1]}</b><br>event %{customdata[0]} · %{customdata[2]}<extra>" + part + "</extra>",
         )  # fmt: skip
@@ -47,7 +47,7 @@ def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, ma
     labels = [span(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
     figure = go.Figure(
         go.Bar(
-            x=table["from"].astype(str), y=table[counted], marker={"color": colours.categories[0]}, customdata=labels,
+            x=table["from"].astype(str), y=table[counted], marker_color=colours.categories[0], customdata=labels,
             hovertemplate="%{customdata} " + unit + "<br><b>%{y:,} " + counted + "</b><extra></extra>",
         )
     )  # fmt: skip
@@ -89,11 +89,9 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
             quiet = name == "noise"
             figure.add_scatter(
                 x=rows["event"], y=rows["interest"], mode="markers", name=name, customdata=rows["title"].map(safe),
-                marker={
-                    "symbol": "x-thin" if quiet else "square", "size": 9,
-                    "color": colours.muted if quiet else colours.category(i),
-                    "line": {"width": 2 if quiet else 0, "color": colours.muted},
-                },
+                marker_symbol="x-thin" if quiet else "square", marker_size=9,
+                marker_color=colours.muted if quiet else colours.category(i), marker_line_width=2 if quiet else 0,
+                marker_line_color=colours.muted,
                 hovertemplate="<b>%{customdata}</b><br>event %{x}<extra>" + name + "</extra>",
             )  # fmt: skip
     figure.update_layout(LAYOUT, height=110 + 26 * (len(names) + 1), showlegend=False, uirevision="path")
@@ -110,8 +108,8 @@ def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
         colour = colours.picked if chosen else colours.muted if null else colours.category(i)
         figure.add_scatter(
             x=rows["gap"], y=rows["share"], mode="lines+markers", name=safe(str(name)), customdata=rows["people"],
-            line={"width": 4 if chosen else 1.5, "color": colour, "dash": "dot" if null else "solid"},
-            marker={"size": 11 if chosen else 8, "symbol": SYMBOLS[i % len(SYMBOLS)]},
+            line_width=4 if chosen else 1.5, line_color=colour, line_dash="dot" if null else "solid",
+            marker_size=11 if chosen else 8, marker_symbol=SYMBOLS[i % len(SYMBOLS)],
             hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=460, uirevision="gaps")
@@ -138,8 +136,8 @@ def study(part: dict[str, Any], colours: Palette) -> go.Figure:
     for i, (name, rows) in enumerate(shown.groupby("name", sort=False)):
         figure.add_scatter(
             x=rows["x"], y=rows["y"], name=safe(str(name)), mode="markers" if spots else "lines+markers",
-            line={"color": colours.category(i), "width": 2},
-            marker={"size": 9, "symbol": SYMBOLS[i % len(SYMBOLS)]},
+            line_color=colours.category(i), line_width=2,
+            marker_size=9, marker_symbol=SYMBOLS[i % len(SYMBOLS)],
             error_y=whiskers(rows, "y", width=3, thickness=1),
             hovertemplate="%{x}: %{y:.4f}<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip

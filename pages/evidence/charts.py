@@ -22,10 +22,10 @@ def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go
         name = safe(called) if key == "same" else f"{safe(called)} higher"
         ink = colours.text if key == "same" else colours.ground
         figure.add_bar(
-            x=[counts[key]], y=[""], orientation="h", name=name, marker={"color": tone},
+            x=[counts[key]], y=[""], orientation="h", name=name, marker_color=tone,
             text=f"<b>{'<br>'.join(textwrap.wrap(name, 28))}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
             textposition="inside", insidetextanchor="middle", textangle=0,
-            textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
+            textfont_color=ink, textfont_size=13, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, barmode="stack", height=100, bargap=0)
     figure.update_xaxes(visible=False, range=[0, total])
@@ -89,23 +89,17 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         figure.add_scatter(
             x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
             text=["<br>".join(textwrap.wrap(safe(marked.get(run, "")), 24)) for run in rows["run"]],
-            textposition="top center", textfont={"color": colours.text}, cliponaxis=False,
-            marker={
-                "size": size, "color": colours.category(i), "opacity": 0.8,
-                "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
-            },
+            textposition="top center", textfont_color=colours.text, cliponaxis=False,
+            marker_size=size, marker_color=colours.category(i), marker_opacity=0.8,
+            marker_symbol=SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)],
+            marker_line_color=colours.text, marker_line_width=1,
             customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
             hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"
             "%{customdata[2]}<extra></extra>",
         )  # fmt: skip
     wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
-    figure.update_layout(
-        LAYOUT,
-        margin={"l": 8, "r": 8, "t": 44, "b": 8},
-        height=600,
-        showlegend=True,
-        legend={"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"},
-    )
+    legend = {"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
+    figure.update_layout(LAYOUT, margin_t=44, height=600, showlegend=True, legend=legend)
     figure.update_xaxes(title=names[x], type="log" if x in wide else "linear")
     figure.update_yaxes(title=names[y], type="log" if y in wide else "linear")
     return figure

@@ -60,13 +60,13 @@ def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
             x=[gaps.index(gap) + aside for gap in rows["gap"]], y=rows[column], mode="lines+markers", name=safe(name),
             customdata=rows[["gap", "people", f"{column}_ci", "seeds"]],
             error_y={"array": np.nan_to_num(rows[f"{column}_ci"]), "thickness": 1, "width": 2},
-            line={"width": 1.5 if quiet else 2, "color": colour, "dash": "dot" if quiet else "solid"},
-            marker={"size": 6 if quiet else 8, "symbol": SYMBOLS[(i if quiet else at) % len(SYMBOLS)]},
+            line_width=1.5 if quiet else 2, line_color=colour, line_dash="dot" if quiet else "solid",
+            marker_size=6 if quiet else 8, marker_symbol=SYMBOLS[(i if quiet else at) % len(SYMBOLS)],
             hovertemplate="silent for %{customdata[0]}: %{y:.2f} ± %{customdata[2]:.2f}<br>%{customdata[1]:,} people, "
             "trainings: %{customdata[3]}<extra>" + safe(name) + "</extra>",
         )  # fmt: skip
     if column == "found":
-        figure.add_hline(y=CHANCE, line={"color": p.text, "width": 1})
+        figure.add_hline(y=CHANCE, line_color=p.text, line_width=1)
     title = TITLES[PLACE if column == "place" else FOUND]
     figure.update_xaxes(
         title="events since the interest last showed", tickvals=list(range(len(gaps))), ticktext=gaps, showgrid=False,

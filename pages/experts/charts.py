@@ -31,13 +31,13 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
             hovertemplate="%{y} people, %{customdata[0]:.2f} to %{customdata[1]:.2f}<extra>" + BAND_WORDS[str(band)] + "</extra>",
         )  # fmt: skip
     if along == "margin":
-        figure.add_vline(x=0, line={"color": p.text, "width": 2})
+        figure.add_vline(x=0, line_color=p.text, line_width=2)
         figure.add_annotation(
             x=0, y=1, yref="paper", text="use it →", showarrow=False, xanchor="left", xshift=6, yanchor="top", bgcolor=p.ground
         )
-    figure.add_vline(x=person, line={"color": p.picked, "dash": "dot", "width": 2})
+    figure.add_vline(x=person, line_color=p.picked, line_dash="dot", line_width=2)
     figure.add_annotation(
-        x=person, y=0.86, yref="paper", text=name, showarrow=False, xanchor="right", xshift=-4, font={"color": p.picked},
+        x=person, y=0.86, yref="paper", text=name, showarrow=False, xanchor="right", xshift=-4, font_color=p.picked,
         bgcolor=p.ground,
     )  # fmt: skip
     figure.update_layout(barmode="stack", bargap=0)
@@ -55,15 +55,13 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
         go.Scatter(
             x=ordered["lift"], y=ordered["genre"].map(safe), mode="markers", customdata=ordered[["low", "high", "share", "base"]],
             error_x=whiskers(ordered, "lift", type="data", symmetric=False, color=p.muted, thickness=1.5, width=0),
-            marker={
-                "size": 11, "color": p.categories[0], "line": {"width": 2, "color": p.categories[0]},
-                "symbol": ["circle" if yes else "circle-open" for yes in sure],
-            },
+            marker_size=11, marker_color=p.categories[0], marker_line_width=2, marker_line_color=p.categories[0],
+            marker_symbol=["circle" if yes else "circle-open" for yes in sure],
             hovertemplate="%{y}: × %{x:.2f} (%{customdata[0]:.2f} to %{customdata[1]:.2f})<br>"
             "%{customdata[2]:.1%} here, %{customdata[3]:.1%} to compare<extra></extra>",
         )
     )  # fmt: skip
-    figure.add_vline(x=1, line={"color": p.text, "width": 1})
+    figure.add_vline(x=1, line_color=p.text, line_width=1)
     ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
     figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"× {tick:g}" for tick in ticks])
     figure.update_yaxes(automargin=True)
@@ -75,12 +73,12 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     figure = go.Figure(
         go.Scattergl(
             x=table["direct"], y=table["measured"], mode="markers", text=table["title"].map(safe),
-            marker={"size": 5, "color": p.categories[0], "opacity": 0.5},
+            marker_size=5, marker_color=p.categories[0], marker_opacity=0.5,
             hovertemplate="%{text}<br>alone %{x:.3f}, measured %{y:.3f}<extra></extra>",
         )
     )  # fmt: skip
-    figure.add_hline(y=0, line={"color": p.line})
-    figure.add_vline(x=0, line={"color": p.line})
+    figure.add_hline(y=0, line_color=p.line)
+    figure.add_vline(x=0, line_color=p.line)
     figure.update_xaxes(title="alone (only the order counts)", zeroline=False)
     figure.update_yaxes(title="measured: score with it, less without it", zeroline=False)
     return frame(figure, p, 360)
@@ -95,7 +93,7 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
     figure = go.Figure(
         go.Bar(
             x=table[other], y=table["load"], customdata=table[["expert", "cosine", "status"]],
-            marker={"color": ramp[1], "line": outline},
+            marker_color=ramp[1], marker_line=outline,
             hovertemplate="<b>expert %{customdata[0]}</b>: %{y} people, %{customdata[2]}<br>cosine %{customdata[1]:.2f}"
             "<extra></extra>", **STEADY,
         )
@@ -116,12 +114,12 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
         go.Scatter(
             x=ordered["d_ndcg"], y=ordered["name"], mode="markers", customdata=ordered[["low", "high", "n"]],
             error_x=whiskers(ordered, "d_ndcg", type="data", symmetric=False, color=p.text, thickness=2),
-            marker={"size": 12, "color": p.categories[0]},
+            marker_size=12, marker_color=p.categories[0],
             hovertemplate="%{y}<br>%{x:+.4f} (%{customdata[0]:+.4f} to %{customdata[1]:+.4f}), n = %{customdata[2]}"
             "<extra></extra>",
         )
     )  # fmt: skip
-    figure.add_vline(x=0, line={"color": p.text, "width": 1})
+    figure.add_vline(x=0, line_color=p.text, line_width=1)
     figure.update_xaxes(title="← worse · NDCG@10 · better →", tickformat="+.3f", zeroline=False, nticks=4)
     figure.update_yaxes(automargin=True)
     return frame(figure, p, 210)
@@ -132,7 +130,7 @@ def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, floa
     figure = go.Figure()
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
     figure.add_scatter(
-        x=table["epoch"], y=table["load"], mode="lines+markers", line={"color": p.categories[0], "width": 3},
+        x=table["epoch"], y=table["load"], mode="lines+markers", line_color=p.categories[0], line_width=3,
         name=f"expert {expert}",
         hovertemplate="epoch %{x}: %{y} people<extra></extra>",
     )  # fmt: skip
@@ -145,12 +143,12 @@ def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
     """One codebook: a person's share on each word as bars, everybody's as marks."""
     figure = go.Figure()
     figure.add_bar(
-        x=table["word"], y=table["person"], name="this history", marker={"color": p.picked},
+        x=table["word"], y=table["person"], name="this history", marker_color=p.picked,
         hovertemplate="word %{x}: %{y:.1%}<extra>this history</extra>",
     )  # fmt: skip
     figure.add_scatter(
         x=table["word"], y=table["everybody"], name="everybody’s events", mode="markers",
-        marker={"symbol": "line-ew", "size": 14, "line": {"width": 2, "color": p.text}},
+        marker_symbol="line-ew", marker_size=14, marker_line_width=2, marker_line_color=p.text,
         hovertemplate="word %{x}: %{y:.1%}<extra>everybody</extra>",
     )  # fmt: skip
     figure.update_xaxes(title="word of the codebook", showgrid=False)
@@ -166,15 +164,15 @@ def looks(table: pd.DataFrame, even: float, usual: np.ndarray, p: Palette) -> go
     x = table["position"]
     if known:
         figure.add_bar(
-            x=x, y=table["attention"], name="weight", marker={"color": p.muted}, customdata=names, row=1, col=1,
+            x=x, y=table["attention"], name="weight", marker_color=p.muted, customdata=names, row=1, col=1,
             hovertemplate="%{customdata}<br>%{y:.2%} of the reading<extra></extra>",
         )  # fmt: skip
         if np.isfinite(usual).any():
             figure.add_scatter(
-                x=x, y=usual, name="others’ mean weight", mode="lines", line={"color": p.picked, "width": 2}, row=1, col=1,
+                x=x, y=usual, name="others’ mean weight", mode="lines", line_color=p.picked, line_width=2, row=1, col=1,
                 hovertemplate="people of like length: %{y:.2%}<extra></extra>",
             )  # fmt: skip
-        figure.add_hline(y=even, line={"color": p.text, "width": 1, "dash": "dot"}, row=1, col=1)
+        figure.add_hline(y=even, line_color=p.text, line_width=1, line_dash="dot", row=1, col=1)
         figure.update_yaxes(title="weight", tickformat=".1%", rangemode="tozero", row=1, col=1)
     for name, part, colour in (
         ("makes it likelier", table["change"] >= 0, p.warm[1]),
@@ -182,7 +180,7 @@ def looks(table: pd.DataFrame, even: float, usual: np.ndarray, p: Palette) -> go
     ):
         rows = table[part]
         figure.add_bar(
-            x=rows["position"], y=rows["change"], width=0.85, name=name, marker={"color": colour}, row=1 + known, col=1,
+            x=rows["position"], y=rows["change"], width=0.85, name=name, marker_color=colour, row=1 + known, col=1,
             customdata=[[n, t] for n, t in zip(np.array(names, dtype=object)[part.to_numpy()], rows["times"], strict=True)],
             hovertemplate="%{customdata[0]}<br>having it: ×%{customdata[1]:.2f}<extra></extra>",
         )  # fmt: skip
@@ -200,10 +198,10 @@ def intensities(table: pd.DataFrame, p: Palette) -> go.Figure:
         names = [safe(split_year(title)[0]) for title in rows["title"]]
         colour = p.category(i)
         figure.add_scatter(
-            x=rows["event"], y=rows["intensity"], name=safe(str(mark)), mode="lines", line={"color": colour, "width": 2},
+            x=rows["event"], y=rows["intensity"], name=safe(str(mark)), mode="lines", line_color=colour, line_width=2,
             customdata=names, hovertemplate="after %{x}. %{customdata}: %{y:.2f}<extra>" + safe(str(mark)) + "</extra>",
         )  # fmt: skip
-    figure.add_hline(y=1, line={"color": p.text, "width": 1.5, "dash": "dot"})
+    figure.add_hline(y=1, line_color=p.text, line_width=1.5, line_dash="dot")
     figure.update_xaxes(title="event, the latest right", showgrid=False)
     figure.update_yaxes(title="intensity (1: constant)", rangemode="tozero")
     return frame(figure, p, 360, legend=True)

@@ -28,13 +28,13 @@ def forest(
     clear = (shown["who"] != "").to_numpy()
     tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
     figure, (a, b) = go.Figure(), map(safe, sides)
-    figure.add_vline(x=0, line={"color": colours.text, "width": 1})
+    figure.add_vline(x=0, line_color=colours.text, line_width=1)
     for i, (low, high, y) in enumerate(shown[["low", "high", "y"]].itertuples(index=False)):
         line = {"color": tone[i], "width": 3 if clear[i] else 1.5}
         figure.add_scatter(x=[low, high], y=[y, y], mode="lines", hoverinfo="skip", line=line)
     figure.add_scatter(
         x=shown["difference"], y=shown["y"], mode="markers", customdata=shown[[row, "n", "low", "high", "A", "B"]],
-        marker={"size": 10, "color": np.where(clear, tone, colours.ground), "line": {"color": tone, "width": 2}},
+        marker_size=10, marker_color=np.where(clear, tone, colours.ground), marker_line_color=tone, marker_line_width=2,
         hovertemplate="<b>%{customdata[0]}</b><br>" + a + " %{customdata[4]:.4f}<br>" + b + " %{customdata[5]:.4f}<br>"
         "Difference %{x:+.4f} (%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
     )  # fmt: skip
@@ -49,7 +49,7 @@ def forest(
     for text, anchor, shift in ((f"◀ {_brief(b)} ahead", "right", -6), (f"{_brief(a)} ahead ▶", "left", 6)):
         notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
     pixels = 36 if shown["short"].str.contains("<br>").any() else 25  # a row
-    figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
+    figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin_t=26, annotations=notes)
     figure.update_xaxes(
         title=f"{name}, difference" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
         range=[-1.1 * span, (1.1 if alike else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,

@@ -51,9 +51,9 @@ def memory(
 def plain(xy: np.ndarray, colours: Palette) -> go.Figure:
     """The same kind of map of random vectors, without anything to click."""
     figure = go.Figure(
-        go.Scatter(x=xy[:, 0], y=xy[:, 1], mode="markers", marker={"color": colours.muted, "size": 6}, hoverinfo="skip")
+        go.Scatter(x=xy[:, 0], y=xy[:, 1], mode="markers", marker_color=colours.muted, marker_size=6, hoverinfo="skip")
     )
-    figure.update_layout(height=300, margin={"l": 4, "r": 4, "t": 8, "b": 4}, dragmode=False, showlegend=False)
+    figure.update_layout(height=300, margin_l=4, margin_r=4, margin_t=8, margin_b=4, dragmode=False, showlegend=False)
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True}
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis, scaleanchor="x", scaleratio=1)

@@ -43,7 +43,7 @@ def curves(
             spread = whiskers(rows, "ms", width=3, thickness=1)
         figure.add_scatter(
             x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]), error_y=spread,
-            line={"color": tone, "width": 1.5}, marker={"color": tone, "size": 8, "symbol": symbol},
+            line_color=tone, line_width=1.5, marker_color=tone, marker_size=8, marker_symbol=symbol,
             hovertemplate=f"<b>%{{fullData.name}}</b><br>N = %{{x:,}}<br>%{{y:.3g}} {title.split(',')[0]}<extra></extra>",
         )  # fmt: skip
         if system in fits:
@@ -51,15 +51,15 @@ def curves(
             x = np.geomspace(found.start, found.end, 8)
             figure.add_scatter(
                 x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=unnamed, name="fitted line",
-                line={"color": tone, "width": 5, "dash": "dot"}, opacity=0.35,
+                line_color=tone, line_width=5, line_dash="dot", opacity=0.35,
             )  # fmt: skip
             unnamed = False
     for length in crossings:
-        figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
+        figure.add_vline(x=length, line_color=colours.text, line_width=1, line_dash="dash")
         figure.add_annotation(
             x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
             text=f"ELASTIC = SASRec<br>N ≈ {rounded(length):,.0f}",
-            font={"size": 11, "color": colours.muted}, align="left", xshift=4,
+            font_size=11, font_color=colours.muted, align="left", xshift=4,
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), title)
 
@@ -73,8 +73,8 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
         tone, symbol = (colours.text, "star") if kept else style(system.removesuffix("-stream"), table["system"], colours)
         figure.add_scatter(
             x=rows["length"], y=rows["ms"], mode="markers+lines", name=NAMES[system],
-            line={"color": tone, "width": 2, "dash": DASHES.get(system, "solid")},
-            marker={"color": tone, "size": 10 if kept else 8, "symbol": symbol},
+            line_color=tone, line_width=2, line_dash=DASHES.get(system, "solid"),
+            marker_color=tone, marker_size=10 if kept else 8, marker_symbol=symbol,
             error_y=whiskers(rows, "ms", width=3, thickness=1),
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3g} ms per person<extra></extra>",
         )  # fmt: skip
@@ -89,7 +89,7 @@ def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str =
     figure = go.Figure(
         go.Bar(
             x=shown[value], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
-            textposition="outside", marker={"color": np.where(quadratic, colours.warm[1], colours.cool[1])}, cliponaxis=False,
+            textposition="outside", marker_color=np.where(quadratic, colours.warm[1], colours.cool[1]), cliponaxis=False,
             hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
         )
     )  # fmt: skip
@@ -104,7 +104,7 @@ def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure()
     for column, tone, name in (("there", colours.cool[1], "forward"), ("back", colours.warm[1], "and back")):
         figure.add_bar(
-            x=shown[column], y=shown["stage"].map(safe), orientation="h", name=name, marker={"color": tone},
+            x=shown[column], y=shown["stage"].map(safe), orientation="h", name=name, marker_color=tone,
             customdata=shown["kept"],
             hovertemplate="<b>%{y}</b>, " + name + ": %{x:.3g} ms; keeps %{customdata:.1f} MB<extra></extra>",
         )  # fmt: skip
@@ -122,7 +122,7 @@ def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
         dash = {"sasrec-eager": "dash", "elastic-two-way": "dot"}.get(system, "solid")
         figure.add_scatter(
             x=rows["length"], y=rows["operations"], mode="lines", name=safe(rows["label"].iloc[0]),
-            line={"color": tone, "width": 2, "dash": dash},
+            line_color=tone, line_width=2, line_dash=dash,
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3s} operations<extra></extra>",
         )  # fmt: skip
     return _logs(figure, [64, 256, 1024, 4096, 16384], "operations per history")

@@ -32,17 +32,17 @@ def load_bars(
         part = shown[shown["state"] == state]
         line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}
         figure.add_bar(
-            x=part["x"], y=part["load"], name=busy.WORDS[state], marker={"color": busy.colour(state, colours), "line": line},
-            width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected={"marker": {"opacity": 1}},
+            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours), marker_line=line,
+            width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected_marker_opacity=1,
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
     if len(dead):
         figure.add_scatter(
             x=dead["x"], y=np.zeros(len(dead)), mode="markers", name=busy.WORDS["dead"], customdata=_details(dead),
-            marker={"symbol": "x", "size": 7, "color": colours.text}, hovertemplate=_hover(unit),
-            unselected={"marker": {"opacity": 1}}, cliponaxis=False,
+            marker_symbol="x", marker_size=7, marker_color=colours.text, hovertemplate=_hover(unit),
+            unselected_marker_opacity=1, cliponaxis=False,
         )  # fmt: skip
-    figure.add_hline(y=even, line={"color": colours.text, "width": 1, "dash": "dot"})
+    figure.add_hline(y=even, line_color=colours.text, line_width=1, line_dash="dot")
     chosen = shown[shown["expert"] == selected]
     if len(chosen):
         at = chosen.iloc[0]
@@ -70,8 +70,8 @@ def grid(
         text = np.where(table["state"] == "dead", "×", "")
         figure.add_scatter(
             x=table["column"], y=table["row"], mode="markers+text", text=text, customdata=_details(table), row=2, col=1,
-            marker={"symbol": "square", "size": max(220 / side, 4), "color": "rgba(0,0,0,0)"}, textfont={"color": colours.text},
-            selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}, "textfont": {"color": colours.text}},
+            marker_symbol="square", marker_size=max(220 / side, 4), marker_color="rgba(0,0,0,0)", textfont_color=colours.text,
+            selected_marker_opacity=0, unselected_marker_opacity=0, unselected_textfont_color=colours.text,
             hovertemplate="row %{y}, column %{x}<br>" + _hover(unit),
         )  # fmt: skip
     for half, place in (("column", {"row": 1, "col": 1}), ("row", {"row": 2, "col": 2})):
@@ -84,7 +84,7 @@ def grid(
         )
         text = f"<b>{half} %{{{'x' if half == 'column' else 'y'}}}</b><br>%{{{'y' if half == 'column' else 'x'}:.0f}} {unit}"
         figure.add_bar(
-            **axes, marker={"color": shades}, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
+            **axes, marker_color=shades, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
             hovertemplate=text + "<br>%{customdata[0]} dead experts<br>%{customdata[1]}<extra></extra>",
             **STEADY, **place,
         )  # fmt: skip
@@ -113,11 +113,11 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
         edge = {"width": 2.5 if expert == selected else 0.5, "color": colours.picked if expert == selected else colours.ground}
         figure.add_bar(
             x=part["batch"], y=part["share"], name=str(expert), customdata=[[int(expert)]] * len(part),
-            marker={"color": colours.category(i), "line": edge},
+            marker_color=colours.category(i), marker_line=edge,
             hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of group %{{x}}<extra></extra>",
             **STEADY,
         )  # fmt: skip
-    figure.add_hline(y=chance, line={"color": colours.text, "width": 1.5, "dash": "dash"})
+    figure.add_hline(y=chance, line_color=colours.text, line_width=1.5, line_dash="dash")
     figure.update_layout(CLICKED, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal")
     figure.update_xaxes(title="group of people", dtick=1, showgrid=False)
     figure.update_yaxes(title="share of the traffic", tickformat=".0%", rangemode="tozero")
@@ -128,7 +128,7 @@ def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette
     """Lorenz curves of one or two runs, of random experts, and the diagonal of perfect evenness."""
     size = len(chance)
     figure = go.Figure()
-    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line={"color": colours.line, "width": 1.5})
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line_color=colours.line, line_width=1.5)
     at = np.unique(np.linspace(0, size, 257).round().astype(int))
     below = 1 - np.concatenate([[0.0], chance])[at]
     random = {"color": colours.muted, "width": 2, "dash": "dash"}
@@ -171,13 +171,13 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
         figure.add_scatter(
             x=part[name], y=part["NDCG@10"], mode="markers", name="NDCG@10", showlegend=place == 1, text=part["run"].map(safe),
             error_y={"type": "data", "array": 1.96 * part["error"].astype(float), "thickness": 1.2},
-            marker={"color": colours.categories[0], "size": 10}, row=1, col=place,
+            marker_color=colours.categories[0], marker_size=10, row=1, col=place,
             hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
         )  # fmt: skip
         figure.add_scatter(
             x=part[name], y=part["used"], mode="markers", name="experts used", showlegend=place == 1, text=part["run"].map(safe),
-            marker={"color": colours.categories[4], "size": 10, "symbol": "diamond-open", "line": {"width": 2}}, row=1, col=place,
-            secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
+            marker_color=colours.categories[4], marker_size=10, marker_symbol="diamond-open", marker_line_width=2,
+            row=1, col=place, secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
         )  # fmt: skip
         ticks = sorted({8, 16, 32, 64, *part[name]} if name == "√K" else {4, 8, 16, *part[name]})
         figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
@@ -187,8 +187,8 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
     figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
     figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
     figure.update_layout(
-        height=340, margin={"l": 8, "r": 8, "t": 60, "b": 8}, dragmode=False,
-        legend={"orientation": "h", "y": 1.14, "yanchor": "bottom", "x": 0},
+        height=340, margin_l=8, margin_r=8, margin_t=60, margin_b=8, dragmode=False,
+        legend_orientation="h", legend_y=1.14, legend_yanchor="bottom", legend_x=0,
     )  # fmt: skip
     return figure
 
@@ -200,7 +200,7 @@ def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
     for i, (column, name) in enumerate(names.items()):
         line = {"color": colours.categories[(0, 2, 4)[i]], "width": 2, "dash": ("solid", "dot", "dash")[i]}
         figure.add_scatter(
-            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, line=line, marker={"size": 5},
+            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, line=line, marker_size=5,
             hovertemplate="%{y:.3f}",
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=300, hovermode="x unified")
@@ -215,11 +215,11 @@ def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=heat.to_numpy(), x=[str(epoch) for epoch in heat.columns], customdata=[[label] * heat.shape[1] for label in labels],
-            colorscale=scale(colours.load), zmin=0, colorbar={"title": {"text": "people"}, "thickness": 12},
+            colorscale=scale(colours.load), zmin=0, colorbar_title_text="people", colorbar_thickness=12,
             hovertemplate="<b>%{customdata}</b><br>epoch %{x}: %{z} people<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(height=380, margin={"l": 8, "r": 8, "t": 8, "b": 8}, dragmode=False)
+    figure.update_layout(height=380, margin_l=8, margin_r=8, margin_t=8, margin_b=8, dragmode=False)
     figure.update_xaxes(title="epoch", type="category", showgrid=False)
     figure.update_yaxes(title="experts, the busiest at the end on top", autorange="reversed", showgrid=False)
     return figure
@@ -230,7 +230,7 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure()
     for row in table.to_dict("records"):
         figure.add_scatter(
-            x=[row["null"], row["value"]], y=[row["gauge"]] * 2, mode="lines", line={"color": colours.line, "width": 3},
+            x=[row["null"], row["value"]], y=[row["gauge"]] * 2, mode="lines", line_color=colours.line, line_width=3,
             hoverinfo="skip", showlegend=False,
         )  # fmt: skip
     for column, name, symbol, colour in (
@@ -254,12 +254,12 @@ def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
     for name, called, colour in columns:
         if rows[name].notna().all():
             figure.add_bar(
-                x=rows["ago"], y=rows[name], name=called, marker={"color": colour},
+                x=rows["ago"], y=rows[name], name=called, marker_color=colour,
                 hovertemplate="%{x} events ago: %{y:.1%}<extra>" + called + "</extra>",
             )  # fmt: skip
     figure.add_scatter(
         x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers",
-        line={"color": p.text, "dash": "dot", "width": 1.5},
+        line_color=p.text, line_dash="dot", line_width=1.5,
         hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
     )  # fmt: skip
     figure.update_xaxes(title="events ago, the latest right", type="category", showgrid=False)
@@ -275,7 +275,7 @@ def use(table: pd.DataFrame, p: Palette) -> go.Figure:
     figure.add_scatter(**band, y=rows["high"], showlegend=False)
     figure.add_scatter(**band, y=rows["low"], fill="tonexty", fillcolor=_faint(p), name="random words, 95%")
     figure.add_bar(
-        x=rows["rank"], y=rows["share"], name="this run", marker={"color": p.picked},
+        x=rows["rank"], y=rows["share"], name="this run", marker_color=p.picked,
         hovertemplate="number %{x}: %{y:.1%}<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title="words of a codebook, the most used first", showgrid=False)

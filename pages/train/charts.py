@@ -31,11 +31,17 @@ def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") ->
             if rows[column].notna().any():
                 figure.add_trace(_line(rows, run, column, dash, x, colours.category(i), len(runs)))
     figure.update_layout(
-        title={"text": TITLES[name], "font": {"size": 15}},
+        title_text=TITLES[name],
+        title_font_size=15,
         height=HEIGHT,
-        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        margin_l=8,
+        margin_r=8,
+        margin_t=40,
+        margin_b=8,
         showlegend=len(figure.data) > 1,
-        legend={"orientation": "h", "y": -0.34, "x": 0},
+        legend_orientation="h",
+        legend_y=-0.34,
+        legend_x=0,
         hovermode="x unified",
         uirevision="keep",
     )
@@ -43,7 +49,7 @@ def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") ->
         figure.update_yaxes(rangemode="tozero")
     if x == "epoch" and frame[x].max() <= 8:
         figure.update_xaxes(dtick=1)  # there is no half epoch
-    figure.update_xaxes(title={"text": {"epoch": "epoch", "seconds": "seconds of training"}[x]}, rangemode="tozero")
+    figure.update_xaxes(title_text={"epoch": "epoch", "seconds": "seconds of training"}[x], rangemode="tozero")
     return figure.update_yaxes(range=[0, 1.05], tickformat=".0%") if name == "used" else figure
 
 
@@ -61,7 +67,9 @@ def _line(rows: pd.DataFrame, run: str, column: str, dash: str, x: str, colour: 
         y=rows[column],
         mode="lines+markers",
         name=safe(name),
-        line={"color": colour, "dash": dash, "width": 2},
-        marker={"size": 5},
+        line_color=colour,
+        line_dash=dash,
+        line_width=2,
+        marker_size=5,
         hovertemplate="%{y:.3f}",
     )
