@@ -6,6 +6,14 @@ from pages.frame import dress, present, sidebar, worlds
 from pages.kit import plot, view
 from pages.tour import panel
 
+SCREENS = (
+    ("start", "Start", "play_arrow", ""), ("keys", "Product keys", "grid_on", "product-keys"),
+    ("journey", "Journey", "route", "journey"), ("experts", "Experts", "hub", "experts"),
+    ("traffic", "Traffic", "bar_chart", "traffic"), ("map", "Memory map", "scatter_plot", "memory-map"),
+    ("train", "Train", "model_training", "train"), ("data", "Data", "database", "data"),
+    ("evidence", "Evidence", "fact_check", "evidence"), ("speed", "Speed", "speed", "speed"),
+    ("method", "Method", "menu_book", "method"),
+)  # fmt: skip
 st.set_page_config(
     page_title="ELASTIC",
     page_icon=plot.favicon(),
@@ -15,17 +23,8 @@ st.set_page_config(
 )
 page = st.navigation(  # without sections: with them Streamlit nests what a screen reader cannot take for a list
     [
-        st.Page("start/page.py", title="Start", icon=":material/play_arrow:", default=True),
-        st.Page("keys/page.py", title="Product keys", icon=":material/grid_on:", url_path="product-keys"),
-        st.Page("journey/page.py", title="Journey", icon=":material/route:", url_path="journey"),
-        st.Page("experts/page.py", title="Experts", icon=":material/hub:", url_path="experts"),
-        st.Page("traffic/page.py", title="Traffic", icon=":material/bar_chart:", url_path="traffic"),
-        st.Page("map/page.py", title="Memory map", icon=":material/scatter_plot:", url_path="memory-map"),
-        st.Page("train/page.py", title="Train", icon=":material/model_training:", url_path="train"),
-        st.Page("data/page.py", title="Data", icon=":material/database:", url_path="data"),
-        st.Page("evidence/page.py", title="Evidence", icon=":material/fact_check:", url_path="evidence"),
-        st.Page("speed/page.py", title="Speed", icon=":material/speed:", url_path="speed"),
-        st.Page("method/page.py", title="Method", icon=":material/menu_book:", url_path="method"),
+        st.Page(f"{room}/page.py", title=title, icon=f":material/{icon}:", url_path=address, default=not address)
+        for room, title, icon, address in SCREENS
     ],
     expanded=True,  # else many screens hide behind a button
 )

@@ -51,10 +51,10 @@ def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, ma
             hovertemplate="%{customdata} " + unit + "<br><b>%{y:,} " + counted + "</b><extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted)
-    figure.update_xaxes(title=f"{unit}, from", type="category", nticks=8, tickangle=0)
-    figure.update_yaxes(title=many or counted, rangemode="tozero")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted, xaxis_title=f"{unit}, from",
+        xaxis_type="category", xaxis_nticks=8, xaxis_tickangle=0, yaxis_title=many or counted, yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def span(low: int, high: int) -> str:
@@ -73,10 +73,11 @@ def blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
             hovertemplate="moved by <b>%{y}</b><br>to items of %{customdata[1]}<br>%{customdata[0]:,} events<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(LAYOUT, height=120 + 16 * len(names), uirevision="blocks")
-    figure.update_xaxes(title="items, sorted by their interest →", showticklabels=False, showgrid=False)
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickmode="linear")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=120 + 16 * len(names), uirevision="blocks", xaxis_title="items, sorted by their interest →",
+        xaxis_showticklabels=False, xaxis_showgrid=False, yaxis_autorange="reversed", yaxis_showgrid=False,
+        yaxis_tickmode="linear",
+    )  # fmt: skip
 
 
 def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -94,10 +95,10 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
                 marker_line_color=colours.muted,
                 hovertemplate="<b>%{customdata}</b><br>event %{x}<extra>" + name + "</extra>",
             )  # fmt: skip
-    figure.update_layout(LAYOUT, height=110 + 26 * (len(names) + 1), showlegend=False, uirevision="path")
-    figure.update_xaxes(title="event, in time", showgrid=False)
-    figure.update_yaxes(autorange="reversed")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=110 + 26 * (len(names) + 1), showlegend=False, uirevision="path", xaxis_title="event, in time",
+        xaxis_showgrid=False, yaxis_autorange="reversed",
+    )  # fmt: skip
 
 
 def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
@@ -112,10 +113,10 @@ def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
             marker_size=11 if chosen else 8, marker_symbol=SYMBOLS[i % len(SYMBOLS)],
             hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=460, uirevision="gaps")
-    figure.update_xaxes(title="events since the interest last showed", type="category", showgrid=False)
-    figure.update_yaxes(title="share of the oracle", tickformat=".0%", rangemode="tozero")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=460, uirevision="gaps", xaxis_title="events since the interest last showed", xaxis_type="category",
+        xaxis_showgrid=False, yaxis_title="share of the oracle", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def study_table(part: dict[str, Any]) -> pd.DataFrame:
@@ -141,7 +142,7 @@ def study(part: dict[str, Any], colours: Palette) -> go.Figure:
             error_y=whiskers(rows, "y", width=3, thickness=1),
             hovertemplate="%{x}: %{y:.4f}<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=340 + 18 * len(shown["name"].unique()), uirevision=part["x_title"])
-    figure.update_xaxes(title=safe(part["x_title"]), type="log" if spots else "category")
-    figure.update_yaxes(title=safe(part["y_title"]), rangemode="tozero")
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=340 + 18 * len(shown["name"].unique()), uirevision=part["x_title"], xaxis_title=safe(part["x_title"]),
+        xaxis_type="log" if spots else "category", yaxis_title=safe(part["y_title"]), yaxis_rangemode="tozero",
+    )  # fmt: skip

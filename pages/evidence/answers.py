@@ -1,8 +1,6 @@
 """What the Evidence page keeps between reruns: verdicts on speed, what follows from two systems' ranks, everybody's lists."""
 
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
@@ -17,10 +15,9 @@ from elastic_core.services.evidence.versus import Lists
 from pages.frame import shell
 from pages.kit import cache, judged
 from pages.kit.cache import Opened
-from pages.kit.kept import copied, kept, stamp
+from pages.kit.kept import Shelf, copied, kept, stamped
 
 MOST = 16  # runs
-Key = tuple[str, str, str]
 
 
 def faster(root: Path) -> Verdict:
@@ -56,39 +53,26 @@ def comparable(runs: list[Run], data: Dataset) -> list[Run]:
 # --- everybody's lists, which need the model -------------------------------------------------------------------------
 
 
-@dataclass
-class _Shelf:
-    """Lists of all sessions, read-only. Not a cached function, because making them reports its progress to the page."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    ready: dict[Key, Lists] = field(default_factory=dict)
-
-
 @st.cache_resource
-def _shelf() -> _Shelf:
-    return _Shelf()
+def _shelf() -> Shelf:
+    """The lists of all sessions."""
+    return Shelf(MOST)
 
 
 def known(run: Run, data: Dataset) -> Lists | None:
     """What was made before, if anything."""
-    return _shelf().ready.get(_key(run, data))
+    return _shelf().get(_key(run, data))
 
 
 def listed(run: Run, data: Dataset, tell: Callable[[str, float], None]) -> Lists:
     """Everybody's ten; `tell` hears name and share the first time. Raises InputError if the run does not open."""
     key, shelf = _key(run, data), _shelf()
-    found = shelf.ready.get(key)
-    if found is not None:
-        return found
+    if key in shelf:
+        return shelf[key]  # type: ignore[no-any-return]
     model = cache.open_run(run, data).model
     with shelf.lock:  # two visitors at once list once
-        if key not in shelf.ready:
-            found = versus.list_everybody(model, data, tell=lambda share: tell(run.name, share))
-            while len(shelf.ready) >= MOST:
-                shelf.ready.pop(next(iter(shelf.ready)))
-            shelf.ready[key] = found
-        return shelf.ready[key]
+        return shelf.get(key) or shelf.put(key, versus.list_everybody(model, data, tell=lambda share: tell(run.name, share)))
 
 
-def _key(run: Run, data: Dataset) -> Key:
-    return str(run.path), stamp(run), data.hash
+def _key(run: Run, data: Dataset) -> str:
+    return stamped([run]) + data.hash

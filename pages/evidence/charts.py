@@ -27,10 +27,9 @@ def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go
             textposition="inside", insidetextanchor="middle", textangle=0,
             textfont_color=ink, textfont_size=13, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, barmode="stack", height=100, bargap=0)
-    figure.update_xaxes(visible=False, range=[0, total])
-    figure.update_yaxes(visible=False)
-    return figure
+    return figure.update_layout(
+        LAYOUT, barmode="stack", height=100, bargap=0, xaxis_visible=False, xaxis_range=[0, total], yaxis_visible=False
+    )
 
 
 def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tuple[str, str]) -> Sketch:
@@ -99,7 +98,7 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         )  # fmt: skip
     wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
     legend = {"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
-    figure.update_layout(LAYOUT, margin_t=44, height=600, showlegend=True, legend=legend)
-    figure.update_xaxes(title=names[x], type="log" if x in wide else "linear")
-    figure.update_yaxes(title=names[y], type="log" if y in wide else "linear")
-    return figure
+    return figure.update_layout(
+        LAYOUT, margin_t=44, height=600, showlegend=True, legend=legend, xaxis_title=names[x],
+        xaxis_type="log" if x in wide else "linear", yaxis_title=names[y], yaxis_type="log" if y in wide else "linear",
+    )  # fmt: skip

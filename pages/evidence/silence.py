@@ -68,9 +68,8 @@ def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
     if column == "found":
         figure.add_hline(y=CHANCE, line_color=p.text, line_width=1)
     title = TITLES[PLACE if column == "place" else FOUND]
-    figure.update_xaxes(
-        title="events since the interest last showed", tickvals=list(range(len(gaps))), ticktext=gaps, showgrid=False,
-        range=[-0.5, len(gaps) - 0.5], zeroline=False,
+    return frame(  # legend above: below, the axis is taller where its words are tilted
+        figure, p, 440, legend=True, xaxis_title="events since the interest last showed", xaxis_tickvals=list(range(len(gaps))),
+        xaxis_ticktext=gaps, xaxis_showgrid=False, xaxis_range=[-0.5, len(gaps) - 0.5], xaxis_zeroline=False, yaxis_title=title,
+        yaxis_rangemode="tozero",
     )  # fmt: skip
-    figure.update_yaxes(title=title, rangemode="tozero")
-    return frame(figure, p, 440, legend=True)  # above: below, the axis is taller where its words are tilted

@@ -1,8 +1,7 @@
 """What the Experts page keeps between reruns. See kit/cache.py for how runs and data are told apart."""
 
-import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import cache
 from pages.kit.cache import Opened
-from pages.kit.kept import asking, copied, kept
+from pages.kit.kept import Shelf, asking, copied, kept
 
 COSTS = 256
 
@@ -142,17 +141,10 @@ def steered(of: Subject, user: int, turn: Turn) -> Steered:
     return steering.steer(of.model, of.dataset, read, turn, traffic, traffic.experts[user], _means(of))
 
 
-@dataclass
-class _Shelf:
-    """Costs of turns. No cached function, because computing them reports its progress."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    costs: dict[tuple[str, Turn], pd.DataFrame] = field(default_factory=dict)
-
-
 @st.cache_resource
-def _shelf() -> _Shelf:
-    return _Shelf()
+def _shelf() -> Shelf:
+    """What turns cost."""
+    return Shelf(COSTS)
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
@@ -162,18 +154,14 @@ def all_effects(of: Subject) -> pd.DataFrame | None:
 
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
     """What a turn costs everybody, if somebody has asked."""
-    return _shelf().costs.get((of.kept_as, turn))
+    return _shelf().get((of.kept_as, turn))
 
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
     found = steering.cost(of.model, of.dataset, of.survey.traffic, turn, tell=tell)
-    costs = _shelf().costs
     with _shelf().lock:
-        while len(costs) >= COSTS:
-            costs.pop(next(iter(costs)))
-        costs[of.kept_as, turn] = found
-    return found
+        return _shelf().put((of.kept_as, turn), found)
 
 
 def touched(of: Subject, turn: Turn) -> int:

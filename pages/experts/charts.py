@@ -24,9 +24,9 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
     colours = dict(zip(BAND_WORDS, (p.load[3], p.load[2], p.load[1], p.cool[1], p.muted), strict=True))
     figure = go.Figure()
     for band, part in bars.groupby("band", sort=False):
-        marker = {"color": colours[str(band)], "pattern": {"shape": PATTERNS[str(band)]}, "line": {"width": 0}}
         figure.add_bar(
-            x=(part["low"] + part["high"]) / 2, y=part["people"], width=(part["high"] - part["low"]) * 0.94, marker=marker,
+            x=(part["low"] + part["high"]) / 2, y=part["people"], width=(part["high"] - part["low"]) * 0.94,
+            marker_color=colours[str(band)], marker_pattern_shape=PATTERNS[str(band)], marker_line_width=0,
             name=BAND_WORDS[str(band)], customdata=part[["low", "high"]],
             hovertemplate="%{y} people, %{customdata[0]:.2f} to %{customdata[1]:.2f}<extra>" + BAND_WORDS[str(band)] + "</extra>",
         )  # fmt: skip
@@ -42,9 +42,7 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
     )  # fmt: skip
     figure.update_layout(barmode="stack", bargap=0)
     title = "score above or below the limit" if along == "margin" else "score"
-    figure.update_xaxes(title=title, zeroline=False)
-    figure.update_yaxes(title="people")
-    return frame(figure, p, 340, legend=True)
+    return frame(figure, p, 340, legend=True, xaxis_title=title, xaxis_zeroline=False, yaxis_title="people")
 
 
 def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -63,9 +61,10 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
     figure.add_vline(x=1, line_color=p.text, line_width=1)
     ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"× {tick:g}" for tick in ticks])
-    figure.update_yaxes(automargin=True)
-    return frame(figure, p, 60 + 24 * max(len(table), 3))
+    return frame(
+        figure, p, 60 + 24 * max(len(table), 3), xaxis_type="log", xaxis_tickvals=ticks,
+        xaxis_ticktext=[f"× {tick:g}" for tick in ticks], yaxis_automargin=True,
+    )  # fmt: skip
 
 
 def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -79,9 +78,10 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
     figure.add_hline(y=0, line_color=p.line)
     figure.add_vline(x=0, line_color=p.line)
-    figure.update_xaxes(title="alone (only the order counts)", zeroline=False)
-    figure.update_yaxes(title="measured: score with it, less without it", zeroline=False)
-    return frame(figure, p, 360)
+    return frame(
+        figure, p, 360, xaxis_title="alone (only the order counts)", xaxis_zeroline=False,
+        yaxis_title="measured: score with it, less without it", yaxis_zeroline=False,
+    )  # fmt: skip
 
 
 def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
@@ -89,11 +89,10 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
     ramp = p.warm if line == "row" else p.cool
     other = "column" if line == "row" else "row"
     own = table["expert"] == expert
-    outline = {"color": p.text, "width": own.map({True: 3, False: 0})}
     figure = go.Figure(
         go.Bar(
             x=table[other], y=table["load"], customdata=table[["expert", "cosine", "status"]],
-            marker_color=ramp[1], marker_line=outline,
+            marker_color=ramp[1], marker_line_color=p.text, marker_line_width=own.map({True: 3, False: 0}),
             hovertemplate="<b>expert %{customdata[0]}</b>: %{y} people, %{customdata[2]}<br>cosine %{customdata[1]:.2f}"
             "<extra></extra>", **STEADY,
         )
@@ -101,10 +100,10 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
     at = table[own].iloc[0]
     figure.add_annotation(x=at[other], y=at["load"], text=f"<b>{expert}</b>", ay=-20, ax=0, arrowcolor=p.text)
-    figure.update_xaxes(title=other, dtick=max(1, len(table) // 16))
-    figure.update_yaxes(title="people", rangemode="tozero")
-    figure.update_layout(clickmode="event+select")
-    return frame(figure, p, 260)
+    return frame(
+        figure, p, 260, xaxis_title=other, xaxis_dtick=max(1, len(table) // 16), yaxis_title="people", yaxis_rangemode="tozero",
+        clickmode="event+select",
+    )  # fmt: skip
 
 
 def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -120,9 +119,10 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
         )
     )  # fmt: skip
     figure.add_vline(x=0, line_color=p.text, line_width=1)
-    figure.update_xaxes(title="← worse · NDCG@10 · better →", tickformat="+.3f", zeroline=False, nticks=4)
-    figure.update_yaxes(automargin=True)
-    return frame(figure, p, 210)
+    return frame(
+        figure, p, 210, xaxis_title="← worse · NDCG@10 · better →", xaxis_tickformat="+.3f", xaxis_zeroline=False,
+        xaxis_nticks=4, yaxis_automargin=True,
+    )  # fmt: skip
 
 
 def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float]) -> go.Figure:
@@ -134,9 +134,7 @@ def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, floa
         name=f"expert {expert}",
         hovertemplate="epoch %{x}: %{y} people<extra></extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="epoch")
-    figure.update_yaxes(title="people (validation)", rangemode="tozero")
-    return frame(figure, p, 300)
+    return frame(figure, p, 300, xaxis_title="epoch", yaxis_title="people (validation)", yaxis_rangemode="tozero")
 
 
 def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -151,9 +149,10 @@ def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
         marker_symbol="line-ew", marker_size=14, marker_line_width=2, marker_line_color=p.text,
         hovertemplate="word %{x}: %{y:.1%}<extra>everybody</extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="word of the codebook", showgrid=False)
-    figure.update_yaxes(title="share of events", tickformat=".0%", rangemode="tozero")
-    return frame(figure, p, 300, legend=True)
+    return frame(
+        figure, p, 300, legend=True, xaxis_title="word of the codebook", xaxis_showgrid=False, yaxis_title="share of events",
+        yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def looks(table: pd.DataFrame, even: float, usual: np.ndarray, p: Palette) -> go.Figure:
@@ -202,6 +201,7 @@ def intensities(table: pd.DataFrame, p: Palette) -> go.Figure:
             customdata=names, hovertemplate="after %{x}. %{customdata}: %{y:.2f}<extra>" + safe(str(mark)) + "</extra>",
         )  # fmt: skip
     figure.add_hline(y=1, line_color=p.text, line_width=1.5, line_dash="dot")
-    figure.update_xaxes(title="event, the latest right", showgrid=False)
-    figure.update_yaxes(title="intensity (1: constant)", rangemode="tozero")
-    return frame(figure, p, 360, legend=True)
+    return frame(
+        figure, p, 360, legend=True, xaxis_title="event, the latest right", xaxis_showgrid=False,
+        yaxis_title="intensity (1: constant)", yaxis_rangemode="tozero",
+    )  # fmt: skip

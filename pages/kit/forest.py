@@ -30,8 +30,9 @@ def forest(
     figure, (a, b) = go.Figure(), map(safe, sides)
     figure.add_vline(x=0, line_color=colours.text, line_width=1)
     for i, (low, high, y) in enumerate(shown[["low", "high", "y"]].itertuples(index=False)):
-        line = {"color": tone[i], "width": 3 if clear[i] else 1.5}
-        figure.add_scatter(x=[low, high], y=[y, y], mode="lines", hoverinfo="skip", line=line)
+        figure.add_scatter(
+            x=[low, high], y=[y, y], mode="lines", hoverinfo="skip", line_color=tone[i], line_width=3 if clear[i] else 1.5
+        )
     figure.add_scatter(
         x=shown["difference"], y=shown["y"], mode="markers", customdata=shown[[row, "n", "low", "high", "A", "B"]],
         marker_size=10, marker_color=np.where(clear, tone, colours.ground), marker_line_color=tone, marker_line_width=2,
@@ -49,11 +50,11 @@ def forest(
     for text, anchor, shift in ((f"◀ {_brief(b)} ahead", "right", -6), (f"{_brief(a)} ahead ▶", "left", 6)):
         notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
     pixels = 36 if shown["short"].str.contains("<br>").any() else 25  # a row
-    figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin_t=26, annotations=notes)
-    figure.update_xaxes(
-        title=f"{name}, difference" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
-        range=[-1.1 * span, (1.1 if alike else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
-        tickangle=0, zeroline=False,
+    figure.update_layout(
+        LAYOUT, height=92 + int(pixels * top), margin_t=26, annotations=notes,
+        xaxis_title=f"{name}, difference" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
+        xaxis_range=[-1.1 * span, (1.1 if alike else 1.75) * span], xaxis_tickformat="+.2f" if span > 0.02 else "+.3f",
+        xaxis_nticks=5, xaxis_tickangle=0, xaxis_zeroline=False,
     )  # fmt: skip
     labels = dict(zip(shown["y"], shown["short"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
     figure.update_yaxes(tickvals=list(labels), ticktext=list(labels.values()), showgrid=False, zeroline=False, range=[-0.7, top])

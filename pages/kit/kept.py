@@ -30,6 +30,19 @@ SAMPLE = 1000  # of a long list or column, to tell its size by
 Given, Made = ParamSpec("Given"), TypeVar("Made")
 
 
+class Shelf(dict[Any, Any]):
+    """The latest `most` things that were made while a page told how far it is, which a kept function cannot do. Read-only."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.lock = most, threading.Lock()
+
+    def put(self, key: object, made: Made) -> Made:
+        while len(self) >= self.most:
+            self.pop(next(iter(self)))
+        self[key] = made
+        return made
+
+
 class Ledger:
     """Size of every kept object and how to let go of it, the one used longest ago first."""
 

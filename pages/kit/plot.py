@@ -73,11 +73,11 @@ def palette(dark: bool) -> Palette:
     return DARK if dark else LIGHT
 
 
-def frame(figure: Figure, p: Palette, height: int, legend: bool = False) -> Figure:
+def frame(figure: Figure, p: Palette, height: int, legend: bool = False, **layout: Any) -> Figure:
     """The same margins, letters, axes and legend for every figure."""
     margin = {"l": 8, "r": 8, "t": 46 if legend else 30, "b": 8}
     figure.update_layout(
-        height=height, margin=margin, showlegend=legend, font={"color": p.text}, uirevision="keep", dragmode=False
+        height=height, margin=margin, showlegend=legend, font={"color": p.text}, uirevision="keep", dragmode=False, **layout
     )
     figure.update_xaxes(fixedrange=True)
     figure.update_yaxes(fixedrange=True)

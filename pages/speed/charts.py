@@ -93,9 +93,10 @@ def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str =
             hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(LAYOUT, height=70 + 30 * len(shown), showlegend=False)
-    figure.update_xaxes(title=unit, range=[0, 1.15 * max(float(shown[value].max()), 1e-9)])
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=70 + 30 * len(shown), showlegend=False, xaxis_title=unit,
+        xaxis_range=[0, 1.15 * max(float(shown[value].max()), 1e-9)],
+    )  # fmt: skip
 
 
 def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -108,9 +109,9 @@ def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
             customdata=shown["kept"],
             hovertemplate="<b>%{y}</b>, " + name + ": %{x:.3g} ms; keeps %{customdata:.1f} MB<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown))
-    figure.update_xaxes(title="ms per batch")
-    return figure
+    return figure.update_layout(
+        LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown), xaxis_title="ms per batch"
+    )
 
 
 def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -145,6 +146,7 @@ def _logs(figure: go.Figure, lengths: Sequence[int], title: str) -> go.Figure:
     figure.update_layout(LAYOUT, height=430)
     ticks = [n for n in lengths if n & (n - 1) == 0] or list(lengths)
     ticks = ticks[:: -(-len(ticks) // 5)]
-    figure.update_xaxes(type="log", title="history length N", tickvals=ticks, ticktext=[f"{n:,}" for n in ticks], tickangle=0)
-    figure.update_yaxes(type="log", title=title, exponentformat="SI", dtick=1)
-    return figure
+    return figure.update_layout(
+        xaxis_type="log", xaxis_title="history length N", xaxis_tickvals=ticks, xaxis_ticktext=[f"{n:,}" for n in ticks],
+        xaxis_tickangle=0, yaxis_type="log", yaxis_title=title, yaxis_exponentformat="SI", yaxis_dtick=1,
+    )  # fmt: skip

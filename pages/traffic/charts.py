@@ -30,9 +30,9 @@ def load_bars(
     figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random experts, 95%")
     for state in ("hot", "usual", "cold"):
         part = shown[shown["state"] == state]
-        line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}
         figure.add_bar(
-            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours), marker_line=line,
+            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours),
+            marker_line_color=colours.picked, marker_line_width=np.where(part["expert"] == selected, 3, 0),
             width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected_marker_opacity=1,
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
@@ -47,10 +47,11 @@ def load_bars(
     if len(chosen):
         at = chosen.iloc[0]
         figure.add_annotation(x=at["x"], y=at["load"], text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
-    figure.update_layout(CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load")
-    figure.update_xaxes(title="experts, the hottest first" if ordered else "expert", showgrid=False)
-    figure.update_yaxes(title=unit, rangemode="tozero", range=[0, top * 1.08] if top else None)
-    return figure
+    return figure.update_layout(
+        CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load",
+        xaxis_title="experts, the hottest first" if ordered else "expert", xaxis_showgrid=False, yaxis_title=unit,
+        yaxis_rangemode="tozero", yaxis_range=[0, top * 1.08] if top else None,
+    )  # fmt: skip
 
 
 def grid(
@@ -93,8 +94,8 @@ def grid(
     figure.add_vrect(x0=line[0], x1=line[1], row=2, col=2, **band)
     if selected is not None and selected < side * side:
         y, x = divmod(selected, side)
-        ring = {"color": colours.picked, "width": 3}
-        figure.add_shape(type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, line=ring, row=2, col=1)
+        box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
+        figure.add_shape(box, type="rect", line_color=colours.picked, line_width=3, row=2, col=1)
     figure.update_layout(CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
     figure.update_xaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
     figure.update_yaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
@@ -118,10 +119,11 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
             **STEADY,
         )  # fmt: skip
     figure.add_hline(y=chance, line_color=colours.text, line_width=1.5, line_dash="dash")
-    figure.update_layout(CLICKED, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal")
-    figure.update_xaxes(title="group of people", dtick=1, showgrid=False)
-    figure.update_yaxes(title="share of the traffic", tickformat=".0%", rangemode="tozero")
-    return figure
+    return figure.update_layout(
+        CLICKED, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal",
+        xaxis_title="group of people", xaxis_dtick=1, xaxis_showgrid=False, yaxis_title="share of the traffic",
+        yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette) -> go.Figure:
@@ -131,18 +133,20 @@ def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line_color=colours.line, line_width=1.5)
     at = np.unique(np.linspace(0, size, 257).round().astype(int))
     below = 1 - np.concatenate([[0.0], chance])[at]
-    random = {"color": colours.muted, "width": 2, "dash": "dash"}
-    figure.add_scatter(x=1 - at / size, y=below, mode="lines", name="random experts", line=random)
+    figure.add_scatter(
+        x=1 - at / size, y=below, mode="lines", name="random experts", line_color=colours.muted, line_width=2, line_dash="dash"
+    )
     for i, (name, curve) in enumerate(curves.items()):
-        line = {"color": colours.categories[(0, 4)[i]], "width": 3, "dash": ("solid", "dot")[i]}
         figure.add_scatter(
-            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line=line,
+            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line_width=3,
+            line_color=colours.categories[(0, 4)[i]], line_dash=("solid", "dot")[i],
             hovertemplate="the least used %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(CLICKED, height=360, uirevision="lorenz")
-    figure.update_xaxes(title="part of the experts, the least used first", tickformat=".0%", range=[0, 1], dtick=0.25)
-    figure.update_yaxes(title="share of the traffic", tickformat=".0%", range=[0, 1], dtick=0.25)
-    return figure
+    return figure.update_layout(
+        CLICKED, height=360, uirevision="lorenz", xaxis_title="part of the experts, the least used first",
+        xaxis_tickformat=".0%", xaxis_range=[0, 1], xaxis_dtick=0.25, yaxis_title="share of the traffic", yaxis_tickformat=".0%",
+        yaxis_range=[0, 1], yaxis_dtick=0.25,
+    )  # fmt: skip
 
 
 def _details(part: pd.DataFrame) -> np.ndarray:
@@ -186,11 +190,9 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
     figure.update_yaxes(showticklabels=False, row=1, col=2, secondary_y=False)
     figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
     figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
-    figure.update_layout(
-        height=340, margin_l=8, margin_r=8, margin_t=60, margin_b=8, dragmode=False,
-        legend_orientation="h", legend_y=1.14, legend_yanchor="bottom", legend_x=0,
-    )  # fmt: skip
-    return figure
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
+    return figure.update_layout(LAYOUT, height=340, margin_t=60, legend_y=1.14)
 
 
 def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -198,15 +200,14 @@ def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure()
     names = {"used": "experts used", "entropy": "evenness (entropy)", "gini": "Gini"}
     for i, (column, name) in enumerate(names.items()):
-        line = {"color": colours.categories[(0, 2, 4)[i]], "width": 2, "dash": ("solid", "dot", "dash")[i]}
         figure.add_scatter(
-            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, line=line, marker_size=5,
+            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, marker_size=5, line_width=2,
+            line_color=colours.categories[(0, 2, 4)[i]], line_dash=("solid", "dot", "dash")[i],
             hovertemplate="%{y:.3f}",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=300, hovermode="x unified")
-    figure.update_xaxes(title="epoch", rangemode="tozero")
-    figure.update_yaxes(range=[0, 1.03])
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=300, hovermode="x unified", xaxis_title="epoch", xaxis_rangemode="tozero", yaxis_range=[0, 1.03]
+    )
 
 
 def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -219,10 +220,10 @@ def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
             hovertemplate="<b>%{customdata}</b><br>epoch %{x}: %{z} people<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_layout(height=380, margin_l=8, margin_r=8, margin_t=8, margin_b=8, dragmode=False)
-    figure.update_xaxes(title="epoch", type="category", showgrid=False)
-    figure.update_yaxes(title="experts, the busiest at the end on top", autorange="reversed", showgrid=False)
-    return figure
+    return figure.update_layout(
+        LAYOUT, height=380, margin_t=8, xaxis_title="epoch", xaxis_type="category", xaxis_showgrid=False,
+        yaxis_title="experts, the busiest at the end on top", yaxis_autorange="reversed", yaxis_showgrid=False,
+    )  # fmt: skip
 
 
 def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -236,14 +237,12 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
     for column, name, symbol, colour in (
         ("value", "this run", "circle", colours.picked), ("null", "to compare with", "x-thin", colours.text),
     ):  # fmt: skip
-        marker = {"symbol": symbol, "size": 12, "color": colour, "line": {"width": 2, "color": colour}}
         figure.add_scatter(
-            x=table[column], y=table["gauge"], mode="markers", name=name, marker=marker, customdata=table["without"],
+            x=table[column], y=table["gauge"], mode="markers", name=name, marker_symbol=symbol, marker_size=12,
+            marker_color=colour, marker_line_width=2, marker_line_color=colour, customdata=table["without"],
             hovertemplate="%{x:.2f}" + ("<br>%{customdata}" if column == "null" else "") + "<extra></extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=260)
-    figure.update_xaxes(range=[-0.05, 1.05], zeroline=True)
-    return figure.update_yaxes(autorange="reversed")
+    return figure.update_layout(LAYOUT, height=260, xaxis_range=[-0.05, 1.05], xaxis_zeroline=True, yaxis_autorange="reversed")
 
 
 def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -262,9 +261,10 @@ def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
         line_color=p.text, line_dash="dot", line_width=1.5,
         hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="events ago, the latest right", type="category", showgrid=False)
-    figure.update_yaxes(title="share", tickformat=".0%", rangemode="tozero")
-    return frame(figure, p, 340, legend=True)
+    return frame(
+        figure, p, 340, legend=True, xaxis_title="events ago, the latest right", xaxis_type="category", xaxis_showgrid=False,
+        yaxis_title="share", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
 
 
 def use(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -278,6 +278,7 @@ def use(table: pd.DataFrame, p: Palette) -> go.Figure:
         x=rows["rank"], y=rows["share"], name="this run", marker_color=p.picked,
         hovertemplate="number %{x}: %{y:.1%}<extra></extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="words of a codebook, the most used first", showgrid=False)
-    figure.update_yaxes(title="share of events", tickformat=".0%", rangemode="tozero")
-    return frame(figure, p, 320, legend=True)
+    return frame(
+        figure, p, 320, legend=True, xaxis_title="words of a codebook, the most used first", xaxis_showgrid=False,
+        yaxis_title="share of events", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
+    )  # fmt: skip
