@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -10,16 +11,19 @@ from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
 from elastic_core.services.experts.codewords import Spread, Words
+from elastic_core.services.experts.intensities import Surprise
+from elastic_core.services.experts.weights import Looked
 from elastic_core.services.person import inspect
 from pages.experts import charts
-from pages.experts import instead_words as words
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, view
+from pages.kit import cache, prose, view
 from pages.kit.cache import Opened
 from pages.kit.control import one_of, switch
 from pages.kit.kept import asking, kept
 
+SAYS = prose.of(__file__)
+COLUMNS = view.numbers("percent", "events", "held out", "by chance") | {"titles": st.column_config.Column(width="medium")}
 PART, BOOK = "exp_instead", "exp_book"
 CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
 
@@ -50,7 +54,12 @@ def show(now: Context) -> None:
     """The whole screen."""
     parts = offered(now)
     view.title("What does this run have in place of experts?")
-    st.write(f"This run has no interest memory, so it has no experts. {words.has(list(parts))}")
+    has = (
+        "It writes each item in codewords, and counts how often each one occurs in a history." if CODES in parts
+        else "It weighs every event of a history, and more so where many events of its kind are happening." if OFTEN in parts
+        else "Here is how it reads a history."
+    )  # fmt: skip
+    st.write(f"This run has no interest memory, so it has no experts. {has}")
     names = list(parts)
     chosen = switch("Part", names, PART) if len(names) > 1 else names[0]
     parts[chosen](now)
@@ -71,21 +80,42 @@ def offered(now: Context) -> dict[str, Callable[[Context], None]]:
 def codewords(now: Context) -> None:
     """Which items share a word, and how this person's history is spread over words."""
     found, palette = _judged(now), shell.palette()
-    st.markdown(words.codes(found))
+    size, how = int(found.books["words"].iloc[0]), "in parts to the words" if found.soft else "to one word"
+    st.markdown(f"Every item belongs {how} of each of **{len(found.books)} codebooks** of {size} words.")
     book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, width="content")
     if found.genres:
-        st.markdown(words.judged(found, book))
+        st.markdown(_genres(found.books.iloc[book - 1]))
     table = found.table[found.table["book"] == book].sort_values("share", ascending=False)
-    view.table(
-        "exp_codewords", words.listed(table, found.genres), words.CODEWORDS, f"Codewords of codebook {book}, busiest first",
-        height=330, column_config=words.COLUMNS,
-    )  # fmt: skip
+    shown = table.assign(label=table["label"].where(table["label"] != "", "too few items")).rename(
+        columns={"share": "events", "label": "genre", "held": "held out", "chance": "by chance", "sure": "beyond it"}
+    )
+    columns = ["word", "items", "events", "titles", *(["genre", "held out", "by chance", "beyond it"] if found.genres else [])]
+    alt = f"Codewords of codebook {book}, busiest first"
+    view.table("exp_codewords", shown[columns], SAYS.about("CODEWORDS"), alt, height=330, column_config=COLUMNS)
     spread = _spread(now, now.user)
     view.heading(f"The words in the history of person {now.user + 1}")
-    st.markdown(words.spread(spread, book, now.user))
+    row = spread.books.iloc[book - 1]
+    low, high = row["low"], row["high"]
+    told = "fewer than luck" if row["spread"] < low else "more than luck" if row["spread"] > high else "as many as by luck"
+    st.markdown(
+        f"The last {spread.events} events use about **{row['spread']:.1f} words** of codebook {book}: {told}. As many events, "
+        f"drawn from everybody: {low:.1f} to {high:.1f}."
+    )
     shares = spread.table[spread.table["book"] == book]
     alt = f"Share of the last {spread.events} events on each of {len(shares)} words of codebook {book}, beside everybody’s."
-    view.chart("exp_spread", cache.drawn(charts.spread, shares, palette), spread.table, words.SPREAD, alt)
+    view.chart("exp_spread", cache.drawn(charts.spread, shares, palette), spread.table, SAYS.about("SPREAD"), alt)
+
+
+def _genres(row: pd.Series) -> str:
+    """Do the words of a codebook stand for genres?"""
+    if not row["items"]:
+        return "No word of this codebook has enough items for a genre."
+    sure = "Yes, more than luck" if row["held"] > row["high"] else "No more than luck"
+    return (
+        f"Do words stand for genres? **{sure}.** Each word got its genre from one half of its items. In the other half, "
+        f"**{row['held']:.0%}** have this genre, too (words dealt out at random: {row['chance']:.0%}, at most "
+        f"{row['high']:.0%} in 95%). {row['used']:.0f} of {row['words']:.0f} words are used."
+    )
 
 
 def looks(now: Context) -> None:
@@ -98,14 +128,17 @@ def looks(now: Context) -> None:
         st.write(f"Not known here: {shell.plain(error)}.")
         return
     name = shell.plain(inspect.split_year(now.dataset.catalog.title(found.found.target))[0])
-    st.markdown(words.asked(found, now.user, name, what))
+    st.markdown(
+        f"Person {now.user + 1} {what.did} **{name}** next. The run puts it at rank {found.found.rank} of "
+        f"{found.found.running:,}. Which {what.many} speak for it?"
+    )
     if not found.weights:
         st.markdown(weights.why_none(now.model))
     if found.found.nothing:
         st.markdown(f"If we remove any one {what.one}, nothing changes. This model does not read the history in that way.")
         return
     if found.weights:
-        st.markdown(words.agreed(found))
+        st.markdown(_agreed(found))
     figure = cache.drawn(charts.looks, found.found.table, found.even, found.usual, palette)
     largest = found.found.table.loc[found.found.table["change"].abs().idxmax()]
     alt = (
@@ -113,17 +146,39 @@ def looks(now: Context) -> None:
         f"effect: {inspect.split_year(largest['title'])[0]}, times {largest['times']:.2f}."
     )
     table = found.found.table.assign(usual=found.usual) if found.weights else found.found.table.drop(columns="attention")
-    view.chart("exp_looks", figure, table, words.LOOKS if found.weights else words.REMOVAL, alt)
+    view.chart("exp_looks", figure, table, SAYS.about("LOOKS" if found.weights else "REMOVAL"), alt)
     if isinstance(now.model, Attends):
         everybody(now, stay)
+
+
+def _agreed(found: Looked) -> str:
+    """Do weights and effects agree?"""
+    own = found.found.agreement
+    if own is None:
+        return "There are too few events, or all weights are the same. So nothing can be compared."
+    low, high = found.shuffled
+    return (
+        f"Do weights and effects agree? Correlation **{own.correlation:+.2f}** (1: fully, 0: not at all). Weights in random "
+        f"order: {low:+.2f} to {high:+.2f}. Weights of {found.people} other people: {found.others:+.2f} on average."
+    )
 
 
 def everybody(now: Context, stay: bool) -> None:
     """Is it so for others?"""
     try:
-        st.markdown(words.everybody(_everybody(now, stay)))
+        found = _everybody(now, stay)
     except InputError as error:
         st.caption(f"Not known for all people: {shell.plain(error)}.")
+        return
+    own, theirs, apart = found.own, found.stranger, found.difference
+    verdict = (
+        "So the weights say something about the person." if apart[0] > apart[1]
+        else "So the weights may say only how old an event is."
+    )  # fmt: skip
+    st.markdown(
+        f"Over {found.people} people: their own weights {own[0]:+.2f} ± {own[1]:.2f}, those of somebody else {theirs[0]:+.2f} ± "
+        f"{theirs[1]:.2f}. The difference is {apart[0]:+.2f} ± {apart[1]:.2f}. {verdict}"
+    )
 
 
 def intensities(now: Context) -> None:
@@ -131,10 +186,25 @@ def intensities(now: Context) -> None:
     found, palette = _intensities(now, now.user), shell.palette()
     if found is None:
         return
-    st.markdown(words.often(found, now.user))
+    st.markdown(
+        f"How intensely each of {found.marks} kinds of events is happening for person {now.user + 1}. Just before an event, its "
+        f"own kind had **{found.own:.2f}** on average (no difference: 1)."
+    )
     alt = (
         f"Intensity of {found.table['mark'].nunique()} kinds of events over the last events of person {now.user + 1}; 1 is even."
     )
-    view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, words.OFTEN, alt)
+    view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, SAYS.about("OFTEN"), alt)
     surprise = _surprise(now)
-    st.markdown("These data have no times, so nothing can explain them." if surprise is None else words.surprised(surprise))
+    st.markdown("These data have no times, so nothing can explain them." if surprise is None else _surprised(surprise))
+
+
+def _surprised(found: Surprise) -> str:
+    """Do intensities explain times?"""
+    ours, constant, apart = found.model, found.constant, found.difference
+    trained = "The run was trained for this (CTReg)." if found.trained else "The run was not trained for this (no CTReg)."
+    verdict = "better than" if apart[0] < -apart[1] else "worse than" if apart[0] > apart[1] else "as well as"
+    return (
+        f"**Do they explain when events come, and which?** {trained} They do {verdict} a constant. Surprise over {found.people} "
+        f"people: {ours[0]:.2f} ± {ours[1]:.2f}, constant {constant[0]:.2f} ± {constant[1]:.2f} (nats per event). The difference "
+        f"is {apart[0]:+.2f} ± {apart[1]:.2f}."
+    )

@@ -186,7 +186,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
     table = answers.effects(of, expert, replacement)
-    figure = charts.effects(table.assign(name=table["change"].map(expert_words.short)), shell.palette())
+    figure = charts.effects(table.assign(name=table["change"].map(_done)), shell.palette())
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
@@ -195,6 +195,18 @@ def remove(of: Subject, expert: int, _: int) -> None:
     st.markdown(_sentence(table))
     with st.expander("More: every number", icon=":material/table:"):
         st.dataframe(table, hide_index=True, column_config=view.columns(SAYS("RANKS")), alt=alt, key="exp_effect_rows")
+
+
+def _done(change: str) -> str:
+    """What was done, for an axis."""
+    for begin, name in (
+        ("without another", "another of the person’s experts removed"),
+        ("without an expert used", "an equally used expert removed"),
+        ("without", "expert removed"), ("an expert used", "replaced by an equally used one"),
+    ):  # fmt: skip
+        if change.startswith(begin):
+            return name
+    return f"replaced by {change.split()[1]}"
 
 
 def _sentence(table: pd.DataFrame) -> str:

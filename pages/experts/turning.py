@@ -98,11 +98,20 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
             f"{said.did} next {found.change.truth_moved}."
         )
         rows = found.table[found.table["genre"] != ""].head(2).to_dict("records")
-        st.caption("  \n".join(map(words.turned_line, rows)))
+        lines = [
+            f"**{shell.plain(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
+            for row in rows
+        ]
+        st.caption("  \n".join(lines))
         if len(found.chance):
             middle, low, high = found.limits
             doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(found.chance))]
-        doubts += map(words.turned_doubt, rows)
+        doubts += [
+            f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
+            f"{row['high']:.0%}) {shell.plain(row['genre'])}."
+            for row in rows
+            if row["null"] == row["null"]
+        ]
     person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
     return doubts
 
@@ -144,7 +153,12 @@ def _cost(of: Subject, turn: Turn) -> None:
         bar = place.progress(0.0)
         found = answers.cost(of, turn, lambda share: _tell(bar, share))
         place.empty()
-    st.markdown(words.cost_line(found))
+    this, other = found.to_dict("records")
+    of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
+    null = "There is no other expert to compare with."
+    if other["n"]:
+        null = f"Other experts, turned the same way: {words.change(other)}."
+    st.markdown(f"For {of_} people whom this turn touches, NDCG@10 changes by **{words.change(this)}**. {null}")
     view.remember("exp_turn_cost_rows", found)
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-import pandas as pd
-
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import Alone
@@ -17,18 +15,6 @@ ALL, HISTOGRAM, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, EPO
     "ALL HISTOGRAM PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER EPOCHS KNOBS HOT"
 )
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
-
-
-def short(change: str) -> str:
-    """What was done, for an axis."""
-    for begin, name in (
-        ("without another", "another of the person’s experts removed"),
-        ("without an expert used", "an equally used expert removed"),
-        ("without", "expert removed"), ("an expert used", "replaced by an equally used one"),
-    ):  # fmt: skip
-        if change.startswith(begin):
-            return name
-    return f"replaced by {change.split()[1]}"
 
 
 def named(label: Label | None, alone: Alone | None) -> str:
@@ -89,27 +75,6 @@ def effect_doubts(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | N
         return []
     null = "" if alike is None else f" Experts that about as many people use: {change(alike)}."
     return [f"**Removing it.** NDCG@10 changes by {change(row)}, p = {row['p']:.2f}.{null}"]
-
-
-def turned_line(row: Mapping[Hashable, Any]) -> str:
-    """What became of a turned expert's genre among the ten."""
-    return f"**{markdown(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
-
-
-def turned_doubt(row: Mapping[Hashable, Any]) -> str:
-    """The same after other turns; empty where there are none."""
-    if row["null"] != row["null"]:
-        return ""
-    null = f"{row['null']:.0%} (95%: {row['low']:.0%} to {row['high']:.0%})"
-    return f"**Expert {row['expert']}.** With other experts turned instead: {null} {markdown(row['genre'])}."
-
-
-def cost_line(table: pd.DataFrame) -> str:
-    """What a turn costs the people whom it touches, beside the same turn of other experts."""
-    this, other = table.to_dict("records")
-    of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
-    null = f"Other experts, turned the same way: {change(other)}." if other["n"] else "There is no other expert to compare with."
-    return f"For {of_} people whom this turn touches, NDCG@10 changes by **{change(this)}**. {null}"
 
 
 def change(row: Mapping[Hashable, Any]) -> str:
