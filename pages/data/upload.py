@@ -220,13 +220,9 @@ def kept() -> None:
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
-                button(said, f"{box}_{entry.id}", _show, there, box, entry.label)
+                button(said, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
             if not public.on():
                 _delete(entry)
-
-
-def _show(part: str, box: str, label: str) -> None:
-    st.session_state["dat_part"], st.session_state[box] = part, label
 
 
 def _delete(entry: KeptData) -> None:

@@ -85,12 +85,8 @@ def nobody() -> None:
     with view.row("top"):
         if st.button("Train another model", icon=":material/model_training:", type="primary", key="cmp_train"):
             shell.go(TRAIN)
-        button("All that was tested", "cmp_results", to_systems, icon="leaderboard")
+        button("All that was tested", "cmp_results", st.session_state.update, {"ev_depth": "Systems"}, icon="leaderboard")
     view.foot("python -m elastic_core train --help")
-
-
-def to_systems() -> None:
-    st.session_state["ev_depth"] = "Systems"
 
 
 def controls(now: shell.Context, runs: list[Run]) -> Run:

@@ -135,12 +135,8 @@ def items(of: Subject, expert: int, _: int) -> list[str]:
 
 def _two(up: pd.DataFrame, down: pd.DataFrame, many: str) -> None:
     for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
-        lines = [f"- {_title(row['title'])} {_amount(row)}" for row in frame.to_dict("records")]
+        lines = [f"- {shell.plain(inspect.split_year(row['title'])[0])} {_amount(row)}" for row in frame.to_dict("records")]
         st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
-
-
-def _title(title: str) -> str:
-    return shell.plain(inspect.split_year(title)[0])
 
 
 def _amount(row: dict[str, float]) -> str:

@@ -1,8 +1,5 @@
 """Experts as knobs: turn the chosen person's experts up and down, lend them another, and see their list answer beside it."""
 
-from collections.abc import Hashable, Mapping
-from typing import Any
-
 import streamlit as st
 
 from elastic_core.services.experts.steering import SAMPLE, Steered, Turn
@@ -118,7 +115,8 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
 
 def _meaning(of: Subject, found: Steered) -> None:
     table = found.table
-    shown = table.assign(what=[_turned(row) for row in table.to_dict("records")]).drop(columns=["expert", "factor", "lent"])
+    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in table.to_dict("records")]
+    shown = table.assign(what=turned).drop(columns=["expert", "factor", "lent"])
     names: dict[str, object] = {"what": "Turned", "genre": "Genre"}
     for part, of_ in (("", "the ten"), ("chance_", "all chance")):
         names |= {
@@ -129,10 +127,6 @@ def _meaning(of: Subject, found: Steered) -> None:
         }  # fmt: skip
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
     view.table("exp_turned", shown[list(names)], words.KNOBS, alt, column_config=names)
-
-
-def _turned(row: Mapping[Hashable, Any]) -> str:
-    return f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}"
 
 
 def _cost(of: Subject, turn: Turn) -> None:
@@ -151,7 +145,7 @@ def _cost(of: Subject, turn: Turn) -> None:
         if not pressed:
             return
         bar = place.progress(0.0)
-        found = answers.cost(of, turn, lambda share: _tell(bar, share))
+        found = answers.cost(of, turn, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
     this, other = found.to_dict("records")
     of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
@@ -160,7 +154,3 @@ def _cost(of: Subject, turn: Turn) -> None:
         null = f"Other experts, turned the same way: {words.change(other)}."
     st.markdown(f"For {of_} people whom this turn touches, NDCG@10 changes by **{words.change(this)}**. {null}")
     view.remember("exp_turn_cost_rows", found)
-
-
-def _tell(bar: "st.delta_generator.DeltaGenerator", share: float) -> None:
-    bar.progress(min(share, 1.0), text=f"{share:.0%}")

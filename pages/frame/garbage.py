@@ -45,7 +45,7 @@ class Keeper:
             return
         if self.everything:
             self.left = sys.getallocatedblocks()
-            _give_back()
+            _glibc("malloc_trim", 0)  # which keeps freed memory between what is still used
         if self.everything or time.thread_time() - self.began > SLOW:
             gc.freeze()
 
@@ -64,11 +64,6 @@ def collect() -> None:
     if keeper is not None and time.monotonic() - keeper.collected > PAUSE:
         keeper.collected = time.monotonic()
         gc.collect()
-
-
-def _give_back() -> None:
-    """glibc keeps freed memory between what is still used."""
-    _glibc("malloc_trim", 0)
 
 
 def _glibc(name: str, *given: int) -> None:

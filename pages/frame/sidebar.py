@@ -3,6 +3,7 @@ and says when that is not there."""
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
@@ -52,7 +53,9 @@ def sidebar() -> None:
         more = st.expander("More", key="shell_more")
         with more:
             expert = _expert_box(chosen.model, asked["expert"], problems)
-            finding.box(chosen.dataset, chosen.run.config.data, "find_who", _meet, locked("user"))
+            finding.box(
+                chosen.dataset, chosen.run.config.data, "find_who", partial(shell.meet, keep_expert=False), locked("user")
+            )
             other = _other_box(known, chosen, asked["vs"], problems)
             st.caption(f"Folder: {quoted(chosen.run.name)}")
             for note in chosen.dataset.notes:
@@ -228,10 +231,6 @@ def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | N
         return asked
     st.session_state[MEANT] = found[0] + 1
     return str(found[0] + 1)
-
-
-def _meet(user: int) -> None:
-    shell.meet(user, keep_expert=False)
 
 
 def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> int | None:

@@ -27,7 +27,10 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
     titles = ("with it, the chance is", "attention") if known else ("with it, the chance is",)
-    figure = Sketch(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
+    figure = Sketch(
+        1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles,
+        column_widths=[0.62, 0.38] if known else None,
+    )  # fmt: skip
     change, rows = table["change"].to_numpy(), np.arange(len(table))
     up, down = colours.warm[1], colours.cool[1]
     largest = max(float(np.abs(change).max()), 0.05)
@@ -50,10 +53,6 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     figure.update_yaxes(PLAIN | {"autorange": "reversed", "tickvals": rows, "ticktext": labels, "ticks": ""}, col=1)
     figure.update_yaxes(PLAIN | {"showticklabels": False}, col=2)
     return _dress(figure, colours, 50 + 24 * len(table), r=16)
-
-
-def _widths(two: bool) -> dict[str, list[float]]:
-    return {"column_widths": [0.62, 0.38]} if two else {}
 
 
 def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> Sketch:

@@ -25,10 +25,6 @@ SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 now = shell.context()
 
 
-def draw_another() -> None:
-    st.session_state[SEED] = st.session_state[SEED] + 1
-
-
 @kept(4)
 def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     """A random query among a million random keys, and what the long way finds and takes on this machine."""
@@ -57,7 +53,14 @@ def scene(source: str) -> Scene:
     if source == MILLION:
         with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
-            button("Draw another", "keys_another", draw_another, icon="casino", disabled=shell.locked(SEED))
+            button(
+                "Draw another",
+                "keys_another",
+                st.session_state.update,
+                {SEED: seed + 1},
+                icon="casino",
+                disabled=shell.locked(SEED),
+            )
         lesson, found = million(seed, width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)

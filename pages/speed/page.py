@@ -34,7 +34,9 @@ def lines() -> None:
     heading, doubt = st.container(), st.expander("How sure?", icon=":material/help:", key="spd_sure")
     with doubt:
         source = one_of("Numbers", SOURCES, key="spd_source")
-        table = _of(source)
+        table = shipped("latency") if source == curves.SHIPPED or not measurement else measurement.latencies()
+        if source == curves.MEASURED and not measurement:
+            table = table[:0]
         shape, column = (None, "ms") if table.empty else _chosen(table)
     with heading:
         if table.empty:
@@ -46,7 +48,10 @@ def lines() -> None:
             on(mine, source)
             if source == curves.SHIPPED and (card := shipped("gpu")):
                 st.markdown(SAYS("graphics card", **card))
-            _drawn(mine, column, doubt)
+            shown = parts.forms(mine)
+            if len(set(shown["length"])) > 1:
+                parts.reading(shown, column, doubt)
+            parts.headline(shown, column)
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
@@ -57,13 +62,6 @@ def on(table, source: str) -> None:  # type: ignore[no-untyped-def]
     """Says below the title where the numbers are from."""
     if len(table):
         where.caption(f"{source.capitalize()}: {shell.plain(curves.place(table))}")
-
-
-def _of(source: str):  # type: ignore[no-untyped-def]
-    if source == curves.MEASURED and measurement:
-        return measurement.latencies()
-    rows = shipped("latency")
-    return rows[:0] if source == curves.MEASURED else rows
 
 
 def _chosen(table):  # type: ignore[no-untyped-def]
@@ -83,13 +81,6 @@ def _chosen(table):  # type: ignore[no-untyped-def]
             help="On a busy machine the processor’s own time changes less.",
         )  # fmt: skip
     return found[name], TIMES[by]
-
-
-def _drawn(mine, column: str, doubt) -> None:  # type: ignore[no-untyped-def]
-    mine = parts.forms(mine)
-    if len(set(mine["length"])) > 1:
-        parts.reading(mine, column, doubt)
-    parts.headline(mine, column)
 
 
 def measured(kind: str):  # type: ignore[no-untyped-def]

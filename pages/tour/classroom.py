@@ -21,7 +21,7 @@ from pages.tour.steps import STEPS, Step
 
 CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
-PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # what a press opens over the page, once
+PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # opened by a press, once; below an open panel
 SAYS = prose.of(__file__)
 SMALL, LARGE = 200, 520  # pixels of the code to scan, in the panel and for a projector
 SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
@@ -80,7 +80,7 @@ def panel() -> None:
             button("Leave the class", "class_leave", _leave, icon="logout")
         if teaches() or not inside:  # a pupil does not see the answers
             present.switch()
-            button("Plan and answers", "class_lesson", _plan, icon="menu_book")
+            button("Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book")
         sheet = lesson.sheet()
         st.download_button(
             "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
@@ -104,7 +104,7 @@ def _invite(inside: str) -> None:
             st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
-        button("Show it large", "class_large", _project, icon="qr_code_2")
+        button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
     if teaches():
         st.caption(SAYS("teacher"))
 
@@ -121,14 +121,6 @@ def _projected(inside: str) -> None:
 
 def _taken() -> None:
     st.toast(SAYS("sheet"), icon=":material/print:")
-
-
-def _plan() -> None:
-    st.session_state[PLANNED], st.session_state[PANEL] = True, False  # what opens lies below an open panel
-
-
-def _project() -> None:
-    st.session_state[PROJECTED], st.session_state[PANEL] = True, False
 
 
 def bet(stop: int, step: Step, chosen: str | None) -> bool:

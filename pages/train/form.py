@@ -20,7 +20,6 @@ from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
 SAYS = prose.of(__file__)
-DATA, BRING = "data/page.py", "Bring your own"
 FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
@@ -66,8 +65,9 @@ def _preset() -> RunConfig:
     chosen = presets.variant(model)
     with view.row():
         st.caption(chosen.about)
-        if button("Bring your own file", "train_bring", _bring, icon="upload_file", type="tertiary"):
-            st.switch_page(DATA, query_params={"dat_part": BRING})
+        part = {"dat_part": "Bring your own"}
+        if button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
+            st.switch_page("data/page.py", query_params=part)
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
     sized.caption(f"{time} allows {presets.sizes(config)}. {_too_few(config)}")
@@ -79,10 +79,6 @@ def _too_few(config: RunConfig) -> str:
     crossed = curves.crossing(shell.RUNS)
     longer = presets.longer(config, crossed)
     return SAYS("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
-
-
-def _bring() -> None:
-    st.session_state["dat_part"] = BRING
 
 
 def _forget() -> None:
