@@ -53,9 +53,8 @@ def sidebar() -> None:
         more = st.expander("More", key="shell_more")
         with more:
             expert = _expert_box(chosen.model, asked["expert"], problems)
-            finding.box(
-                chosen.dataset, chosen.run.config.data, "find_who", partial(shell.meet, keep_expert=False), locked("user")
-            )
+            meet = partial(shell.meet, keep_expert=False)
+            finding.box(chosen.dataset, chosen.run.config.data, "find_who", meet, locked("user"))
             other = _other_box(known, chosen, asked["vs"], problems)
             st.caption(f"Folder: {quoted(chosen.run.name)}")
             for note in chosen.dataset.notes:

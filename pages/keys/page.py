@@ -53,14 +53,8 @@ def scene(source: str) -> Scene:
     if source == MILLION:
         with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
-            button(
-                "Draw another",
-                "keys_another",
-                st.session_state.update,
-                {SEED: seed + 1},
-                icon="casino",
-                disabled=shell.locked(SEED),
-            )
+            more = {SEED: seed + 1}
+            button("Draw another", "keys_another", st.session_state.update, more, icon="casino", disabled=shell.locked(SEED))
         lesson, found = million(seed, width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
