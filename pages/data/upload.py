@@ -124,9 +124,7 @@ def _dates(sheet: Sheet, mapping: dict[str, str], digest: str) -> Dates | None:
     except Undecided as error:
         said = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
         asked = f"Which day is {shell.plain(error.example)}? No row of the file tells."
-        chosen: Dates | None = st.radio(
-            asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True
-        )
+        chosen = st.radio(asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True)
         return chosen
     return ""
 

@@ -255,7 +255,7 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
         if together.empty:
             st.write("Nobody uses it.")
             return
-        formats: dict[str, object] = {"together": "Together", "expected": Number("By chance", format="%.1f")}
+        formats = {"together": "Together", "expected": Number("By chance", format="%.1f")}
         formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "×"), ("low", "from"), ("high", "to"))}
         _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", formats)
 

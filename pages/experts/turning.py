@@ -117,7 +117,7 @@ def _meaning(of: Subject, found: Steered) -> None:
     table = found.table
     turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in table.to_dict("records")]
     shown = table.assign(what=turned).drop(columns=["expert", "factor", "lent"])
-    names: dict[str, object] = {"what": "Turned", "genre": "Genre"}
+    names = {"what": "Turned", "genre": "Genre"}
     for part, of_ in (("", "the ten"), ("chance_", "all chance")):
         names |= {
             f"{part}before": Number(f"Of {of_}, before", format="percent"), f"{part}after": Number("after", format="percent"),

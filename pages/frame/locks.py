@@ -37,7 +37,7 @@ def lockable(names: Mapping[str, str]) -> None:
 
 def builder(address: str) -> None:
     """Choose what to hold, take the link."""
-    names: dict[str, str] = st.session_state.get(NAMES, FRAME)
+    names = st.session_state.get(NAMES, FRAME)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
         st.write("The link opens this view and locks what you choose.")
         chosen = st.multiselect(
@@ -64,7 +64,7 @@ def named() -> None:
     """What is held, by the names known so far."""
     held = st.session_state.get(HELD, ())
     if held:
-        names: dict[str, str] = st.session_state.get(NAMES, FRAME)
+        names = st.session_state.get(NAMES, FRAME)
         known = [names[name] for name in held if name in names]
         said = ", ".join(known) or "controls of another page"
         st.session_state[PLACE].caption(f":material/lock: Locked by this link: {said}.")

@@ -98,7 +98,7 @@ def link(**more: str | int) -> str:
     ours = (locks.PARAMETER, CLASS, TEACH, present.KEY)
     shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
     own = people.own_id(now.dataset, now.user)
-    who: dict[str, str | int] = {WHO: own} if own else {}
+    who = {WHO: own} if own else {}
     return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
 
 

@@ -99,7 +99,7 @@ def settle(chosen: Opened, asked: dict[str, str | None]) -> None:
     shell.look_at(None)
     data = chosen.dataset.hash
     if st.session_state.get(AT) != data and not shell.locked("user"):
-        met: dict[str, int] = st.session_state.get(MET, {})
+        met = st.session_state.get(MET, {})
         st.session_state["user"] = 1 + met.get(data, cache.example(chosen))
         asked["user"] = str(st.session_state["user"])
 

@@ -41,7 +41,7 @@ def settle(now: Context) -> int:
 def code_box(now: Context, moment: int) -> Tree:
     """The bound box with the edits as a code, and the tree it stands for."""
     fresh, trees = versions.start(now.dataset, now.user, moment), st.session_state.setdefault(TREES, {})
-    kept: Tree | None = trees.get(fresh.base)
+    kept = trees.get(fresh.base)
     if st.session_state.get(BASE) not in (None, fresh.base):
         st.session_state[CODE] = short(kept) if kept else ""
     if (found := handed.take(now, handed.JOURNEY)) is not None:

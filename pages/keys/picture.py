@@ -36,7 +36,7 @@ def draw(
         values = [[round(x, 1) for x in expert] for expert in lesson.values.tolist()]
         toy = {"keys": keys, "values": values, "angles": list(angles), "k": lesson.k, "most": MOST}
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
-    data: dict[str, Any] = {
+    data = {
         "name": name, "steps": list(steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
         "says": says, "words": words.PICTURE | quiet, "note": note, "locked": locked,
         "colours": colours._asdict(),
@@ -49,7 +49,7 @@ def moved() -> dict[str, Any]:
     given = (st.session_state.get(KEY) or {}).get(MOVED)
     if not isinstance(given, dict) or not isinstance(given.get("step"), str):
         return {}
-    found: dict[str, Any] = {"step": given["step"]}
+    found = {"step": given["step"]}
     angles, k = given.get("angles"), given.get("k")
     if isinstance(angles, list) and len(angles) == len(TOY_DEGREES) and all(isinstance(x, (int, float)) for x in angles):
         found["angles"] = tuple(int(x) % 360 for x in angles)

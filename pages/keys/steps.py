@@ -74,7 +74,7 @@ def chosen(scene: Scene) -> str:
         st.session_state[STEP] = found or scene.steps[0]
     if st.session_state.get(STEP) not in scene.steps:
         st.session_state[STEP] = scene.steps[0]
-    step: str = st.session_state[STEP]
+    step = st.session_state[STEP]
     _write(STEP, step, scene.steps[0])
     return step
 

@@ -45,7 +45,7 @@ def one_of(
     options, named = _named(options, named)
     first = options[0] if default is None else default
     _heard(label, options, key, first, named, named(first))
-    chosen: Option | None = bound(
+    chosen = bound(
         place.segmented_control, label, options, format_func=named, default=first, required=True, key=key,
         listen=st.query_params.get(key) != "", **look,
     )  # fmt: skip
@@ -67,9 +67,7 @@ def one_of_list(label: str, options: Options[Option], *, key: str, first: Option
     gone = key in st.session_state and st.session_state[key] not in options
     if gone:
         st.session_state[key] = first
-    chosen: Option | None = bound(
-        st.selectbox, label, options, 0 if gone else options.index(first), key=key, format_func=named, **look
-    )
+    chosen = bound(st.selectbox, label, options, 0 if gone else options.index(first), key=key, format_func=named, **look)
     return first if chosen is None else chosen
 
 

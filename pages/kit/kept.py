@@ -183,7 +183,7 @@ def size(thing: object) -> int:
         seen.add(id(each))
         total += times * _own(each)
         if isinstance(each, Recommender):
-            inside: list[Any] = [*each.parameters(), *each.buffers()]
+            inside = [*each.parameters(), *each.buffers()]
         elif isinstance(each, dict):
             inside = [*each.keys(), *each.values()]
         elif isinstance(each, (list, tuple, set, frozenset)):

@@ -118,7 +118,7 @@ def _fixed(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 @functools.lru_cache(maxsize=64)
 def _plots(rows: int, columns: int, given: tuple[tuple[str, Any], ...]) -> Made:
     named = {name: list(value) if name in ("column_widths", "row_heights") and value else value for name, value in given}
-    layout: Made = make_subplots(rows, columns, **named).to_dict()["layout"]
+    layout = make_subplots(rows, columns, **named).to_dict()["layout"]
     layout.pop("template", None)
     return layout
 

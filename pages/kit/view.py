@@ -67,7 +67,7 @@ def chart(
     chooses one."""
     if experts:
         on_select = functools.partial(_choose_expert, key)
-    chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
+    chosen = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
     shown = _larger(figure) if present.on() else figure
     st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
     remember(key, table)
@@ -75,7 +75,7 @@ def chart(
 
 
 def _larger(figure: BaseFigure) -> dict[str, Any]:
-    shown: dict[str, Any] = figure.to_dict()
+    shown = figure.to_dict()
     layout = shown.setdefault("layout", {})
     layout["font"] = {**layout.get("font", {}), "size": present.FIGURES}
     return shown
@@ -114,7 +114,7 @@ def columns(section: str) -> dict[str, Any]:
     for line in section.split("\n\n"):
         title, form, width, help = (part.strip() for part in line.split("|"))
         name, _, heading = title[1:].partition("`")
-        look: dict[str, Any] = {
+        look = {
             "width": int(width) if width else None,
             "help": help.removesuffix(".") or None,
             "pinned": "pinned" in form or None,

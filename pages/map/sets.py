@@ -31,7 +31,7 @@ def chosen(table: pd.DataFrame) -> tuple[list[int], list[str]]:
 
 def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray) -> None:
     """The box, and what can be done with a set."""
-    kept: dict[str, list[int]] = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
+    kept = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
     with view.row("bottom"):
         bound(
             st.text_input,

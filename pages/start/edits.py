@@ -29,7 +29,7 @@ def parse(asked: str, run: str, user: int, experts: int) -> Edits | None:
     if found[1] != run or int(found[2]) != user + 1:
         return []
     words = found[3].split(".")
-    done: Edits = [None if word == "r" else -int(word[1:]) if word[0] == "x" else int(word) for word in words]
+    done = [None if word == "r" else -int(word[1:]) if word[0] == "x" else int(word) for word in words]
     return done if all(edit is None or edit < experts for edit in done) else None
 
 
@@ -38,7 +38,7 @@ def current(now: Context) -> Edits:
     done: Edits | None
     if (found := handed.take(now, handed.START)) is not None and found.removed is not None and len(found.removed) < MOST:
         tail = found.removed == tuple(range(_events(now) - len(found.removed), _events(now)))
-        taken: Edits = [None if tail else -place - 1 for place in found.removed]
+        taken = [None if tail else -place - 1 for place in found.removed]
         done = [*taken, *experts_silenced(_asked(now) or [])]
     else:
         done, before = _asked(now), handed.last(now)

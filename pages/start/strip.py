@@ -42,7 +42,7 @@ def draw(
     titles = inspect.told_apart(change.table["title"].tolist(), catalog.ids[change.table["item"]].tolist())
     shades, earlier = person.colours(now), start.events - len(places)
     gives, can_read = path.gives is not None, path.keeps is not None
-    data: dict[str, Any] = {
+    data = {
         "who": f"{now.run.name}~{now.user}",
         "events": [_event(now, start, path, shades, earlier + at, shown) for at, shown in enumerate(places)],
         "grid": _grid(now, here, traffic, path, palette),

@@ -32,7 +32,7 @@ def number(name: str, value: float, size: int) -> str:
 
 def health_table(flows: dict[str, tuple[Traffic, Chance]]) -> pd.DataFrame:
     """One row a number: each run's value and what 95% of random experts give."""
-    columns: dict[str, list[str]] = {"": list(NAMES.values())}
+    columns = {"": list(NAMES.values())}
     for run, (now, band) in flows.items():
         mine = health_of(now)
         columns[run] = [number(name, mine[name], now.size) for name in NAMES]

@@ -159,7 +159,7 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
         return bound(st.selectbox, name, field.choices, field.choices.index(value), **look)
     if field.kind == "text":
         return bound(st.text_input, name, value, **look)
-    steps: dict[str, Any] = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
+    steps = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
     return type(value)(number(name, value=value, **steps, **look))
 
 

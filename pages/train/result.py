@@ -1,6 +1,5 @@
 """What came of the last training, where it was seen running: it stays until somebody puts it away."""
 
-import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -124,7 +123,7 @@ def _follow() -> None:
 
 
 def _table(job: Job, found: TrainingOutcome) -> None:
-    table: pd.DataFrame = found.table(job.run.name)
+    table = found.table(job.run.name)
     if found.beside is None or table.empty:
         return
     panel = st.expander("As a table", on_change="rerun", key=f"train_beside_{job.id}")
