@@ -37,6 +37,9 @@ def one(figure: Any) -> Any:
 def ends(figure: Any) -> Any:
     figure.add_vline(x=1, line={"width": 2})
     figure.add_hline(y=0.5, line={"dash": "dot"})
+    figure.add_hline(y=0.7, line_dash="dot", line={"width": 3})
+    figure.update_xaxes(title_text="x", title_standoff=4)
+    figure.add_scatter(x=[1, 2], y=[3, 4], unselected_marker_opacity=1, marker_line_color="red", marker_size=[1, 2])
     figure.add_vrect(x0=0, x1=1, fillcolor="red", opacity=0.1, layer="below")
     figure.add_hrect(y0=0, y1=1, fillcolor="red", line={"width": 0})
     return figure.add_bar(x=[1, 2], y=[3, 4], orientation="h", marker={"color": ["red", "blue"]})

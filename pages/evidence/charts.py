@@ -37,17 +37,17 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tup
     figure, (a, b) = Sketch(), map(safe, sides)
     last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
     figure.add_scatter(
-        x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line={"color": colours.muted, "width": 1, "dash": "dot"}
+        x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line_color=colours.muted, line_width=1, line_dash="dot"
     )
-    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line={"width": 0}, layer="below")
-    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line={"width": 0}, layer="below")
+    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line_width=0, layer="below")
+    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line_width=0, layer="below")
     better = table["place_a"] < table["place_b"]
     tone = np.where(better, colours.cool[1], np.where(table["place_a"] > table["place_b"], colours.warm[1], colours.muted))
     figure.add_scatter(
         x=table["place_b"], y=table["place_a"], mode="markers",
         customdata=np.column_stack([table["user"], table["title"].map(safe), table["user"] + 1]),
-        marker={"size": 7, "color": tone, "opacity": 0.65, "symbol": np.where(better, "circle", "diamond")},
-        unselected={"marker": {"opacity": 0.65}},
+        marker_size=7, marker_color=tone, marker_opacity=0.65, marker_symbol=np.where(better, "circle", "diamond"),
+        unselected_marker_opacity=0.65,
         hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with " + a + "<br>"
         "place %{x:,.0f} with " + b + "<extra></extra>",
     )  # fmt: skip
@@ -56,10 +56,10 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tup
         x, y = float(mine["place_b"].iloc[0]), float(mine["place_a"].iloc[0])
         figure.add_scatter(
             x=[x], y=[y], mode="markers", hoverinfo="skip",
-            marker={"size": 14, "color": "rgba(0,0,0,0)", "line": {"color": colours.text, "width": 2}},
+            marker_size=14, marker_color="rgba(0,0,0,0)", marker_line_color=colours.text, marker_line_width=2,
         )  # fmt: skip
         figure.add_annotation(  # towards the middle, where there is room for it
-            x=np.log10(x), y=np.log10(y), text=f"person {chosen + 1}", font={"color": colours.text}, bgcolor=colours.ground,
+            x=np.log10(x), y=np.log10(y), text=f"person {chosen + 1}", font_color=colours.text, bgcolor=colours.ground,
             bordercolor=colours.text, arrowcolor=colours.text, ax=58 if x * x < last else -58, ay=-28 if y * y < last else 28,
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=430, clickmode="event+select", uirevision="places")
@@ -68,8 +68,8 @@ def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tup
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
-    figure.update_xaxes(axis, title={"text": f"place with {b}"})
-    figure.update_yaxes(axis, title={"text": f"place with {a}"})
+    figure.update_xaxes(axis, title_text=f"place with {b}")
+    figure.update_yaxes(axis, title_text=f"place with {a}")
     return figure
 
 

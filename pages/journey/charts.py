@@ -17,7 +17,7 @@ PLAIN: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": Tru
 def _dress(figure: Sketch, colours: Palette, height: int, **margin: int) -> Sketch:
     figure.update_layout(
         height=height, margin={"l": 2, "r": 8, "t": 28, "b": 4} | margin, showlegend=False, dragmode=False, hovermode="closest",
-        font={"color": colours.text}, uirevision="journey",
+        font_color=colours.text, uirevision="journey",
     )  # fmt: skip
     figure.update_annotations(font={"size": 12, "color": colours.muted})
     return figure
@@ -35,7 +35,7 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     up, down = colours.warm[1], colours.cool[1]
     largest = max(float(np.abs(change).max()), 0.05)
     figure.add_bar(
-        x=change, y=rows, orientation="h", marker={"color": np.where(change >= 0, up, down).tolist()},
+        x=change, y=rows, orientation="h", marker_color=np.where(change >= 0, up, down).tolist(),
         text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="outside",
         constraintext="none", textangle=0, cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
         hovertemplate="%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
@@ -46,7 +46,7 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     if known:
         weights = table["attention"].fillna(0).to_numpy()
         figure.add_bar(
-            x=weights, y=rows, orientation="h", marker={"color": colours.muted}, text=[f"{w:.1%}" for w in weights],
+            x=weights, y=rows, orientation="h", marker_color=colours.muted, text=[f"{w:.1%}" for w in weights],
             textposition="outside", cliponaxis=False, hovertemplate="%{x:.2%} of the attention<extra></extra>", row=1, col=2,
         )  # fmt: skip
         figure.update_xaxes(PLAIN | {"range": [0, 1.45 * max(float(weights.max()), 1e-6)], "showticklabels": False}, row=1, col=2)
@@ -81,7 +81,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     )  # fmt: skip
     reads = slots["reads"].to_numpy()
     figure.add_bar(
-        x=reads, y=np.arange(len(names)), orientation="h", marker={"color": colours.muted}, text=[f"{r:.0%}" for r in reads],
+        x=reads, y=np.arange(len(names)), orientation="h", marker_color=colours.muted, text=[f"{r:.0%}" for r in reads],
         textposition="outside", cliponaxis=False, hovertemplate="%{x:.1%}<extra></extra>", row=1, col=2,
     )  # fmt: skip
     ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
@@ -126,12 +126,12 @@ def along(
 def _line(figure: Sketch, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
     name = safe(run)
     figure.add_scatter(
-        x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line={"color": colour, "width": 1.5, "dash": dash},
-        marker={"color": colour, "size": ranks["part"].map(SIZES), "symbol": ranks["part"].map(SYMBOLS)},
+        x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line_color=colour, line_width=1.5, line_dash=dash,
+        marker_color=colour, marker_size=ranks["part"].map(SIZES), marker_symbol=ranks["part"].map(SYMBOLS),
         customdata=np.stack([ranks["event"], ranks["title"].map(safe), ranks["part"], ranks["running"]], axis=1),
         hovertemplate=f"<b>{name}</b><br>after %{{x}} events: %{{customdata[1]}}<br>"
         "rank %{y} of %{customdata[3]} (%{customdata[2]})<extra></extra>",
-        unselected={"marker": {"opacity": 1}}, row=1, col=1,
+        unselected_marker_opacity=1, row=1, col=1,
     )  # fmt: skip
 
 
@@ -141,13 +141,12 @@ def _strip(figure: Sketch, experts: pd.DataFrame, colours: Palette) -> None:
     rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})
     figure.add_scatter(
         x=experts["event"], y=rows, mode="markers", name="experts",
-        marker={
-            "symbol": "square", "size": 8, "color": experts["gate"], "colorscale": scale(colours.load[1:]), "line": {"width": 0},
-        },
+        marker_symbol="square", marker_size=8, marker_color=experts["gate"], marker_colorscale=scale(colours.load[1:]),
+        marker_line_width=0,
         customdata=np.stack([experts["event"], experts["expert"], experts["place"], experts["gate"]], axis=1),
         hovertemplate="<b>expert %{customdata[1]}</b> after %{x} events<br>"
         "place %{customdata[2]}, weight %{customdata[3]:.2f}<extra></extra>",
-        unselected={"marker": {"opacity": 1}}, row=2, col=1,
+        unselected_marker_opacity=1, row=2, col=1,
     )  # fmt: skip
     names = [f"expert {expert}" for expert in order]
     figure.update_yaxes(

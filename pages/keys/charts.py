@@ -22,7 +22,7 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
     )
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     if event >= first:
-        figure.add_vline(event, line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)
+        figure.add_vline(event, line_color=p.gold, line_width=6, layer="below", opacity=0.35)
     stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
     for some, marker, power in ((single, stroke, 1), (~single, {"symbol": "square"}, 0.5)):  # by height, and by area
         part = marks[some]
@@ -40,7 +40,7 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
             **STEADY, row=1, col=1,
         )  # fmt: skip
     figure.add_bar(  # of all others only the number: its bar would make those of the elected short
-        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker={"color": colours},
+        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker_color=colours,
         customdata=sums[["votes", "events"]],
         text=[*(f"{row.votes:.0%} ({row.usual:.1%})" for row in sums[:k].itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         textposition="outside", cliponaxis=False,
@@ -68,6 +68,6 @@ def learning(curve: pd.DataFrame, p: Palette) -> Sketch:
         hover = "step %{x}: loss %{y:.2f}<extra>" + name + "</extra>"
         line = {"color": colour, "dash": dash, "width": 3}
         figure.add_scatter(x=part["step"], y=part["loss"], mode="lines", name=name, line=line, hovertemplate=hover)
-    figure.update_xaxes(title={"text": "training step"})
-    figure.update_yaxes(title={"text": "loss (mean squared error)"}, rangemode="tozero")
+    figure.update_xaxes(title_text="training step")
+    figure.update_yaxes(title_text="loss (mean squared error)", rangemode="tozero")
     return frame(figure, p, 320, legend=True)

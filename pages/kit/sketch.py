@@ -3,7 +3,7 @@
 `go.Figure` checks every value when it is set, which takes 25 to 50 ms a figure: fine for what is drawn once, most of the wait
 for what is drawn anew for every person. A sketch has the same few methods and checks nothing; tests/test_sketches.py holds them
 to what plotly makes of the same calls, and every screen's figures to what plotly knows.
-Names are written out (`title={"text": …}`, not `title_text`).
+A title is written out (`title_text`, not `title`).
 """
 
 import copy
@@ -36,7 +36,7 @@ class Sketch(BaseFigure):
         at = (row - 1) * self._columns + col
         number = "" if at == 1 else str(at)
         where = {"xaxis": f"x{number}", "yaxis": f"y{number}"} if self._several else {}
-        self._traces.append({"type": kind, **where, **_plain(trace)})
+        self._traces.append({"type": kind, **where, **_plain(_spelled(trace))})
         return self
 
     add_bar = partialmethod(_add, "bar")
@@ -45,7 +45,7 @@ class Sketch(BaseFigure):
     add_heatmap = partialmethod(_add, "heatmap")
 
     def add_annotation(self, **note: Any) -> Self:
-        self._layout.setdefault("annotations", []).append(note)
+        self._layout.setdefault("annotations", []).append(_spelled(note))
         return self
 
     def add_vline(self, x: float, **shape: Any) -> Self:
@@ -58,14 +58,14 @@ class Sketch(BaseFigure):
         """From end to end of the plot along one axis."""
         across = "y" if along == "x" else "x"
         ends = {f"{along}0": 0, f"{along}1": 1, f"{along}ref": DOMAIN[along], f"{across}ref": across}
-        self._layout.setdefault("shapes", []).append({"type": kind, **ends, **shape})
+        self._layout.setdefault("shapes", []).append({"type": kind, **ends, **_spelled(shape)})
         return self
 
     add_vrect = partialmethod(_shape, "rect", "y")
     add_hrect = partialmethod(_shape, "rect", "x")
 
     def update_layout(self, given: Mapping[str, Any] | None = None, **more: Any) -> Self:
-        _merge(self._layout, {**(given or {}), **more})
+        _merge(self._layout, {**(given or {}), **_spelled(more)})
         return self
 
     def _axes(
@@ -74,7 +74,7 @@ class Sketch(BaseFigure):
         names = sorted((name for name in self._layout if name.startswith(kind)), key=lambda name: int(name[5:] or 1)) or [kind]
         for at, name in enumerate(names):
             if row in (None, at // self._columns + 1) and col in (None, at % self._columns + 1):
-                _merge(self._layout.setdefault(name, {}), {**(given or {}), **more})
+                _merge(self._layout.setdefault(name, {}), {**(given or {}), **_spelled(more)})
         return self
 
     update_xaxes = partialmethod(_axes, "xaxis")
@@ -82,7 +82,7 @@ class Sketch(BaseFigure):
 
     def update_annotations(self, **given: Any) -> Self:
         for note in self._layout.get("annotations", []):
-            _merge(note, given)
+            _merge(note, _spelled(given))
         return self
 
     def to_dict(self) -> Made:
@@ -100,6 +100,15 @@ def _merge(into: Made, given: Mapping[str, Any]) -> None:
             _merge(into[name], value)
         else:
             into[name] = copy.deepcopy(dict(value)) if isinstance(value, Mapping) else value
+
+
+def _spelled(given: Mapping[str, Any]) -> Made:
+    """`line_width=2` as `line={"width": 2}`; of names that hold a `_` themselves (`error_x`) there are none here."""
+    made: Made = {}
+    for name, value in given.items():
+        first, _, rest = name.partition("_")
+        _merge(made, {first: _spelled({rest: value}) if rest else value})
+    return made
 
 
 def _plain(given: Mapping[str, Any]) -> Made:

@@ -33,13 +33,13 @@ def memory(
     if len(at):
         x, y = drawn.xy[at[0]].tolist()
         label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 52, "ay": -26}
-        figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font={"color": colours.text}, **label)
+        figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font_color=colours.text, **label)
     shown = 1 < len(groups) <= LEGEND + 1
     figure.update_layout(
-        height=520, margin={"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, dragmode=tool if tool != "click" else False,
+        height=520, margin_l=4, margin_r=4, margin_t=28 if shown else 8, margin_b=4, dragmode=tool if tool != "click" else False,
         clickmode="event+select", hovermode="closest", uirevision="map", showlegend=shown,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
-        newselection={"line": {"color": colours.picked}},
+        legend_orientation="h", legend_y=1.0, legend_yanchor="bottom", legend_x=0, legend_itemsizing="constant",
+        newselection_line_color=colours.picked,
     )  # fmt: skip
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
     reach = {"range": [-span, span]} if span else {}
