@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from elastic_core.memory.routing import Routing
 from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.jobs import Passes
@@ -28,6 +29,10 @@ class Subject(Opened):
     """A run, opened, and its population's survey: what every part of the page asks about."""
 
     survey: Survey
+
+    @property
+    def traffic(self) -> Routing:
+        return self.survey.traffic
 
 
 def subject(of: Opened) -> Subject:
@@ -65,24 +70,24 @@ def examples(of: Subject, expert: int) -> Examples:
 @copied(256, "Taking the expert away from everybody who retrieves it …")
 def pushes(of: Subject, expert: int) -> Pushes:
     """What an expert pushes up and down."""
-    return items.pushes(of.model, of.dataset, of.survey.traffic, expert)
+    return items.pushes(of.model, of.dataset, of.traffic, expert)
 
 
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
     """Without the expert, without another one, with `other` in its place."""
-    return ablation.effects(of.model, of.dataset, of.survey.traffic, expert, other)
+    return ablation.effects(of.model, of.dataset, of.traffic, expert, other)
 
 
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
-    return dict(ablation.remove(of.model, of.dataset, of.survey.traffic, expert).row())
+    return dict(ablation.remove(of.model, of.dataset, of.traffic, expert).row())
 
 
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     """The same of a few experts as busy, pooled."""
-    others = ablation.alike(of.survey.traffic, expert)
+    others = ablation.alike(of.traffic, expert)
     return _alike(of, others) if others else None
 
 
@@ -93,13 +98,13 @@ def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
 
 @kept(512)
 def _one(of: Subject, expert: int) -> ablation.Effect:
-    return ablation.remove(of.model, of.dataset, of.survey.traffic, expert, most=ablation.FEW)
+    return ablation.remove(of.model, of.dataset, of.traffic, expert, most=ablation.FEW)
 
 
 @copied(512)
 def alone(of: Subject, expert: int) -> items.Alone | None:
     """What an expert's vector pushes up by itself."""
-    return items.alone(of.model, of.dataset, of.survey.traffic, expert)
+    return items.alone(of.model, of.dataset, of.traffic, expert)
 
 
 def epochs(of: Subject, expert: int) -> pd.DataFrame:
@@ -116,7 +121,7 @@ def _epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
 def _means(of: Subject) -> np.ndarray | None:
     if not of.survey.genres:
         return None
-    return knobs.stands_for(of.model, of.dataset, of.survey.traffic, of.survey)
+    return knobs.stands_for(of.model, of.dataset, of.traffic, of.survey)
 
 
 def named(of: Subject) -> list[str]:
@@ -137,7 +142,7 @@ _preferred = asking(copied(512), items.preferred)
 @kept(64)
 def steered(of: Subject, user: int, turn: Turn) -> Steered:
     """What somebody's list answers to a turn."""
-    traffic, read = of.survey.traffic, reading(of.dataset, user)
+    traffic, read = of.traffic, reading(of.dataset, user)
     return steering.steer(of.model, of.dataset, read, turn, traffic, traffic.experts[user], _means(of))
 
 
@@ -159,11 +164,11 @@ def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    found = steering.cost(of.model, of.dataset, of.survey.traffic, turn, tell=tell)
+    found = steering.cost(of.model, of.dataset, of.traffic, turn, tell=tell)
     with _shelf().lock:
         return _shelf().put((of.kept_as, turn), found)
 
 
 def touched(of: Subject, turn: Turn) -> int:
     """How many people a turn changes anything for."""
-    return len(steering.touched(of.survey.traffic, turn))
+    return len(steering.touched(of.traffic, turn))

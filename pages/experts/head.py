@@ -41,7 +41,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
 def _lucky(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_luck", 0)
     st.session_state["exp_luck"] = turn + 1
-    shell.look_at(ablation.random_used(of.survey.traffic, expert, seed=turn))
+    shell.look_at(ablation.random_used(of.traffic, expert, seed=turn))
 
 
 def cards(of: Subject, expert: int, user: int) -> list[str]:
@@ -72,7 +72,7 @@ def _matter(of: Subject, expert: int, load: int) -> list[str]:
     if not load:
         st.markdown("**Does it matter?**\n\n#### to nobody")
         st.caption("Nobody uses it.")
-    elif of.survey.traffic.experts.shape[1] < 2:
+    elif of.traffic.experts.shape[1] < 2:
         st.markdown("**Does it matter?**\n\n#### it is the only one")
         st.caption("Each person has one expert. Without it, nothing reads the history.")
     else:

@@ -32,7 +32,7 @@ else:
     st.write(words.SAYS("IDEA"))
     head.walk(of, number, strongest, words.SAYS("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
-alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
+alive = turned or of.traffic.load[number] > 0 or head.dead(of, number)
 chosen = switch("Part", list(PARTS), PART)
 if alive or chosen == EVERY:
     with st.container(border=True):

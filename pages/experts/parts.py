@@ -80,7 +80,7 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
 def _own(of: Subject, user: int) -> None:
     """How busy the chosen person's experts are."""
     view.heading(f"The experts of person {user + 1}")
-    frame = overview.hot_experts(of.survey.traffic, user)
+    frame = overview.hot_experts(of.traffic, user)
     alt = f"The experts of person {user + 1} with weight, load and status"
     view.table("exp_own", frame, expert_words.HOT, alt, column_config=view.columns(SAYS("OWN")))
 
@@ -167,7 +167,7 @@ Number = st.column_config.NumberColumn
 
 
 def remove(of: Subject, expert: int, _: int) -> None:
-    traffic = of.survey.traffic
+    traffic = of.traffic
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
         st.write(SAYS("NOTHING_TO_REMOVE"))
         return
@@ -218,7 +218,7 @@ def _sentence(table: pd.DataFrame) -> str:
 def _other(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_swap_turn", 0) + 1
     st.session_state["exp_swap_turn"] = turn
-    st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn, apart=True)
+    st.session_state[SWAP] = ablation.random_used(of.traffic, expert, seed=turn, apart=True)
 
 
 def neighbours(of: Subject, expert: int, _: int) -> None:

@@ -57,7 +57,7 @@ def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
         doubts.append(expert_words.SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
-    elif of.survey.traffic.experts.shape[1] > 1:
+    elif of.traffic.experts.shape[1] > 1:
         passes, asked = Passes(shell.RUNS), (of.run, of.dataset.hash)
         waiting.offer(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all",

@@ -34,7 +34,7 @@ def show(of: Subject, _: int, user: int) -> list[str]:
 
 
 def _knobs(of: Subject, user: int) -> Turn:
-    own = of.survey.traffic.experts[user].tolist()
+    own = of.traffic.experts[user].tolist()
     st.markdown("**How strong?** :small[1 = as it is, 0 = off]")
     place, factors = st.columns(2, gap="small"), []
     lent = _lent(of, own)
