@@ -1,6 +1,5 @@
 """What the Data page keeps between reruns: cards, opened uploads, drawn worlds."""
 
-from collections.abc import Callable
 from hashlib import sha256
 
 import pandas as pd
@@ -14,18 +13,12 @@ from elastic_core.data.reading.times import Dates
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf
 from elastic_core.services.data.cards import Card
-from pages.kit import cache
 from pages.kit.kept import copied, kept
 
 
-def card(config: DataConfig, tell: Callable[[str], None]) -> tuple[Dataset, Card]:
-    """A dataset and its card; `tell` hears what loading does. Raises InputError if it cannot be had."""
-    data = cache.dataset(config, tell)
-    return data, _card(data, config.k_core, data.label)
-
-
 @copied(32)
-def _card(data: Dataset, k_core: int, label: str) -> Card:
+def card(data: Dataset, k_core: int, label: str) -> Card:
+    """The same data may stand under two labels."""
     return cards.card(data, k_core)
 
 

@@ -33,7 +33,8 @@ def part() -> str | None:
     )
     place = st.empty()
     try:
-        data, card = answers.card(choices[name], lambda sentence: place.info(shell.plain(sentence)) and None)
+        data = cache.dataset(choices[name], lambda sentence: place.info(shell.plain(sentence)))
+        card = answers.card(data, choices[name].k_core, data.label)
     except InputError as error:
         place.error(f"These data cannot be shown: {shell.plain(error)}.")
         return None

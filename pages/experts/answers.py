@@ -107,13 +107,9 @@ def alone(of: Subject, expert: int) -> items.Alone | None:
     return items.alone(of.model, of.dataset, of.traffic, expert)
 
 
-def epochs(of: Subject, expert: int) -> pd.DataFrame:
-    """The load of an expert during training."""
-    return _epochs(of, len(of.run.snapshots()), expert)
-
-
 @copied(256)
-def _epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
+def epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
+    """The load of an expert during training, of which so many files are kept."""
     return relations.load_by_epoch(of.run, expert)
 
 

@@ -276,7 +276,7 @@ def _row(key: str) -> None:
 
 def training(of: Subject, expert: int, _: int) -> None:
     try:
-        frame = answers.epochs(of, expert)
+        frame = answers.epochs(of, len(of.run.snapshots()), expert)
     except InputError as error:
         st.write(f"The copies that this run kept cannot be read: {shell.plain(error)}.")
         return

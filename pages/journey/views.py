@@ -96,7 +96,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     assert here.found is not None
     experts, earlier = here.found.experts[0].tolist(), before.heard if before is not None else None
     names = person.expert_names(now, here, moved(here.answer, here.answer))
-    reads = cache.named(now, here.read.items)
+    _, reads = cache.reads(now, here.read.items)
     largest, colours = max(float(here.found.gates.max()), 1e-9), shell.palette()
     rows = []
     for place, (expert, gate, part) in enumerate(zip(experts, here.found.gates[0].tolist(), _parts(here.found), strict=True), 1):

@@ -13,7 +13,6 @@ from pages.keys.words import SAYS, SURE
 from pages.kit import cache
 from pages.kit.control import asked_for, bound
 from pages.kit.kept import asking, kept
-from pages.kit.view import About
 
 _ungated = asking(kept(64), ungated)
 CHECKED, MORE = "keys_checked", 1000
@@ -102,11 +101,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        About(
-            "Can the keys learn?",
-            "One tiny search, trained now, with a softmax gate and without. Both begin the same, and see the same people.",
-            "It shows *that* keys learn, not how much this helps a real recommender. Experts learn behind random keys, too.",
-        ),
+        SAYS.about("LEARNING"),
         "keys_fig_learning",
     )
 

@@ -252,18 +252,10 @@ def strongest(of: Opened, user: int) -> int | None:
     return after(of, user, [], of.stay).strongest
 
 
-def reads(of: Opened, items: np.ndarray) -> DataFrame | None:
-    """What every retrieved expert reads of a history, by name; None for a model that does not say."""
-    return _reads(of, items)[0]
-
-
-def named(of: Opened, items: np.ndarray) -> dict[int, str]:
-    """For every retrieved expert, what it holds or reads most, in words."""
-    return _reads(of, items)[1]
-
-
 @kept(64)
-def _reads(of: Opened, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+def reads(of: Opened, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+    """What every retrieved expert reads of a history, by name, and what it holds or reads most, in words; nothing for a model
+    that does not say."""
     if (inside := traced(of, items)) is not None:
         found = trace.reads(of.model, of.dataset, items, inside)
         verb = "reads" if inside.strength is None else "holds"

@@ -13,7 +13,6 @@ from elastic_core.services.map.layouts import FOLDER, STORE, Settings, Store
 from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
 from elastic_core.services.traffic import over_time
 from pages.experts import answers
-from pages.frame.shell import Context
 from pages.kit.cache import Opened
 from pages.kit.kept import copied, kept
 
@@ -44,13 +43,10 @@ def _store(of: Opened, file: Path) -> Store | None:
     return layouts.read_store(of.run, values(of))
 
 
-def table(now: Context) -> pd.DataFrame:
-    """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use."""
-    return _table(now, len(now.run.snapshots()))
-
-
 @kept(6, "Asking what each expert’s people have in common …")
-def _table(of: Opened, files: int) -> pd.DataFrame:
+def table(of: Opened, files: int) -> pd.DataFrame:
+    """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
+    how many epochs are kept so far."""
     found = overview.expert_table(answers.subject(of).survey)
     epochs, loads = over_time.load_by_epoch(of.run)
     return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
@@ -74,12 +70,8 @@ def region(of: Opened, laid: np.ndarray, colour: str, labels: np.ndarray) -> tup
     return projection_trust.region(values(of)[laid[some]], labels[some], count, (NO_GENRE, NO_INTEREST))
 
 
-def epochs(run: Run) -> tuple[list[int], np.ndarray]:
-    """The epochs that were kept and PCA of each, turned onto the next, `[E, K, 2]`. For memories that fit one layout."""
-    return _epochs(run, len(run.snapshots()))
-
-
 @copied(4, "Turning the epochs onto each other …")
-def _epochs(run: Run, files: int) -> tuple[list[int], np.ndarray]:
+def epochs(run: Run, files: int) -> tuple[list[int], np.ndarray]:
+    """The epochs that were kept and PCA of each, turned onto the next, `[E, K, 2]`. For memories that fit one layout."""
     numbers, tables = layouts.snapshots(run)
     return numbers, layouts.aligned_pca(tables)

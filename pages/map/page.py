@@ -38,7 +38,8 @@ def drawn_map() -> tuple[Map, str, float | None]:
 
 
 def over_epochs() -> tuple[Map, str, float] | None:
-    numbers, layouts = answers.epochs(now.run) if len(values) <= LAID_OUT and now.run.snapshots() else ([], np.zeros((0, 0, 2)))
+    files = len(now.run.snapshots()) if len(values) <= LAID_OUT else 0
+    numbers, layouts = answers.epochs(now.run, files) if files else ([], np.zeros((0, 0, 2)))
     if len(numbers) < 2 or layouts.shape[1] != len(values):
         st.info(words.SAYS("NO_COPIES"))
         return None
@@ -178,7 +179,7 @@ now = shell.context()
 view.needs_experts(now, TITLE, instead.show)
 view.title(TITLE)
 st.write(words.SAYS("IDEA", width=now.model.config.width))
-values, store, table = answers.values(now), answers.store(now), answers.table(now)
+values, store, table = answers.values(now), answers.store(now), answers.table(now, len(now.run.snapshots()))
 load, palette = table["load"].to_numpy(), shell.palette()
 retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now).experts[now.user], 1)}
 strongest = cache.strongest(now, now.user)
