@@ -96,10 +96,8 @@ if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
     fewer = "" if lesson.k == m else f" {SAYS('FEWER', k=m)}"
     intro.caption(SAYS("VOTING", one=voting.words.one) + fewer)
-picture.draw(
-    lesson, here.palette, here.steps, step, name=here.name, says=steps.says(here), note=here.note, angles=here.angles,
-    locked={"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}, on_move=partial(steps.follow, here.steps),
-)  # fmt: skip
+locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
+picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
 if step == "Vote":
     steps.tally(here)
 steps.remember(here)

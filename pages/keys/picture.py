@@ -4,16 +4,15 @@ Python hands over numbers (`services/keys/frames.py`), our colours and our words
 while its sliders move. What it shows goes into the address when things are calm.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from elastic_core.services.keys.frames import frames
-from elastic_core.services.keys.search import TOY_DEGREES, Lesson
+from elastic_core.services.keys.search import TOY_DEGREES
 from pages.keys import words
-from pages.kit.plot import Palette
 
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
 KEY, MOVED = "keys_picture", "moved"
@@ -24,22 +23,19 @@ _mount = st.components.v2.component(
 )
 
 
-def draw(
-    lesson: Lesson, colours: Palette, steps: Sequence[str], step: str, *, name: str, says: dict[str, str], note: str,
-    angles: tuple[int, int] | None, locked: dict[str, bool], on_move: Callable[[], None],
-) -> None:  # fmt: skip
-    """The search of a lesson at a step. `name` says whose it is: with another name the picture begins anew. `angles` for the
-    4 × 4, whose query the browser may turn; `moved()` is what was shown last, for `on_move`."""
-    toy = None
-    if angles is not None:
+def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], on_move: Callable[[], None]) -> None:
+    """A `steps.Scene` at a step. With another name the picture begins anew; where it has angles, the 4 × 4, the browser may turn
+    its query. `moved()` is what was shown last, for `on_move`."""
+    lesson, toy = scene.lesson, None
+    if scene.angles is not None:
         keys = [[[round(x, 2) for x in key] for key in half] for half in lesson.keys.sub_keys.tolist()]
         values = [[round(x, 1) for x in expert] for expert in lesson.values.tolist()]
-        toy = {"keys": keys, "values": values, "angles": list(angles), "k": lesson.k, "most": MOST}
+        toy = {"keys": keys, "values": values, "angles": list(scene.angles), "k": lesson.k, "most": MOST}
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data = {
-        "name": name, "steps": list(steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
-        "says": says, "words": words.PICTURE | quiet, "note": note, "locked": locked,
-        "colours": colours._asdict(),
+        "name": scene.name, "steps": list(scene.steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
+        "says": says, "words": words.PICTURE | quiet, "note": scene.note, "locked": locked,
+        "colours": scene.palette._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)
 

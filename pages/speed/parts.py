@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core.services.speed import costs, curves
 from pages.frame import shell
-from pages.kit import cache, plot, prose, view
+from pages.kit import cache, prose, view
 from pages.kit.control import bound, one_of
 from pages.speed import charts
 
@@ -14,10 +14,7 @@ PEERS = ("sasrec-fused", "sasrec-eager")
 FORMS = {name: costs.LABELS[name] for name in ("elastic", "elastic-two-way")}
 STEPS = FORMS | {"sasrec-fused": costs.LABELS["sasrec-fused"]}
 USUAL = {"elastic", "sasrec-fused"}
-
-
-def _palette() -> plot.Palette:
-    return shell.palette()
+FITS, TERMS = view.columns(SAYS("FITS")), view.columns(SAYS("TERMS"))
 
 
 def headline(table: pd.DataFrame, column: str) -> None:
@@ -66,17 +63,14 @@ def _curves(
     below: "st.delta_generator.DeltaGenerator",
 ) -> None:  # fmt: skip
     found = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
-    figure = cache.drawn(charts.curves, table, found, _palette(), column, title, crossings)
+    figure = cache.drawn(charts.curves, table, found, shell.palette(), column, title, crossings)
     exponents = curves.fits(table, column, start)
     said = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     view.chart(key, figure, table, words, f"{title} against history length. {said}.")
     below.markdown(f"**{'Memory' if column == 'memory' else 'Time'}**")
     below.dataframe(
         exponents, hide_index=True, key=f"{key}_fits", alt=f"Fitted exponents. {said}.",
-        column_config={"system": st.column_config.TextColumn(width=130)}
-        | {name: st.column_config.NumberColumn(format="%.2f", width=66) for name in ("exponent", "± 95%")}
-        | {name: st.column_config.NumberColumn(format="localized", width=62) for name in ("from N", "to N")},
-        column_order=["system", "exponent", "± 95%", "from N", "to N"],
+        column_config=FITS, column_order=list(FITS),
     )  # fmt: skip
 
 
@@ -94,7 +88,7 @@ def event(table: pd.DataFrame) -> None:
     table, clock = curves.trusted(table)
     wide = table.pivot_table(index="length", columns="system", values="ms")
     st.markdown(shell.plain(f"{curves.event_words(wide)} Times are {clock}."))
-    figure = cache.drawn(charts.events, curves.with_refresh(table), _palette())
+    figure = cache.drawn(charts.events, curves.with_refresh(table), shell.palette())
     view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {curves.event_words(wide)}")
     st.caption(shell.plain(curves.machine(table)))
 
@@ -110,7 +104,7 @@ def stages(table: pd.DataFrame) -> None:
         return
     parts, length = mine[mine["stage"] != "whole pass"], int(mine["length"].iloc[0])
     st.markdown(f"{words} Times are {clock}.")
-    figure = cache.drawn(charts.stages, parts, _palette(), "ms per history")
+    figure = cache.drawn(charts.stages, parts, shell.palette(), "ms per history")
     said = ", ".join(f"{row.stage} {row.ms:.2f} ms" for row in parts.itertuples())
     view.chart("spd_stages", figure, mine, SAYS.about("STAGES"), f"Stages of ELASTIC at N = {length:,}: {said}.")
     st.caption(shell.plain(curves.machine(mine)))
@@ -128,7 +122,7 @@ def steps(table: pd.DataFrame) -> None:
     most = shell.plain(parts.loc[parts["kept"].idxmax(), "stage"])
     size = {"histories": whole["histories"], "length": f"{whole['length']:,}"}
     st.markdown(SAYS("step", **size, ms=f"{whole['there']:.0f}", kept=f"{whole['kept']:.0f}", stage=most))
-    figure = cache.drawn(charts.steps, parts, _palette())
+    figure = cache.drawn(charts.steps, parts, shell.palette())
     told = ", ".join(f"{row.stage} {row.there + row.back:.1f} ms" for row in parts.itertuples())
     view.chart("spd_steps", figure, mine, SAYS.about("STEPS"), f"A step of training: {told}.")
     st.caption(shell.plain(curves.machine(mine)))
@@ -143,29 +137,12 @@ def calculator() -> None:
     shape = costs.Shape(n=n, d=d, k=k, side=side)
     st.markdown(shell.plain(costs.cost_sentence(shape)))
     table = costs.against_length(shape)
-    view.chart(
-        "spd_flops",
-        cache.drawn(charts.operations, table, _palette()),
-        table,
-        SAYS.about("CALCULATOR"),
-        f"Operations per history against its length, by formula. {costs.cost_sentence(shape)}",
-    )
+    alt = f"Operations per history against its length, by formula. {costs.cost_sentence(shape)}"
+    view.chart("spd_flops", cache.drawn(charts.operations, table, shell.palette()), table, SAYS.about("CALCULATOR"), alt)
     which = bound(st.selectbox, "Formulas of", list(costs.LABELS.values()), key="spd_formulas", width=300)
     system = next(name for name, label in costs.LABELS.items() if label == which)
-    terms = costs.operations(system, shape)
-    view.table(
-        "spd_terms",
-        terms,
-        None,
-        f"Operations of {which} by stage, with formulas",
-        column_config={
-            "stage": st.column_config.TextColumn(width=125),
-            "operations": st.column_config.NumberColumn(format="compact", width=80),
-            "formula": st.column_config.TextColumn(width=500),
-            "grows": st.column_config.TextColumn(width=75),
-        },
-        column_order=["stage", "operations", "grows", "formula"],
-    )
+    terms, alt = costs.operations(system, shape), f"Operations of {which} by stage, with formulas"
+    view.table("spd_terms", terms, None, alt, column_config=TERMS, column_order=list(TERMS))
     kept = costs.memory(shape)
     number = st.column_config.NumberColumn(format="bytes", width=85)
     view.table(

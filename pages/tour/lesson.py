@@ -26,18 +26,10 @@ class Part(NamedTuple):
     ask: str
 
 
-PLAN = (
-    Part(0, 5, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
-    Part(5, 18, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items voted for which expert?"),
-    Part(18, 28, (4,), "Draw 6 items and 2 experts. How many lines there and back (24), how many between all pairs (36)?"),
-    Part(28, 33, (7,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
-    Part(33, 38, (10,), "Which model would you take for which length?"),
-    Part(38, 45, (11,), "Is the better one really better, or only lucky? Then read the claims under Evidence together."),
-    Part(45, 52, (5,), "With the gate off, what still learns?"),
-    Part(52, 58, (6,), "Who uses this expert? How many people would it be by pure chance?"),
-    Part(58, 67, (8, 9), "Is the memory used evenly? Which neighbours on the map are not really neighbours?"),
-    Part(67, 80, (12,), "Each group changes one thing and trains for 30 seconds. (One training runs, the others wait.)"),
-    Part(80, 90, (13,), "Replace an expert for everybody. Is zero in the interval?"),
+PLAN = tuple(
+    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask)
+    for when, said in SAYS.named("plan").items()
+    for stops, ask in [said.split(" | ")]
 )
 
 
