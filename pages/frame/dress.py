@@ -5,8 +5,9 @@ import streamlit as st
 from pages.frame import shell
 
 # On a low window the names of the pages move together, so that the tour and the person are seen without scrolling; and what is
-# above a page's title moves up, so that an act and its answer are seen together.
-LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
+# above a page's title moves up, so that an act and its answer are seen together. A run's name that is cut says so.
+LOW = """<style>[data-testid="stSidebar"] :is(.st-key-run, .st-key-vs) input { font-size: 0.875rem; text-overflow: ellipsis }
+@media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }
   [data-testid="stMainBlockContainer"] { padding-top: 0.25rem }
   [data-testid="stMain"] h1 { padding: 0.25rem 0 0.5rem }

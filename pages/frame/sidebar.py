@@ -172,7 +172,7 @@ def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]
 
 def _run_box(runs: dict[str, Run], chosen: Opened) -> None:
     st.selectbox(
-        "Trained run", list(runs), key="run", format_func=_called, help="A model with its settings and weights.",
+        "Trained run", list(runs), key="run", format_func=_called(), help="A model with its settings and weights.",
         disabled=locked("run"),
     )  # fmt: skip
     _write("run", chosen.run.name)
@@ -180,9 +180,10 @@ def _run_box(runs: dict[str, Run], chosen: Opened) -> None:
     st.caption(said, help=graded)
 
 
-def _called(name: str) -> str:
-    """How a list names a run; one that is gone by its folder."""
-    return cache.all_called(shell.RUNS).get(name, str(name))
+def _called() -> Callable[[str], str]:
+    """How a list names its runs; one that is gone by its folder."""
+    names = cache.all_called(shell.RUNS)
+    return lambda name: names.get(name, str(name))
 
 
 def _write(key: str, name: str | None) -> None:
@@ -270,7 +271,7 @@ def _other_box(runs: dict[str, Run], chosen: Opened, asked: str | None, problems
     elif asked in names and st.session_state.get("vs") != asked:
         st.session_state["vs"] = asked
     value = st.selectbox(
-        "Compare with", names, index=None, key="vs", placeholder="none", format_func=_called,
+        "Compare with", names, index=None, key="vs", placeholder="none", format_func=_called(),
         help="A second run on the same data.", disabled=locked("vs"),
     )  # fmt: skip
     _write("vs", value)
@@ -279,7 +280,7 @@ def _other_box(runs: dict[str, Run], chosen: Opened, asked: str | None, problems
     try:
         return cache.open_run(runs[value], chosen.dataset)
     except InputError as error:
-        problems.append(f"The second run {plain(_called(value))} cannot be shown: {plain(error)}.")
+        problems.append(f"The second run {plain(_called()(value))} cannot be shown: {plain(error)}.")
         return None
 
 

@@ -11,8 +11,10 @@ from elastic_core.text import figure as safe
 from pages.kit.plot import Palette, whiskers
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
-KEPT = ("elastic-event", "elastic-stream", "elastic-refresh")
-DASHES = {"elastic-stream": "dot", "elastic-refresh": "dot", "elastic": "dash", "sasrec-fused": "dash", "sasrec-eager": "dash"}
+KEPT = {"elastic-event": "star", "elastic-stream": "triangle-up", "elastic-refresh": "triangle-down"}  # mark of a kept state
+DASHES = {
+    "elastic-stream": "dot", "elastic-refresh": "dashdot", "elastic": "dash", "sasrec-fused": "dash", "sasrec-eager": "dash",
+}  # fmt: skip
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star", "cross", "hexagon")
 NAMES = {
     "elastic-event": "ELASTIC, kept state, refresh included",
@@ -70,7 +72,9 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
     for system in [name for name in NAMES if name in set(table["system"])]:
         rows = table[table["system"] == system].sort_values("length")
         kept = system in KEPT
-        tone, symbol = (colours.text, "star") if kept else style(system.removesuffix("-stream"), table["system"], colours)
+        tone, symbol = style(system.removesuffix("-stream"), table["system"], colours)
+        if kept:
+            tone, symbol = colours.text, KEPT[system]
         figure.add_scatter(
             x=rows["length"], y=rows["ms"], mode="markers+lines", name=NAMES[system],
             line_color=tone, line_width=2, line_dash=DASHES.get(system, "solid"),

@@ -24,7 +24,10 @@ def plan() -> Plan | None:
     systems = bound(st.multiselect, "Systems", contestants(), default=list(usual.systems), key="spd_systems")
     with view.row("top"):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
-        threads = number("Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130)
+        threads = number(
+            "Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130,
+            help="Two share the work of many histories. Beside another program that works, one is faster.",
+        )  # fmt: skip
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
         k = bound(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110, help="Experts retrieved")
         side = bound(st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110, help="Side of the memory")
