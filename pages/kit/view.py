@@ -185,10 +185,10 @@ def foot(command: str, *words: object, **settings: Any) -> None:
         st.dialog("Use this model", width="large")(use.card)(here.run, here.dataset, here.user)
 
 
-def sure(doubts: Iterable[str], place: Any = st) -> None:
+def sure(doubts: Iterable[str]) -> None:
     """Draw the one place of a page for doubt: intervals, and what luck alone would give. Nothing where nothing is doubtful."""
     if said := [doubt for doubt in doubts if doubt]:
-        with place.popover("How sure?", icon=":material/balance:", key="sure"):
+        with st.popover("How sure?", icon=":material/balance:", key="sure"):
             st.markdown("\n\n".join(said))
 
 

@@ -85,21 +85,21 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
     return _logs(figure, sorted(set(table["length"])), "ms per person and new event")
 
 
-def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str = "ms") -> go.Figure:
+def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms") -> go.Figure:
     """One bar a stage, in the order of the pass."""
     shown = table.iloc[::-1]
     quadratic = shown["grows"] == "quadratic" if "grows" in shown else np.zeros(len(shown), dtype=bool)
-    share = shown[value] / max(float(shown[value].sum()), 1e-12)
+    share = shown["ms"] / max(float(shown["ms"].sum()), 1e-12)
     figure = go.Figure(
         go.Bar(
-            x=shown[value], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
+            x=shown["ms"], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
             textposition="outside", marker_color=np.where(quadratic, colours.warm[1], colours.cool[1]), cliponaxis=False,
             hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
         )
     )  # fmt: skip
     return figure.update_layout(
         LAYOUT, height=70 + 30 * len(shown), showlegend=False, xaxis_title=unit,
-        xaxis_range=[0, 1.15 * max(float(shown[value].max()), 1e-9)],
+        xaxis_range=[0, 1.15 * max(float(shown["ms"].max()), 1e-9)],
     )  # fmt: skip
 
 
