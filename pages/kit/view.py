@@ -97,15 +97,14 @@ def _call(key: str) -> None:
 
 def table(
     key: str, frame: pd.DataFrame, about: About | None, alt: str, widths: Mapping[str, int] | None = None, **more: Any
-) -> Any:
+) -> None:
     """The same for what is a table in the first place; `about` is None where the chart beside it says it already. `widths` of
-    columns in pixels. Further arguments go to `st.dataframe`; returns what it returns."""
+    columns in pixels. Further arguments go to `st.dataframe`."""
     if widths is not None:
         more["column_config"] = {name: st.column_config.Column(width=width) for name, width in widths.items()}
-    answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
+    st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
     remember(key, frame)
     _below(key, about, frame, alt, None)
-    return answer
 
 
 def columns(section: str) -> dict[str, Any]:
