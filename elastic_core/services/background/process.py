@@ -89,11 +89,12 @@ def next_name(folder: Path) -> str:
     """A name for a new folder in a list that is in the order of its names: the time, and later than all that are there even if
     the clock was set back. A name of next year is none that a clock has given."""
     now = datetime.now(UTC).replace(tzinfo=None)
-    given = [now]
+    latest, given = now + timedelta(days=366), now
     for path in disk.folders(folder, "[0-9]*"):
         with suppress(ValueError):
-            given.append(datetime.strptime(path.name, FORM) + timedelta(microseconds=1))
-    return max(time for time in given if time < now + timedelta(days=366)).strftime(FORM)
+            found = datetime.strptime(path.name, FORM)
+            given = max(given, found + timedelta(microseconds=1)) if found < latest else given
+    return given.strftime(FORM)
 
 
 def age(path: Path) -> float:
