@@ -292,7 +292,7 @@ def test_jobs_of_other_kinds(root: Path, kind: str, name: str, where: int, value
         if kind == "speed":
             assert found.asked.steps() > 0
         if kind == "map":
-            assert disk.showable(found.title) and len(found.asked.experts)
+            assert disk.showable(found.asked.title) and len(found.asked.experts)
     for fault in jobs.unreadable():
         one_sentence(InputError(fault.reason))
 
