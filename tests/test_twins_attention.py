@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
-from elastic_core.following.stream import open_stream
 from elastic_core.peers.hstu import HSTU
-from elastic_core.peers.linrec import LinearAttention, LinRec, LinRecStream, read_past
+from elastic_core.peers.linrec import LinearAttention, read_past
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)
@@ -182,71 +180,12 @@ def test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula(
     assert not torch.allclose(causal(x)[:, :-1], published[:, :-1], atol=1e-3)
 
 
-class Largest(TorchDispatchMode):
-    """The most numbers that any tensor held."""
-
-    most = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        sizes = [x.numel() for x in (found if isinstance(found, tuple | list) else [found]) if isinstance(x, Tensor)]
-        self.most = max(self.most, *sizes, 0)
-        return found
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_nothing_grows_with_the_square_of_a_length(causal: bool) -> None:
-    """Forward and backward hold no more than N x 64 numbers at a time; N x N and N x d x d are sixteen times as many."""
-    attention, x = LinearAttention(32, 1, causal), torch.randn(1, 1_024, 32)
-    with Largest() as seen:
-        attention(x).sum().backward()
-    assert 1_024 * 32 <= seen.most <= 1_024 * 64
-
-
 def test_sums_are_float32_under_autocast() -> None:
     """3,000 equal events: a sum in bfloat16 stops at 256."""
     with torch.autocast("cpu", torch.bfloat16):
         q = torch.ones(1, 1, 3_000, 1, dtype=torch.bfloat16)
         found = read_past(q, q, q)
     assert found.dtype == torch.float32 and found[0, 0, -1, 0] == 3_000
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(
-    heads=some.sampled_from([1, 2, 3]),
-    layers=some.integers(1, 3),
-    room=some.integers(1, LENGTH - 1),
-    data=some.data(),
-)
-@torch.no_grad()
-def test_the_stream_is_one_batch_pass(heads: int, layers: int, room: int, data: some.DataObject) -> None:
-    """The recurrent form, event by event after histories of all lengths, the empty one included; its size never changes."""
-    model, cut = built("linrec", heads=heads, layers=layers), LENGTH - room
-    lengths = tuple(data.draw(some.lists(some.integers(0, cut), min_size=1, max_size=3)))
-    history, later = people(lengths, cut)[0], people((room,) * len(lengths), room)[0]
-    window = torch.cat([history, later], 1)
-    expected = model(Batch(window, window)).states[:, cut - 1 :]
-    stream = open_stream(model, room)
-    assert isinstance(stream, LinRecStream)
-    found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(room))]
-    torch.testing.assert_close(torch.stack(found, 1), expected)
-    assert stream.numbers() - 1 == layers * WIDTH * WIDTH // heads == sum(kept[0].numel() for kept in stream.kept.values())
-    with pytest.raises(InputError, match="room"):
-        stream.step(later[:, 0])
-
-
-@torch.no_grad()
-def test_what_a_stream_keeps_is_float32_and_the_last_events_that_fit() -> None:
-    model = models.build(ModelConfig.known["linrec"](length=LENGTH, width=WIDTH), N_ITEMS).eval()
-    assert isinstance(model, LinRec)
-    stream, long = open_stream(model, 4), people((40,), 40)[0]
-    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -20:]), atol=0, rtol=0)
-    with torch.autocast("cpu", torch.bfloat16):
-        stream.refresh(long)
-        stream.step(long[:, 0])
-    assert isinstance(stream, LinRecStream) and {kept.dtype for kept in stream.kept.values()} == {torch.float32}
-    with pytest.raises(InputError, match="event by event"):
-        open_stream(built("linrec", bidirectional=True), 4)
 
 
 # --- HSTU ------------------------------------------------------------------------------------------------------------
@@ -266,26 +205,3 @@ def test_times_count_as_differences_and_are_needed_to_learn_only() -> None:
     torch.testing.assert_close(model(plain).states, model(Batch(items, items, times=times)).states)
     with pytest.raises(InputError, match="times of events"):
         model.train()(plain)
-
-
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}), ("linrec", {"bidirectional": True})],
-    ids=str,
-)
-@pytest.mark.parametrize("width", [8, 64])
-def test_what_a_long_history_keeps_is_no_more_than_its_price(name: str, more: dict[str, Any], width: int) -> None:
-    model = models.build(ModelConfig.known[name](length=400, width=width, layers=3, **more), N_ITEMS).train()
-    items = people((400, 390), 400)[0]
-    kept: dict[int, int] = {}
-
-    def pack(x: Tensor) -> Tensor:
-        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() // 4
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        model(Batch(items, items, times=torch.arange(400).expand_as(items) * 3_600)).states.sum().backward()
-    for p in model.parameters():
-        kept.pop(p.untyped_storage().data_ptr(), None)
-    priced = 2 * 400 * 3 * model.kept_per_event(400)
-    assert sum(kept.values()) <= priced <= 4 * sum(kept.values())
