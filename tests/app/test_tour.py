@@ -81,7 +81,7 @@ def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
     assert "Tour, 5 of" in said(app)
 
 
-@pytest.mark.parametrize("asked", ["0", "99", "-1", "x", "1e9", "９" * 5])
+@pytest.mark.parametrize("asked", ["0", "99", "x"])
 def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
     assert "Tour, " not in said(opened(tour=asked))
 
