@@ -131,22 +131,7 @@ def test_goals_are_read_from_rows_of_one_measurement() -> None:
 
 def test_the_command_prints_a_row_for_every_goal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
-    small = [
-        "--lengths",
-        "1024",
-        "--width",
-        "64",
-        "--k",
-        "16",
-        "--side",
-        "4",
-        "--tokens",
-        "1024",
-        "--rounds",
-        "3",
-        "--name",
-        "mine",
-    ]
+    small = "--lengths 1024 --width 64 --k 16 --side 4 --tokens 1024 --rounds 3 --name mine".split()
     assert main(["bench", *small, "--passes", "forward", "--systems", "elastic-two-way,sasrec-fused"]) == 0
     assert main(["bench", *small, "--passes", "forward+backward", "--operations"]) == 0
     capsys.readouterr()

@@ -1,6 +1,5 @@
 """The training-free floors against loops, and the protocols against published figures of popularity on MovieLens-1M."""
 
-
 import numpy as np
 import pytest
 import torch

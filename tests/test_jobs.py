@@ -64,20 +64,6 @@ def started(jobs: Jobs, job: Job, epochs: int = 1) -> None:
 
 
 @pytest.mark.slow
-def test_stop_keeps_the_best_and_the_next_one_starts(jobs: Jobs) -> None:
-    long, after = jobs.submit(tiny(10_000)), jobs.submit(tiny(), "after")
-    started(jobs, long)
-    assert [state(jobs, job) for job in (long, after)] == ["running", "queued"]
-    with pytest.raises(InputError, match="stop it first"):
-        jobs.discard(long.id)
-    jobs.stop(long.id)
-    assert jobs.get(long.id).stopping
-    wait(lambda: state(jobs, after) == "finished")
-    assert state(jobs, long) == "stopped" and long.run.finished
-    assert long.run.last("end")["reason"] == "asked to stop"  # type: ignore[index]
-
-
-@pytest.mark.slow
 def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Jobs) -> None:
     job = jobs.submit(tiny(10_000))
     started(jobs, job, 2)

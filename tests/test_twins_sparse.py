@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from test_twins_attention import LENGTH, LENGTHS, WIDTH, built, dense, normed, people
 from torch import Tensor
 from torch.nn import functional
 
@@ -27,8 +28,6 @@ from elastic_core.peers.parts.bucket_attention import attend, attend_last, place
 from elastic_core.peers.routing import RoutedAttention, Routing
 from elastic_core.peers.sinkhorn import SinkhornAttention, balanced
 
-N_ITEMS, LENGTH, WIDTH = 30, 24, 12
-LENGTHS = (24, 1, 2, 13)
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "linformer": ("linformer", {"rank": 5}),
     "reformer": ("reformer", {"buckets": 3, "reach": 4}),
@@ -39,32 +38,6 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "clustered": ("clustered", {"clusters": 4, "top": 3}),
     "clustered, plain": ("clustered", {"clusters": 5, "top": 0}),
 }
-
-
-def built(name: str, **settings: Any) -> Any:
-    """A model in float64 with every parameter far from its start, so that no bias or scale hides behind a zero or a one."""
-    torch.manual_seed(3)  # hashes and centroids
-    model = models.build(ModelConfig.known[name](**{"length": LENGTH, "width": WIDTH, "dropout": 0.1, **settings}), N_ITEMS)
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.copy_(torch.randn(p.shape, generator=generator) * 0.4 + (1.0 if p.shape == (WIDTH,) else 0.0))
-    return model.double().eval()
-
-
-def people(lengths: tuple[int, ...] = LENGTHS, columns: int = LENGTH) -> Tensor:
-    generator = torch.Generator().manual_seed(1)
-    there = torch.arange(columns) >= columns - torch.tensor(lengths)[:, None]
-    return torch.randint(1, N_ITEMS + 1, there.shape, generator=generator) * there
-
-
-def dense(layer: Any, x: Tensor) -> Tensor:
-    return layer.weight @ x + (0 if layer.bias is None else layer.bias)
-
-
-def normed(x: Tensor, layer: Any = None) -> Tensor:
-    x = (x - x.mean()) / (x.var(correction=0) + 1e-5).sqrt()
-    return x if layer is None else layer.weight * x + layer.bias
 
 
 def mixture(scores: list[Tensor], values: list[Tensor]) -> Tensor:
@@ -209,7 +182,7 @@ def test_a_model_is_its_twin(form: str, heads: int) -> None:
     """Every state of every history, and the last one by its shortcut; padded, unpadded and in fewer columns."""
     name, more = FORMS[form]
     model = built(name, heads=heads, **more)
-    items = people()
+    items = people()[0]
     states, last = model(Batch(items, items)).states, model.last_state(Batch(items, items))
     for row, n in enumerate(LENGTHS):
         own = items[row : row + 1, -n:]
@@ -254,7 +227,7 @@ def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
     torch.manual_seed(0)
     attention = make().double().eval()
     plain = alike(attention, causal)
-    real = people(lengths) > 0
+    real = people(lengths)[0] > 0
     x = (torch.randn(*real.shape, WIDTH).double() * real.unsqueeze(-1)).requires_grad_()
     weigh = torch.randn_like(x) * real.unsqueeze(-1)
     found, expected = attention(x, real), plain(x, real)
@@ -303,7 +276,7 @@ def test_sorted_chunks_are_one_masked_softmax(n: int, window: int, buckets: int,
 def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst() -> None:
     torch.manual_seed(0)
     attention = RoutedAttention(WIDTH, 1, 4, 0.0, 3).double()
-    x, real = torch.randn(4, LENGTH, WIDTH).double(), people() > 0
+    x, real = torch.randn(4, LENGTH, WIDTH).double(), people()[0] > 0
     q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
     start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others
     attention.centroids.copy_(start.unsqueeze(0))

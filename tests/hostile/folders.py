@@ -134,9 +134,12 @@ NO_OBJECT: dict[str, tuple[str | bytes, str]] = {
 }
 
 
-def files(name: str, opened: bool = False) -> Iterator[Odd]:
+NO_BYTES = {what: NO_OBJECT[what] for what in ("empty", "bytes", "NUL", "a megabyte of room", "a pickle")}  # for no JSON
+
+
+def files(name: str) -> Iterator[Odd]:
     for what, (make, says) in NO_FILE.items():
-        yield Odd(f"{name}: {what}", instead(name, make), says, opened)
+        yield Odd(f"{name}: {what}", instead(name, make), says)
 
 
 def objects(name: str) -> Iterator[Odd]:
@@ -144,11 +147,11 @@ def objects(name: str) -> Iterator[Odd]:
         yield Odd(f"{name}: {what}", write(name, data), says)
 
 
-def harmless(name: str, opened: bool = False) -> Iterator[Odd]:
+def harmless(name: str) -> Iterator[Odd]:
     """The same where the file is not needed: nothing is said, and the folder stays."""
     for what, (make, _) in NO_FILE.items():
         yield Odd(f"{name}: {what} (harmless)", instead(name, make))
-    for what, (data, _) in NO_OBJECT.items():
+    for what, (data, _) in NO_OBJECT.items() if name.endswith(".json") else NO_BYTES.items():
         yield Odd(f"{name}: {what} (harmless)", instead(name, lambda place, data=data: write(place.name, data)(place.parent)))
 
 
