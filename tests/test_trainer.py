@@ -178,6 +178,7 @@ def left_by_kills(monkeypatch: pytest.MonkeyPatch, config: RunConfig, world: Dat
     with monkeypatch.context() as patched:
         patched.setattr(disk.os, "replace", seen(os.replace))
         patched.setattr(Run, "append", seen(Run.append))
+        patched.setattr(disk.os, "getpid", lambda: 2)  # who goes on is another process
         train(config, world, out)
     return [*left, out]
 
