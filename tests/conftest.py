@@ -80,6 +80,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="talks to the outside; asked for with -m network"))
 
 
+@pytest.fixture
+def real_data() -> Path:
+    """The folder with the real data; the test is skipped where there is none."""
+    folder = Path(os.environ.get("ELASTIC_DATA_DIR", SHARED))
+    if not folder.is_dir():
+        pytest.skip("the real data is not here: set ELASTIC_DATA_DIR")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of a Chromium, for Playwright's executable_path."""

@@ -12,11 +12,10 @@ from measuring import but
 from torch import Tensor, nn
 
 from elastic_core.bench import goals, stages
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, measure_latency, ratios
+from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency, ratios
 from elastic_core.bench.store import Row, read_rows, write_rows
 from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
-from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.services.speed.curves import graphics_card
 
@@ -47,16 +46,6 @@ def test_contestants_take_turns() -> None:
     found = interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, CPU, rounds=4, warmup=1)
     assert "".join(order) == "ab" + "abbaabba"
     assert all(t.low <= t.median <= t.high and t.rounds == 4 for t in found.values())
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-@torch.no_grad()
-def test_both_jobs_of_a_contestant_agree(system: str) -> None:
-    """`last` is a shortcut to the last row of `all`, not something else."""
-    model = build_system(system, Setting(length=16, **SMALL)).eval()
-    items = torch.randint(1, ITEMS + 1, (4, 16))
-    batch = Batch(items, items, padded=False)
-    torch.testing.assert_close(model.last_state(batch), model(batch).states[:, -1], atol=1e-5, rtol=1e-4)
 
 
 def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
@@ -142,22 +131,7 @@ def test_goals_are_read_from_rows_of_one_measurement() -> None:
 
 def test_the_command_prints_a_row_for_every_goal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
-    small = [
-        "--lengths",
-        "1024",
-        "--width",
-        "64",
-        "--k",
-        "16",
-        "--side",
-        "4",
-        "--tokens",
-        "1024",
-        "--rounds",
-        "3",
-        "--name",
-        "mine",
-    ]
+    small = "--lengths 1024 --width 64 --k 16 --side 4 --tokens 1024 --rounds 3 --name mine".split()
     assert main(["bench", *small, "--passes", "forward", "--systems", "elastic-two-way,sasrec-fused"]) == 0
     assert main(["bench", *small, "--passes", "forward+backward", "--operations"]) == 0
     capsys.readouterr()

@@ -152,30 +152,6 @@ def crowd(items: int, length: int, users: int) -> Dataset:
     return Dataset(name="crowd", label="Crowd", catalog=one.catalog, histories=histories, licence="none")
 
 
-def test_popular_draws_count_targets_only() -> None:
-    """By hand: of three people, item 1 is everybody's first event and never a target, so it is never drawn. Item 2 is a target
-    three times, item 3 once, items 4, 5 and 6 once each."""
-    flat = np.array([1, 2, 3, 4, 1, 2, 5, 1, 2, 6], dtype=np.int32)
-    histories = Histories(flat, np.arange(10), np.array([0, 4, 7, 10]), np.array(["a", "b", "c"]))
-    dataset = Dataset(name="w", label="W", catalog=world(items=6).catalog, histories=histories, licence="none")
-    assert DrawnCandidates(dataset, "test", 0).counts.tolist() == [0, 0, 3, 1, 1, 1, 1]
-    for seed in range(50):
-        drawn = members(DrawnCandidates(dataset, "test", seed), "pop100", dataset)
-        assert not any(1 in row for row in drawn) and [4 in drawn[0], 5 in drawn[1], 6 in drawn[2]] == [False] * 3
-
-
-def test_popular_draws_follow_the_counts_without_the_target() -> None:
-    people = 4000
-    dataset = crowd(items=400, length=200, users=people)
-    weight = target_counts(dataset)
-    weight[dataset.targets("test")[0]] = 0
-    chance = 1 - (1 - weight / weight.sum()) ** 100  # of being drawn at least once
-    drawn = DrawnCandidates(dataset, "test", 0).mask("pop100", np.arange(people)).numpy().mean(0)
-    error = np.sqrt(chance * (1 - chance) / people)
-    assert (error > 0.002).sum() >= 5  # the test can fail
-    assert np.all(np.abs(drawn - chance) <= 4 * error + 1e-9)
-
-
 def test_popular_draws_are_a_hundred_draws_from_the_tabulated_distribution() -> None:
     """Chi-square of the pooled draws, rebuilt by another route; duplicates collapse to the very set that was found."""
     dataset = crowd(items=400, length=200, users=3000)

@@ -1,8 +1,5 @@
 """The training-free floors against loops, and the protocols against published figures of popularity on MovieLens-1M."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -27,16 +24,6 @@ def dataset() -> Dataset:
     histories = Histories(items, np.arange(len(items)), offsets, np.arange(12).astype(str))
     catalog = Catalog(np.array(["", *map(str, range(1, 16))], dtype=object))
     return Dataset(name="w", label="W", catalog=catalog, histories=histories, licence="none")
-
-
-@pytest.fixture
-def real_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skips where the real data is missing."""
-    named = os.environ.get("ELASTIC_DATA_DIR")
-    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("the real data is not here: set ELASTIC_DATA_DIR")
-    monkeypatch.setenv("ELASTIC_DATA_DIR", str(folder))
 
 
 def train_histories(dataset: Dataset) -> list[list[int]]:

@@ -1,8 +1,6 @@
 """A training that has ended goes on with a larger budget as if it had had that from the start; and a new one may begin with the
 weights of another."""
 
-import shutil
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_trainer import _die_before_write, numbers, tiny
+from test_trainer import left_by_kills, numbers, tiny
 
 from elastic_core.commands import main
 from elastic_core.core.batches import Batch
@@ -82,30 +80,15 @@ def test_stopped_by_hand_the_same_command_goes_on(world: Dataset, unbroken: Run,
     alike(train(tiny(epochs=5), world, tmp_path / "run"), unbroken)
 
 
-@pytest.mark.slow
 def test_a_kill_before_every_write_of_going_on_changes_nothing(
-    children: Any, world: Dataset, unbroken: Run, tmp_path: Path
+    world: Dataset, unbroken: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended, died = train(tiny(epochs=3), world, tmp_path / "ended"), 0
-    while True:
-        out = Path(shutil.copytree(ended.path, tmp_path / f"killed-{died}"))
-        child = children.Process(target=go_on_here, args=(str(out), died + 1))
-        child.start()
-        child.join(60)
-        assert child.exitcode in (0, -signal.SIGKILL)
+    train(tiny(epochs=3), world, tmp_path / "run")
+    left = left_by_kills(monkeypatch, tiny(epochs=5), world, tmp_path / "run")
+    for out in left:
         assert Run(out).model(world) is not None, "whenever it dies, the run can be opened"
         alike(train(tiny(epochs=5), world, out), unbroken)
-        if child.exitcode == 0:
-            break
-        died += 1
-    assert died >= 9  # reopened, config, two epochs with row, snapshot and resume file, ranks, test, end
-
-
-def go_on_here(out: str, die_at: int) -> None:
-    torch.set_num_threads(1)
-    _die_before_write(die_at)
-    config = tiny(epochs=5)
-    train(config, load(config.data), Path(out))
+    assert len(left) > 9  # reopened, config, two epochs with row, snapshot and resume file, ranks, test, end
 
 
 def test_what_is_over_stays_as_it_is_and_what_cannot_go_on_is_said(world: Dataset, tmp_path: Path) -> None:

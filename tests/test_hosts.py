@@ -2,12 +2,10 @@
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from test_contracts import learning, peeks, shown
 from test_sma import CATALOG, apart, odd_times, rates
 from torch import Tensor
 
@@ -141,18 +139,6 @@ def test_what_is_worked_in_chunks_is_the_same_and_so_are_its_gradients(monkeypat
         torch.testing.assert_close(one, other)
 
 
-@torch.no_grad()
-def test_din_with_an_even_unit_is_sum_pooling_and_sees_no_order() -> None:
-    model, batch = built("din", {}), odd_times()
-    shuffled = replace(batch, items=batch.items[:, torch.cat([torch.arange(3), torch.randperm(5) + 3])])
-    torch.testing.assert_close(model.score(shuffled)[1:], model.score(batch)[1:])
-    assert not torch.allclose(built("din", {"recency": True}).score(shuffled)[1], built("din", {"recency": True}).score(batch)[1])
-    model.unit.outer.weight.zero_()
-    model.unit.outer.bias.fill_(1)
-    expected = (model.items.weight * 50)[batch.items].sum(1) @ model.items.weight.T + model.bias
-    torch.testing.assert_close(model.score(batch), expected)
-
-
 def test_a_state_that_is_a_history_has_no_latents(small_world: Dataset) -> None:
     with pytest.raises(InputError, match="no single state"):
         Latents(built("din", {}, small_world.catalog), small_world)
@@ -215,38 +201,7 @@ def test_shan_is_its_twin_event_by_event(form: dict[str, Any]) -> None:
         assert float(encoded.summed["ctreg"]) / int((batch.targets > 0).sum()) == pytest.approx(sum(terms) / len(terms), rel=1e-4)
 
 
-@torch.no_grad()
-def test_shan_without_attention_is_a_mean_of_means_and_sees_two_bags() -> None:
-    model = built("shan", {"short": 3})
-    items = torch.tensor([[1, 2, 3, 4, 5, 6, 7, 2]])
-    within, across = ([[3, 2, 5, 1, 4, 7, 2, 6]], [[6, 2, 3, 4, 5, 1, 7, 2]])
-    score = model.score(Batch(items, items))
-    torch.testing.assert_close(model.score(Batch(torch.tensor(within), items)), score)
-    assert not torch.allclose(model.score(Batch(torch.tensor(across), items)), score)
-    model.person.weight.zero_()
-    model.anybody.zero_()
-    x = model.events.content(items)[0]
-    torch.testing.assert_close(model.last_state(Batch(items, items))[0], (x[:5].mean(0) + x[5:].sum(0)) / 4)
-    few = items[:, -2:]
-    torch.testing.assert_close(model.last_state(Batch(few, few))[0], x[6:].mean(0))  # nothing is long ago
-
-
 # --- both ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "form"), [("din", DIN[2]), ("shan", SHAN[2])], ids=str)
-@torch.no_grad()
-def test_even_intensities_are_none_and_no_time_of_a_target_is_read(name: str, form: dict[str, Any], small_world: Dataset) -> None:
-    model, batch = built(name, form), odd_times()
-    plain = built(name, {key: value for key, value in form.items() if key not in ("intensity", "ctreg_weight")})
-    plain.load_state_dict(model.state_dict(), strict=False)
-    assert not torch.allclose(model.score(batch)[:2], plain.score(batch)[:2])
-    model.intensity.outer.zero_()
-    model.intensity.log_scale.zero_()
-    model.intensity.base.fill_(math.log(math.e - 1))
-    torch.testing.assert_close(model.score(batch), plain.score(batch))
-    model = built(name, {**form, "length": 16}, small_world.catalog)
-    assert max(moved for moved, _ in peeks(model, shown(small_world, lambda world: learning("all", world)))) <= 1e-9
 
 
 def test_ctreg_without_intensities_is_one_sentence() -> None:

@@ -127,25 +127,6 @@ def test_both_ways_is_its_equations_in_loops_with_a_mask_behind() -> None:
     torch.testing.assert_close(model(model.asked(reading(items))).states[0], twin(model, asked))
 
 
-@torch.no_grad()
-def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
-    """The paper's simple case (3.2): an item is its word, nothing fades, and what is left is Eq. 1 with causal mask."""
-    n = 30
-    model = lisa(n, layers=1, books=1, words=n, width=16, decay=0.0).double()
-    words = functional.normalize(torch.randn(n, 16, dtype=torch.float64), dim=-1)  # each is most like itself
-    model.codebooks.words.copy_(words[None])
-    model.codebooks.similarity.copy_(torch.eye(16))
-    model.events.items.weight[1:] = words / 4
-    items = torch.randint(1, n + 1, (3, 20))
-    (layer,), x = model.layers, words[items - 1]
-    assert isinstance(layer, Layer)
-    q, k, v = (x @ weight[0] for weight in (layer.attention.query, layer.attention.key, layer.attention.value))
-    mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    expected = model.norm(layer.feed_forward(x + mixed))
-    torch.testing.assert_close(model(reading(items)).states, expected)
-    assert len(model.item_codes(model.codebooks).unique()) == n
-
-
 # --- histograms ------------------------------------------------------------------------------------------------------
 
 
@@ -164,19 +145,6 @@ def test_histograms_of_long_histories_neither_vanish_nor_overflow(decay: float) 
     later = torch.arange(3_000, 0, -1, dtype=torch.float64)
     wanted = later if decay == 0 else (1 - torch.exp(-decay * later)) / (1 - math.exp(-decay))
     torch.testing.assert_close(gradient[0, :, 1, 0], wanted.float(), rtol=1e-4, atol=1e-4)
-
-
-@forms
-@torch.no_grad()
-def test_padding_is_invisible_and_an_empty_history_has_scores(form: str) -> None:
-    model, short = lisa(**FORMS[form]), padded([9, 3, 0], 9)
-    alone = model.score(reading(short))
-    assert alone.isfinite().all()
-    judge = model.prepare()
-    for columns in (9, 11, 24):
-        wide = functional.pad(short, (columns - 9, 0))
-        torch.testing.assert_close(judge(reading(wide)), alone, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(model(reading(wide)).states[:, -1], model.last_state(reading(short)), atol=1e-5, rtol=1e-4)
 
 
 # --- codes -----------------------------------------------------------------------------------------------------------
@@ -292,11 +260,3 @@ def test_who_has_no_codes_is_told_so() -> None:
     for model in (lisa(form="soft"), lisa(form="mini", output="own"), models.build(LisaConfig.known["sasrec"](), 9)):
         with pytest.raises(InputError, match="plain table"):
             costs.compress(model)
-
-
-@pytest.mark.parametrize("bits", [0, 1, 5, 9])
-def test_bits_are_packed_and_unpacked(bits: int) -> None:
-    codes = np.random.default_rng(0).integers(0, 2**bits, (13, 3))
-    stream = costs.pack(codes, bits)
-    assert len(stream) == math.ceil(39 * bits / 8)
-    assert np.array_equal(unpack(stream, bits, 39), codes.ravel())

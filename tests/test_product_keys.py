@@ -20,7 +20,6 @@ from elastic_core.core.elastic import (
     Elastic,
     InterestMemory,
     ProductKeys,
-    SharedInterests,
     candidate_ranks,
     exhaustive,
     interest_memory,
@@ -137,25 +136,6 @@ def test_a_key_is_two_sub_keys_side_by_side(cosine: bool) -> None:
     assert torch.allclose(halves.flatten(1) @ full.T, all_sums(keys(query).detach()), atol=1e-5)
 
 
-def test_with_cosine_no_sub_key_wins_by_its_length() -> None:
-    torch.manual_seed(0)
-    keys, query = ProductKeys(16, 5), torch.randn(QUERIES, 16)
-    before = keys(query)
-    with torch.no_grad():
-        keys.sub_keys[0, 3] *= 100
-    assert torch.allclose(keys(query * 7), before, atol=1e-5)
-
-
-def test_each_half_sees_its_own_half_of_the_query() -> None:
-    """Eq. 7 prints q1 twice; the second half reads q2."""
-    torch.manual_seed(0)
-    keys, query = ProductKeys(16, 5), torch.randn(3, 16)
-    other = query.clone()
-    other[:, 8:] = torch.randn(3, 8)
-    assert torch.equal(keys(query)[:, 0], keys(other)[:, 0])
-    assert not torch.allclose(keys(query)[:, 1], keys(other)[:, 1])
-
-
 # --- the memory ------------------------------------------------------------------------------------------------------
 
 
@@ -232,17 +212,6 @@ def test_experts_are_gated_by_their_scores(gate: str) -> None:
     assert torch.equal(kept.experts, found.experts[:, [0, 2]]) and torch.equal(kept.interests, found.interests[:, [0, 2]])
 
 
-@pytest.mark.parametrize("norm", ["whiten", "layer"])
-@pytest.mark.parametrize("query", ["network", "mean"])
-def test_the_raw_query_is_the_one_before_normalisation(query: str, norm: str) -> None:
-    asked, (x, real) = memory(query=query, norm=norm), histories()
-    asked.calibrate(x, real)
-    found = asked(x, real)
-    assert torch.equal(found.raw, asked.query_network(x, real)) and torch.equal(found.query, asked.norm(found.raw))
-    shared = SharedInterests(16, 4)(x, real)
-    assert shared.raw.shape == shared.query.shape == (6, 0)
-
-
 # --- what the queries are normalised with ----------------------------------------------------------------------------
 
 
@@ -289,26 +258,6 @@ def test_after_a_calibration_the_queries_of_that_batch_are_white(
         assert spread.diagonal().mean() > 0.7  # and they are few here
 
 
-def test_a_step_of_training_changes_no_statistics() -> None:
-    model, batch = teller().train(), person_batch()
-    model.calibrate(batch, 0.3)
-    before = {name: value.clone() for name, value in model.named_buffers()}
-    model(batch).states.sum().backward()
-    model.last_state(batch)
-    assert before and all(torch.equal(value, before[name]) for name, value in model.named_buffers())
-    model.calibrate(batch, 0.3)
-    moved = [name for name, value in model.named_buffers() if not torch.equal(value, before[name])]
-    assert {name.rsplit(".", 1)[1] for name in moved} == {"mean", "covariance", "transform"}
-
-
-@pytest.mark.parametrize("more", [{"query_norm": "layer"}, {"memory": "none"}])
-def test_where_there_is_nothing_to_calibrate_nothing_happens(more: dict[str, object]) -> None:
-    model = teller(**more).train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    model.calibrate(person_batch())
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-
-
 @torch.no_grad()
 def test_a_calibration_in_bfloat16_is_one_in_float32() -> None:
     exact, rough, batch = teller(), teller(), person_batch()
@@ -343,17 +292,6 @@ def gradients(gate: str, query: str = "network", k: int = 4, balance: float = 0.
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), items[:, 1:].flatten() - 1)
     (loss + balance * encoded.auxiliary["balance"]).backward()
     return {name: 0.0 if p.grad is None else float(p.grad.abs().max()) for name, p in model.named_parameters()}
-
-
-@pytest.mark.parametrize("query", ["network", "mean", "votes"])
-def test_with_a_gate_every_parameter_learns(query: str) -> None:
-    assert [name for name, size in gradients("softmax", query).items() if size == 0.0] == []
-
-
-def test_without_a_gate_keys_and_query_network_never_learn() -> None:
-    """Algorithm 1 as printed drops the scores: its router stays as it was drawn."""
-    still = {name for name, size in gradients("none").items() if size == 0.0}
-    assert still == {name for name in gradients("none") if ".keys." in name or ".query_network." in name}
 
 
 def test_one_expert_under_a_softmax_is_no_gate_at_all() -> None:

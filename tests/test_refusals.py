@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from test_cli import refused
 from torch import Tensor
 
 from elastic_core import models
@@ -76,15 +77,6 @@ def test_strides_cover_every_length_to_its_oldest_event(length: int) -> None:
 
 
 # --- by exit code ----------------------------------------------------------------------------------------------------
-
-
-def refused(words: list[str], naming: str, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert main(words) == 2
-    shown = capsys.readouterr()
-    errors = [line for line in shown.err.splitlines() if line.startswith("error: ")]
-    assert shown.out == "" and len(errors) == 1 and shown.err.splitlines()[-1] == errors[0], shown
-    assert naming in errors[0] and "Traceback" not in shown.err
 
 
 def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:

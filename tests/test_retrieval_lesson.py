@@ -90,11 +90,6 @@ def test_wherever_the_sliders_stand_the_search_by_halves_finds_what_whole_keys_f
     assert len(frames.frames(lesson)["pairs"]) == k * k
 
 
-def test_chance_is_repeatable() -> None:
-    one, same, other = (search.of_chance(6, 8, 3, seed) for seed in (1, 1, 2))
-    assert torch.equal(one.halves, same.halves) and not torch.equal(one.halves, other.halves)
-
-
 def test_a_model_without_a_memory_is_refused(small_world: Dataset) -> None:
     sasrec = models.build(SASRecConfig(length=8, width=8), small_world.catalog.n_items)
     with pytest.raises(TypeError, match="no interest memory"):

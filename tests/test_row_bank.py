@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from test_trainer import left_by_kills
 
-from elastic_core import disk, models, objectives, recipes
+from elastic_core import models, objectives, recipes
 from elastic_core.bench.timing import peak_bytes
 from elastic_core.core.config import RunConfig
 from elastic_core.core.elastic import InterestMemory
@@ -132,41 +132,13 @@ def trained(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(CONFIG, world, tmp_path_factory.mktemp("rows") / "whole")
 
 
-class Dies(BaseException):
-    pass
-
-
-def dying(monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
-    """The process ends just before the n-th write of a file or a row."""
-    count = [0]
-
-    def counted(write: Callable[..., Any]) -> Callable[..., Any]:
-        def inner(*args: Any) -> Any:
-            count[0] += 1
-            if count[0] == moment:
-                raise Dies
-            return write(*args)
-
-        return inner
-
-    monkeypatch.setattr(disk.os, "replace", counted(os.replace))
-    monkeypatch.setattr(Run, "append", counted(Run.append))
-
-
 def test_an_end_before_any_write_loses_nothing(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, ended = CONFIG.override("train.epochs=2"), 0
-    expected = numbers(train(config, world, tmp_path / "whole"))
-    while True:
-        out = tmp_path / str(ended)
-        with monkeypatch.context() as patched:
-            dying(patched, ended + 1)
-            try:
-                train(config, world, out)
-                break
-            except Dies:
-                ended += 1
-        assert numbers(train(config, world, out)) == expected, f"ended before write {ended}"
-    assert ended >= 10
+    config = CONFIG.override("train.epochs=2")
+    left = left_by_kills(monkeypatch, config, world, tmp_path / "run")
+    expected = numbers(Run(left[-1]))
+    for out in left:
+        assert numbers(train(config, world, out)) == expected, out
+    assert len(left) > 10
 
 
 def test_what_is_written_holds_changed_rows_only(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,19 +270,8 @@ def test_what_the_disk_does_not_take_is_not_acknowledged(tiny: Tiny, monkeypatch
 
 
 def started(folder: Path, states: Path, port: int) -> subprocess.Popen[bytes]:
-    words = [
-        sys.executable,
-        "-m",
-        "elastic_core",
-        "serve-model",
-        str(folder),
-        "--port",
-        str(port),
-        "--states",
-        str(states),
-        "--rate",
-        "0",
-    ]
+    words = [sys.executable, "-m", "elastic_core", "serve-model", str(folder)]
+    words += ["--port", str(port), "--states", str(states), "--rate", "0"]
     process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:

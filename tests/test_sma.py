@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from elastic_core import models, recipes
 from elastic_core.core.batches import Batch, history_batch
-from elastic_core.core.config import ModelConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
 from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
@@ -141,24 +141,6 @@ def test_it_is_what_it_is_event_by_event(form: dict[str, Any]) -> None:
     assert (model(still).states - encoded.states)[:2].abs().max() > 1e-3  # when things happened matters
 
 
-@forms
-@torch.no_grad()
-def test_with_even_intensities_it_is_sasrec(form: dict[str, Any]) -> None:
-    model, batch = built(spread=0.3, **form), odd_times()
-    for block in model.blocks:
-        part = block.attention.intensity  # type: ignore[union-attr]
-        part.outer.zero_()  # type: ignore[union-attr, operator]
-        part.log_scale.zero_()  # type: ignore[union-attr, operator]
-        part.base.fill_(math.log(math.e - 1))  # type: ignore[union-attr, operator]
-    shape = {"length": 8, "width": 8, "layers": 2, "dropout": 0.0, "heads": form.get("heads", 1)}
-    plain = models.build(ModelConfig.known["sasrec"](**shape), CATALOG).eval()
-    missing, _ = plain.load_state_dict(model.state_dict(), strict=False)
-    assert not missing
-    real = batch.real.index_fill(0, torch.tensor([2]), False)
-    torch.testing.assert_close(model(batch).states[real], plain(batch).states[real], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(model.last_state(batch)[[0, 1, 3]], plain.last_state(batch)[[0, 1, 3]], atol=1e-5, rtol=1e-4)
-
-
 def test_ctreg_finds_the_rates_of_a_poisson_process() -> None:
     """The closed form: with intervals of mean 1 and marks of shares 0.8 and 0.2, the likeliest intensities are 1.6 and 0.4."""
     torch.manual_seed(0)
@@ -177,15 +159,6 @@ def test_ctreg_finds_the_rates_of_a_poisson_process() -> None:
 
 
 # --- what it may know ------------------------------------------------------------------------------------------------
-
-
-@forms
-@torch.no_grad()
-def test_no_form_reads_the_time_of_its_target(form: dict[str, Any], small_world: Dataset) -> None:
-    model = built(small_world.catalog, spread=0.3, **{**form, "length": 16})
-    for objective in ("all", "last"):
-        found = list(peeks(model, shown(small_world, lambda world, name=objective: learning(name, world))))
-        assert max(moved for moved, _ in found) <= 1e-5
 
 
 @torch.no_grad()

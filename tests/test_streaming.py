@@ -22,6 +22,7 @@ from elastic_core.models import Recommender
 
 N_ITEMS = 40
 FOLLOWED = ("elastic", "elastic-slots", "sasrec", "gru4rec", "lrurec", "fpmc", "linrec", "lisa")
+ENDLESS = {"elastic-slots", "gru4rec", "lrurec", "fpmc", "lisa"}  # no window ends
 every = pytest.mark.parametrize("name", FOLLOWED)
 
 
@@ -64,6 +65,9 @@ SHAPES = {
         "heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3), "conv_width": some.sampled_from([0, 1, 5, 30]),
         "expansion": some.integers(1, 2),
     },
+    "linrec": {"heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3)},
+    "gru4rec": {"layers": some.integers(1, 3)}, "lrurec": {"layers": some.integers(1, 3)},
+    "fpmc": {"personal": some.sampled_from(["history", "none"])}, "lisa": {"form": some.sampled_from(["base", "soft", "mini"])},
 }  # fmt: skip
 
 
@@ -89,7 +93,7 @@ def test_streaming_equals_one_batch_pass(name: str) -> None:
     holds()
 
 
-@pytest.mark.parametrize(("name", "events"), [("elastic", 2_000), ("elastic-slots", 10_000)])
+@pytest.mark.parametrize(("name", "events"), [("elastic", 2_000), ("elastic-slots", 3_000)])
 @torch.no_grad()
 def test_thousands_of_events_are_one_pass_over_them(name: str, events: int) -> None:
     """Without positions a model of length 16 goes on for ever; ELASTIC's window has to be as long, and its memory everybody's."""
@@ -193,7 +197,7 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     assert stream.left == 10
 
 
-@pytest.mark.parametrize("name", ["elastic", "elastic-slots", "sasrec", "gru4rec"])
+@every
 def test_everything_that_is_kept_of_a_person_is_counted(name: str) -> None:
     """Whatever the stream holds beside the model and that grows with the people, found by looking, not by name."""
 
@@ -216,12 +220,16 @@ def test_everything_that_is_kept_of_a_person_is_counted(name: str) -> None:
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == stream.numbers()
 
 
+@every
 @torch.no_grad()
-def test_refreshing_reads_the_last_events_that_fit() -> None:
-    model = elastic()
-    long = padded([40], 40, seed=3)
-    stream = open_stream(model, room=4)
-    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -20:]), atol=0, rtol=0)
+def test_refreshing_reads_the_last_events_that_fit_and_keeps_float32(name: str) -> None:
+    stream, long = open_stream(made(name), room=4), padded([40], 40, seed=3)
+    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, 40 - stream.reads :]), atol=0, rtol=0)
+    assert (stream.left == math.inf) == (name in ENDLESS)
+    with torch.autocast("cpu", torch.bfloat16):
+        stream.refresh(long)
+        stream.step(long[:, 0])
+    assert {part.dtype for part in stream.kept.values()} <= {torch.float32, torch.int64}
 
 
 @torch.no_grad()

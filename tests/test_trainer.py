@@ -1,9 +1,8 @@
 """The trainer: same seed, same numbers; killed at any moment, it goes on as if nothing had happened."""
 
-import json
 import os
 import random
-import signal
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -150,13 +149,11 @@ def test_an_optimiser_that_begins_at_once_is_torch_s(name: str) -> None:
 LONG: dict[str, Any] = {"epochs": 14, "batch": 16}
 
 
-def train_here(out: str, die_at: int = 0) -> None:
-    """Runs in a child process. With `die_at`, it kills itself just before the n-th write of a file."""
+def train_here(out: str) -> None:
+    """Runs in a child process."""
     torch.set_num_threads(1)
-    if die_at:
-        _die_before_write(die_at)
-    config = tiny(**({"epochs": 2} if die_at else LONG))
-    train(config, load(config.data), Path(out), None if die_at else at_walking_pace)
+    config = tiny(**LONG)
+    train(config, load(config.data), Path(out), at_walking_pace)
 
 
 def at_walking_pace(event: dict[str, Any]) -> None:
@@ -165,20 +162,25 @@ def at_walking_pace(event: dict[str, Any]) -> None:
         time.sleep(0.02)
 
 
-def _die_before_write(moment: int) -> None:
-    count = [0]
+def left_by_kills(monkeypatch: pytest.MonkeyPatch, config: RunConfig, world: Dataset, out: Path) -> list[Path]:
+    """Trains; the folder as a kill before each write of a file or a row would leave it, and last as it is in the end."""
+    left: list[Path] = []
 
-    def counted(write: Any) -> Any:
+    def seen(write: Any) -> Any:
         def inner(*args: Any) -> None:
-            count[0] += 1
-            if count[0] == moment:
-                os.kill(os.getpid(), signal.SIGKILL)
+            left.append(out.with_name(f"{out.name}-{len(left)}"))
+            if out.exists():
+                shutil.copytree(out, left[-1])
             write(*args)
 
         return inner
 
-    disk.os.replace = counted(os.replace)
-    Run.append = counted(Run.append)  # type: ignore[method-assign]
+    with monkeypatch.context() as patched:
+        patched.setattr(disk.os, "replace", seen(os.replace))
+        patched.setattr(Run, "append", seen(Run.append))
+        patched.setattr(disk.os, "getpid", lambda: 2)  # who goes on is another process
+        train(config, world, out)
+    return [*left, out]
 
 
 @pytest.mark.slow
@@ -208,28 +210,19 @@ def _wait_for_epochs(child: Any, run: Run, epochs: int) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.slow
 def test_a_kill_before_every_single_write_changes_nothing(
-    children: Any, world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the test split is scored once: no kill after the ranks are kept leads to a second look."""
-    expected = numbers(train(tiny(epochs=2), world, tmp_path / "whole"))
-    died = 0
-    while True:
-        out = tmp_path / f"killed-{died}"
-        child = children.Process(target=train_here, args=(str(out), died + 1))
-        child.start()
-        child.join(60)
+    left = left_by_kills(monkeypatch, tiny(epochs=2), world, tmp_path / "run")
+    expected = numbers(Run(left[-1]))
+    for out in left:
         with monkeypatch.context() as patched:
             if Run(out).has_report:  # scored: whatever is missing, the test is not scored again
                 patched.setattr(recorder, "evaluate", None)
-            assert numbers(train(tiny(epochs=2), world, out)) == expected, f"killed before write {died + 1}"
+            assert numbers(train(tiny(epochs=2), world, out)) == expected, out
         assert not [file.name for file in out.iterdir() if file.name.startswith((".resume", ".ranks", ".model", ".config"))]
-        if child.exitcode == 0:
-            break
-        assert child.exitcode == -signal.SIGKILL
-        died += 1
-    assert died >= 10  # config, items, start, weights, two epoch rows and resume files, test, end
+    assert len(left) > 10  # config, items, start, weights, two epoch rows and resume files, test, end
 
 
 # --- damaged folders --------------------------------------------------------------------------------------------------
@@ -256,17 +249,6 @@ def test_a_torn_last_line_is_skipped_and_mended(world: Dataset, tmp_path: Path) 
     assert numbers(train(tiny(), world, run.path)) == expected
 
 
-@pytest.mark.parametrize("size", [0, 10, 1000, -1])
-def test_a_damaged_resume_file_is_one_sentence(world: Dataset, tmp_path: Path, size: int) -> None:
-    run = interrupted(world, tmp_path / "cut")
-    whole = (run.path / RESUME).read_bytes()
-    (run.path / RESUME).write_bytes(whole[:size])
-    with pytest.raises(InputError, match=r"resume\.pt is damaged; delete it"):
-        train(tiny(), world, run.path)
-    (run.path / RESUME).unlink()  # what the sentence advises
-    assert train(tiny(), world, run.path).finished
-
-
 def test_a_restart_does_not_count_the_epochs_of_an_attempt_that_died(world: Dataset, tmp_path: Path) -> None:
     """Killed before it could be resumed (or its resume file deleted), a run begins again, and so does what is read of it."""
     run = interrupted(world, tmp_path / "a")
@@ -281,13 +263,6 @@ def test_a_restart_does_not_count_the_epochs_of_an_attempt_that_died(world: Data
 def test_a_second_training_into_the_same_folder_is_refused(world: Dataset, tmp_path: Path) -> None:
     with Run(tmp_path / "a").lock(), pytest.raises(InputError, match="another process is training"):
         train(tiny(), world, tmp_path / "a")
-
-
-def test_missing_weights_are_one_sentence(world: Dataset, tmp_path: Path) -> None:
-    run = train(tiny(), world, tmp_path / "a")
-    (run.path / WEIGHTS).unlink()
-    with pytest.raises(InputError, match=r"has no model\.safetensors"):
-        run.model()
 
 
 def test_changed_data_and_changed_settings_are_refused(world: Dataset, tmp_path: Path) -> None:
@@ -360,22 +335,6 @@ def test_a_two_way_model_refuses_objectives_that_peek(world: Dataset, tmp_path: 
     assert not (tmp_path / "a").exists()
 
 
-def test_a_causal_model_refuses_all_positions_at_once(world: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot learn from the objective 'all'"):
-        train(tiny(AllConfig()), world, tmp_path / "a")
-
-
-def test_failures_before_the_start_leave_no_folder(world: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not available on this machine"):
-        train(tiny(device="cuda:99"), world, tmp_path / "a")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_diverging_loss_is_one_sentence(world: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        train(tiny(learning_rate=1e9, max_grad_norm=1e9, epochs=20), world, tmp_path / "a")
-
-
 # --- sampled softmax --------------------------------------------------------------------------------------------------
 
 
@@ -392,13 +351,6 @@ def test_sampled_softmax_tends_to_the_full_one() -> None:
         error.append(abs(float(np.mean(draws)) - full))
     assert error[2] < 0.01 * rows < error[0], (full, error)
     assert error[2] < error[1] < error[0]
-
-
-def test_metrics_file_is_plain_json_lines(world: Dataset, tmp_path: Path) -> None:
-    run = train(tiny(), world, tmp_path / "a")
-    rows = [json.loads(line) for line in (run.path / EVENTS).read_text().splitlines()]
-    assert rows[0]["data_hash"] == world.hash and rows[0]["seed"] == 0
-    assert {"used", "entropy", "loss", "valid", "step"} <= set(rows[1])
 
 
 def test_batches_drawn_ahead_are_the_same_and_who_stops_leaves_no_thread() -> None:

@@ -15,9 +15,8 @@ from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
-from elastic_core.following.stream import open_stream
 from elastic_core.peers.hstu import HSTU
-from elastic_core.peers.linrec import LinearAttention, LinRec, LinRecConfig, LinRecStream, read_past
+from elastic_core.peers.linrec import LinearAttention, LinRecConfig, read_past
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)
@@ -26,6 +25,7 @@ LENGTHS = (24, 1, 2, 13)
 def built(name: str, **settings: Any) -> Any:
     """A model in float64 with every parameter far from its start, so that no bias or scale hides behind a zero or a one."""
     shape = {"length": LENGTH, "width": WIDTH, "layers": 2, "dropout": 0.1, **settings}
+    torch.manual_seed(3)  # of hashes and centroids
     model = models.build(ModelConfig.known[name](**shape), N_ITEMS)
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
@@ -211,44 +211,6 @@ def test_sums_are_float32_under_autocast() -> None:
     assert found.dtype == torch.float32 and found[0, 0, -1, 0] == 3_000
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(
-    heads=some.sampled_from([1, 2, 3]),
-    layers=some.integers(1, 3),
-    room=some.integers(1, LENGTH - 1),
-    data=some.data(),
-)
-@torch.no_grad()
-def test_the_stream_is_one_batch_pass(heads: int, layers: int, room: int, data: some.DataObject) -> None:
-    """The recurrent form, event by event after histories of all lengths, the empty one included; its size never changes."""
-    model, cut = built("linrec", heads=heads, layers=layers), LENGTH - room
-    lengths = tuple(data.draw(some.lists(some.integers(0, cut), min_size=1, max_size=3)))
-    history, later = people(lengths, cut)[0], people((room,) * len(lengths), room)[0]
-    window = torch.cat([history, later], 1)
-    expected = model(Batch(window, window)).states[:, cut - 1 :]
-    stream = open_stream(model, room)
-    assert isinstance(stream, LinRecStream)
-    found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(room))]
-    torch.testing.assert_close(torch.stack(found, 1), expected)
-    assert stream.numbers() - 1 == layers * WIDTH * WIDTH // heads == sum(kept[0].numel() for kept in stream.kept.values())
-    with pytest.raises(InputError, match="room"):
-        stream.step(later[:, 0])
-
-
-@torch.no_grad()
-def test_what_a_stream_keeps_is_float32_and_the_last_events_that_fit() -> None:
-    model = models.build(ModelConfig.known["linrec"](length=LENGTH, width=WIDTH), N_ITEMS).eval()
-    assert isinstance(model, LinRec)
-    stream, long = open_stream(model, 4), people((40,), 40)[0]
-    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -20:]), atol=0, rtol=0)
-    with torch.autocast("cpu", torch.bfloat16):
-        stream.refresh(long)
-        stream.step(long[:, 0])
-    assert isinstance(stream, LinRecStream) and {kept.dtype for kept in stream.kept.values()} == {torch.float32}
-    with pytest.raises(InputError, match="event by event"):
-        open_stream(built("linrec", bidirectional=True), 4)
-
-
 # --- HSTU ------------------------------------------------------------------------------------------------------------
 
 
@@ -266,26 +228,3 @@ def test_times_count_as_differences_and_are_needed_to_learn_only() -> None:
     torch.testing.assert_close(model(plain).states, model(Batch(items, items, times=times)).states)
     with pytest.raises(InputError, match="times of events"):
         model.train()(plain)
-
-
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}), ("linrec", {"bidirectional": True})],
-    ids=str,
-)
-@pytest.mark.parametrize("width", [8, 64])
-def test_what_a_long_history_keeps_is_no_more_than_its_price(name: str, more: dict[str, Any], width: int) -> None:
-    model = models.build(ModelConfig.known[name](length=400, width=width, layers=3, **more), N_ITEMS).train()
-    items = people((400, 390), 400)[0]
-    kept: dict[int, int] = {}
-
-    def pack(x: Tensor) -> Tensor:
-        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() // 4
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        model(Batch(items, items, times=torch.arange(400).expand_as(items) * 3_600)).states.sum().backward()
-    for p in model.parameters():
-        kept.pop(p.untyped_storage().data_ptr(), None)
-    priced = 2 * 400 * 3 * model.kept_per_event(400)
-    assert sum(kept.values()) <= priced <= 4 * sum(kept.values())

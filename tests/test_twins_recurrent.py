@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.following.stream import open_stream
 from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
@@ -145,36 +144,6 @@ def test_every_state_is_the_one_written_out(name: str, shape: dict[str, object])
         torch.testing.assert_close(scorer(last[row])[1:], expected[-1, 1:], atol=1e-9, rtol=1e-9)
     full = items[:1]
     torch.testing.assert_close(model(Batch(full, full, padded=False)).states, states[:1], atol=1e-9, rtol=1e-9)
-
-
-@every
-@torch.no_grad()
-def test_a_stream_equals_the_pass_for_empty_histories_too_without_limit(name: str, shape: dict[str, object]) -> None:
-    model, room = made(name, shape), 6
-    history, later = histories((7, 1, 0, 4), 7), torch.randint(1, N_ITEMS + 1, (4, room))
-    window = torch.cat([history, later], 1)
-    expected = model(Batch(window, window)).states[:, 6:]
-    stream = open_stream(model, room)
-    found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(room))]
-    torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-9, rtol=1e-9)
-    assert stream.left == math.inf
-    long = torch.cat([torch.randint(1, N_ITEMS + 1, (4, 9)), window[:, 4:]], 1)
-    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -13:]), atol=0, rtol=0)
-    layers, hidden = model.config.layers, getattr(model, "hidden", 0)
-    counted = {"gru4rec": layers * hidden, "lrurec": layers * 2 * 2 * WIDTH}
-    assert stream.numbers() == 1 + counted.get(name, 0 if shape.get("personal") == "none" else WIDTH // 2 + 1)
-
-
-@torch.no_grad()
-def test_what_a_stream_keeps_is_float32_under_autocast() -> None:
-    for name in ("gru4rec", "fpmc", "lrurec"):
-        model = made(name, {}).float()
-        exact, rough = open_stream(model, 6), open_stream(model, 6)
-        exact.refresh(histories())
-        with torch.autocast("cpu", torch.bfloat16):
-            rough.refresh(histories())
-            rough.step(histories()[:, -1].clamp_min(1))
-        assert all(part.dtype in (torch.float32, torch.int64) for part in rough.kept.values())
 
 
 # --- the scan ---------------------------------------------------------------------------------------------------------

@@ -10,13 +10,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from test_twins_attention import LENGTH, LENGTHS, WIDTH, built, dense, normed, people
 from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, TrainConfig
-from elastic_core.core.layers import Attention, merge_heads, split_heads, written_out
+from elastic_core.core.layers import Attention, written_out
 from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
@@ -24,13 +25,10 @@ from elastic_core.objectives import build as objective
 from elastic_core.peers import clustered, sinkhorn
 from elastic_core.peers.clustered import ClusteredAttention, ClusteredConfig
 from elastic_core.peers.linformer import LinformerConfig, LowRankAttention
-from elastic_core.peers.parts.bucket_attention import BucketAttention, attend, attend_last, places
-from elastic_core.peers.reformer import HashedAttention, ReformerConfig
+from elastic_core.peers.parts.bucket_attention import attend, attend_last, places
 from elastic_core.peers.routing import RoutedAttention, Routing, RoutingConfig
 from elastic_core.peers.sinkhorn import SinkhornAttention, SinkhornConfig, balanced
 
-N_ITEMS, LENGTH, WIDTH = 30, 24, 12
-LENGTHS = (24, 1, 2, 13)
 SHAPE: dict[str, Any] = {"width": WIDTH, "heads": 2, "dropout": 0.0}
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "linformer": ("linformer", {"rank": 5}),
@@ -42,32 +40,6 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "clustered": ("clustered", {"clusters": 4, "top": 3}),
     "clustered, plain": ("clustered", {"clusters": 5, "top": 0}),
 }
-
-
-def built(name: str, **settings: Any) -> Any:
-    """A model in float64 with every parameter far from its start, so that no bias or scale hides behind a zero or a one."""
-    torch.manual_seed(3)  # hashes and centroids
-    model = models.build(ModelConfig.known[name](**{"length": LENGTH, "width": WIDTH, "dropout": 0.1, **settings}), N_ITEMS)
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.copy_(torch.randn(p.shape, generator=generator) * 0.4 + (1.0 if p.shape == (WIDTH,) else 0.0))
-    return model.double().eval()
-
-
-def people(lengths: tuple[int, ...] = LENGTHS, columns: int = LENGTH) -> Tensor:
-    generator = torch.Generator().manual_seed(1)
-    there = torch.arange(columns) >= columns - torch.tensor(lengths)[:, None]
-    return torch.randint(1, N_ITEMS + 1, there.shape, generator=generator) * there
-
-
-def dense(layer: Any, x: Tensor) -> Tensor:
-    return layer.weight @ x + (0 if layer.bias is None else layer.bias)
-
-
-def normed(x: Tensor, layer: Any = None) -> Tensor:
-    x = (x - x.mean()) / (x.var(correction=0) + 1e-5).sqrt()
-    return x if layer is None else layer.weight * x + layer.bias
 
 
 def mixture(scores: list[Tensor], values: list[Tensor]) -> Tensor:
@@ -212,7 +184,7 @@ def test_a_model_is_its_twin(form: str, heads: int) -> None:
     """Every state of every history, and the last one by its shortcut; padded, unpadded and in fewer columns."""
     name, more = FORMS[form]
     model = built(name, heads=heads, **more)
-    items = people()
+    items = people()[0]
     states, last = model(Batch(items, items)).states, model.last_state(Batch(items, items))
     for row, n in enumerate(LENGTHS):
         own = items[row : row + 1, -n:]
@@ -220,17 +192,6 @@ def test_a_model_is_its_twin(form: str, heads: int) -> None:
         torch.testing.assert_close(states[row, -n:], expected)
         torch.testing.assert_close(last[row], expected[-1])
         torch.testing.assert_close(model(Batch(own, own, padded=False)).states[0], expected)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@torch.no_grad()
-def test_what_comes_later_says_nothing_and_the_two_way_forms_say_so(form: str) -> None:
-    """To the last bit of what may be read: buckets, clusters and blocks of earlier events stay what they were."""
-    name, more = FORMS[form]
-    model, items = built(name, layers=2, **more), people((24,) * 6)
-    other = torch.cat([items[:, :17], items[:, 17:] % N_ITEMS + 1], 1)
-    one, two = (model(Batch(x, x, padded=False)).states[:, :17] for x in (items, other))
-    assert torch.allclose(one, two, atol=1e-12) == model.causal
 
 
 # --- where they are softmax attention --------------------------------------------------------------------------------
@@ -269,7 +230,7 @@ def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
     torch.manual_seed(0)
     attention = make().double().eval()
     plain = alike(attention, causal)
-    real = people(lengths) > 0
+    real = people(lengths)[0] > 0
     x = (torch.randn(*real.shape, WIDTH).double() * real.unsqueeze(-1)).requires_grad_()
     weigh = torch.randn_like(x) * real.unsqueeze(-1)
     found, expected = attention(x, real), plain(x, real)
@@ -277,23 +238,6 @@ def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
     torch.testing.assert_close(attention.last(x, real), plain.last(x, real))
     one, two = (torch.autograd.grad((y * weigh).sum(), x)[0] for y in (found, expected))
     torch.testing.assert_close(one, two)
-
-
-@pytest.mark.parametrize("kind", ["one bucket", "one cluster"])
-@torch.no_grad()
-def test_one_bucket_is_softmax_attention_with_shared_queries_and_keys(kind: str) -> None:
-    """To what came before, and of the first event to itself."""
-    torch.manual_seed(0)
-    hashed = HashedAttention(ReformerConfig(**SHAPE, reach=99, buckets=1, rounds=2))
-    routed = RoutedAttention(RoutingConfig(**SHAPE, reach=99, clusters=1))
-    attention: BucketAttention = (hashed if kind == "one bucket" else routed).double().eval()
-    x = torch.randn(3, LENGTH, WIDTH).double()
-    (q, k), v = attention.shared(x), split_heads(attention.value(x), 2)
-    before = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril(-1)
-    before[0, 0] = True
-    expected = attention.output(merge_heads(written_out(q, k, v, before, 0.0, causal=False)))
-    torch.testing.assert_close(attention(x), expected)
-    assert torch.allclose(k, q) == (kind == "one cluster")
 
 
 # --- buckets ---------------------------------------------------------------------------------------------------------
@@ -328,19 +272,6 @@ def test_sorted_chunks_are_one_masked_softmax(n: int, window: int, buckets: int,
         torch.testing.assert_close(x, y)
 
 
-@torch.no_grad()
-def test_hashes_are_kept_and_like_directions_share_a_bucket() -> None:
-    model = models.build(ModelConfig.known["reformer"](length=8, width=8, rounds=2, buckets=6), N_ITEMS)
-    assert [name for name, _ in model.named_buffers()] == [f"blocks.{i}.attention.rotations" for i in range(2)]
-    attention = model.blocks[0].attention  # type: ignore[index, union-attr]
-    q = torch.randn(1, 1, 200, 8)
-    bucket = attention.buckets(q)  # type: ignore[operator]
-    assert torch.equal(attention.buckets(7 * q), bucket)  # type: ignore[operator]
-    assert bucket.unique().tolist() == list(range(6))
-    near = (attention.buckets(q + 0.02 * torch.randn_like(q)) == bucket).float().mean()  # type: ignore[operator]
-    assert near > 0.9 > (attention.buckets(-q) == bucket).float().mean()  # type: ignore[operator]
-
-
 # --- online k-means --------------------------------------------------------------------------------------------------
 
 
@@ -348,7 +279,7 @@ def test_hashes_are_kept_and_like_directions_share_a_bucket() -> None:
 def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst() -> None:
     torch.manual_seed(0)
     attention = RoutedAttention(RoutingConfig(width=WIDTH, reach=4, clusters=3)).double()
-    x, real = torch.randn(4, LENGTH, WIDTH).double(), people() > 0
+    x, real = torch.randn(4, LENGTH, WIDTH).double(), people()[0] > 0
     q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
     start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others
     attention.centroids.copy_(start.unsqueeze(0))
@@ -358,20 +289,6 @@ def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst(
         expected = functional.normalize(0.75 * start[c] + 0.25 * members.mean(0), dim=0)
         torch.testing.assert_close(attention.centroids[0, c], expected)
     torch.testing.assert_close(attention.centroids[0, 2], q[fit.abs().argmin()])
-
-
-@torch.no_grad()
-def test_planted_clusters_are_found_by_rounds_of_calibration() -> None:
-    torch.manual_seed(0)
-    attention = RoutedAttention(RoutingConfig(width=WIDTH, reach=4, clusters=5))
-    attention.query.weight.copy_(torch.eye(WIDTH))
-    attention.query.bias.zero_()
-    which = torch.arange(200) % 5
-    x = torch.randn(5, WIDTH)[which] * 4 + 0.2 * torch.randn(200, WIDTH)
-    for _ in range(10):
-        attention.calibrate(x.unsqueeze(0), torch.ones(1, 200, dtype=torch.bool), 1.0)
-    found = attention.buckets(attention.shared(x.unsqueeze(0))[0])[0, 0, 0]
-    assert len({(int(a), int(b)) for a, b in zip(found, which, strict=True)}) == 5
 
 
 def test_centroids_follow_the_training_and_averaged_weights_have_their_own(small_world: Dataset) -> None:
@@ -422,30 +339,3 @@ def test_noise_is_drawn_in_training_alone() -> None:
 
 
 # --- what it costs ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", [8, 64])
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("linformer", {}), ("linformer", {"heads": 4, "rank": 128}), ("reformer", {}), ("reformer", {"rounds": 3, "heads": 4}),
-        ("sinkhorn", {}), ("sinkhorn", {"block": 64, "heads": 4}), ("routing", {"heads": 4}), ("clustered", {"heads": 4}),
-        ("clustered", {"top": 0}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_a_long_history_keeps_is_no_more_than_its_price(name: str, more: dict[str, Any], width: int) -> None:
-    model = models.build(ModelConfig.known[name](length=400, width=width, layers=2, **more), N_ITEMS).train()
-    items = people((400, 390), 400)
-    kept: dict[int, int] = {}
-
-    def pack(x: Tensor) -> Tensor:
-        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() // 4
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        model(Batch(items, items)).states.sum().backward()
-    for p in model.parameters():
-        kept.pop(p.untyped_storage().data_ptr(), None)
-    priced = 2 * 400 * 2 * model.kept_per_event(400)
-    assert sum(kept.values()) <= priced <= 4 * sum(kept.values()), (sum(kept.values()) / 1600, model.kept_per_event(400))

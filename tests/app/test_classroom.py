@@ -50,7 +50,7 @@ def test_no_link_gives_the_key_away(opened: Open) -> None:
     assert any(f"class={classes.code(key)}" in link for link in links)
 
 
-@pytest.mark.parametrize("asked", ["ABC", "ABCDEO", "<b>&12", "A" * 500])
+@pytest.mark.parametrize("asked", ["ABCDEO", "<b>&12"])
 def test_a_code_that_is_none_is_said_and_nothing_else_changes(opened: Open, asked: str) -> None:
     app = opened(run="tiny", tour="1", **{"class": asked})
     assert "is no code of a class" in said(app) and "bets in class" not in said(app) and "bet in class" not in said(app)

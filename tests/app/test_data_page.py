@@ -142,21 +142,6 @@ def test_a_file_that_was_deleted_is_shown_no_more(tmp_path: Path) -> None:
         cache.dataset(config, lambda sentence: None)
 
 
-@pytest.mark.parametrize(
-    ("data", "name", "sentence"),
-    [
-        (b"", "empty.csv", "is empty"),
-        (b"\x80\x04K\x01.", "evil.csv", "pickle"),
-        (b"PK\x03\x04torn", "torn.zip", "not a complete archive"),
-        (b"\x00\x01\x02" * 99, "x.csv", "not a text file"),
-    ],
-)
-def test_a_bad_file_is_one_sentence(opened: Visit, app_runs: Path, data: bytes, name: str, sentence: str) -> None:
-    app = upload(opened(PAGE, dat_part="Bring your own"), data, name)
-    (error,) = app.error
-    assert sentence in error.value and not (app_runs / "uploads").exists()
-
-
 def test_a_world_that_cannot_be_drawn_says_so(opened: Visit) -> None:
     app = opened(PAGE, dat_part="Plant a world", dat_items="40", dat_interests="32")
     assert "cannot be drawn" in app.error[0].value and "4 x interests" in app.error[0].value
@@ -172,11 +157,6 @@ def test_experts_are_scored_in_the_background_when_asked(opened: Visit, work_don
     assert table["model"].tolist() == [TRAINED, *NULLS, UNTRAINED, "who knows every event’s interest"]
     assert table[["people", "events"]].stack().between(-1, 1).all()
     assert "What does it remember?" in [head.value for head in app.subheader]
-
-
-def test_nonsense_in_the_address_is_ignored(opened: Visit) -> None:
-    app = opened(PAGE, dat_part="Everything", dat_source="../../etc/passwd", dat_core="-7")
-    assert app.segmented_control(key="dat_part").value == "What is in it"
 
 
 def test_figures_in_both_themes_stay_small(small_world) -> None:  # type: ignore[no-untyped-def]

@@ -23,11 +23,6 @@ def test_an_address_gives_the_same_edits_back(made: edits.Edits, user: int) -> N
         assert edits.parse(text, "a-run", user + 1, 64) == [] and edits.parse(text, "b", user, 64) == []
 
 
-@given(st.text(max_size=60))
-def test_any_other_text_is_no_edit(text: str) -> None:
-    assert edits.parse(text, "run", 0, 64) in (None, [])
-
-
 def test_a_link_breaks_the_same_things(opened: Open) -> None:
     app = opened(run="tiny", user="3", edits="tiny~3~r.r")
     assert "Without the last 2 items:" in app.info[0].value
@@ -45,9 +40,7 @@ def test_what_went_with_another_run_is_gone_on_journey_too(opened: Open) -> None
     assert not app.info and left.silenced == () and left.removed == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["r", "tiny~3~", "tiny~3~x", "tiny~3~64", "tiny~3~x0", "tiny~3~" + ".".join("r" * 99), "~~~", "<b>"]
-)
+@pytest.mark.parametrize("text", ["tiny~3~", "tiny~3~64", "tiny~3~" + ".".join("r" * 99), "<b>"])
 def test_edits_that_cannot_be_read_are_said(opened: Open, text: str) -> None:
     app = opened(run="tiny", user="3", edits=text)
     assert "cannot be read" in said(app) and not app.info

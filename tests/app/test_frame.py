@@ -1,6 +1,5 @@
 """The frame: expert and second run in the address, teacher's links, and what can be taken away from a page."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,7 @@ def test_the_chosen_expert_is_the_same_everywhere_and_a_new_person_clears_it(ope
     assert app.number_input(key="expert").value is None and not app.warning
 
 
-@pytest.mark.parametrize("expert", ["64", "-1", "x", "1e9", "999999999999", "../5", "NaN"])
+@pytest.mark.parametrize("expert", ["64", "1e9", "../5"])
 def test_an_expert_that_is_not_there_is_said(opened: Open, expert: str) -> None:
     app = opened(expert=expert, run="tiny")
     assert f"There is no expert `{expert}`" in app.warning[0].value
@@ -120,15 +119,6 @@ def test_what_a_page_offers_to_hold_can_be_held(page: str, opened: Open) -> None
     assert len(offered) > 3 and not app.warning
     found = controls(opened(at, run="tiny", lock=",".join(offered)))
     assert {name for name in offered if found.get(name)} == offered
-
-
-def test_a_view_can_be_taken_away_with_its_settings(opened: Open) -> None:
-    from elastic_core.services.exports import to_json
-
-    app = opened(run="tiny", user="3")
-    tables = app.session_state["view_tables"]
-    taken = json.loads(to_json(tables, {"user": 3}))
-    assert taken["settings"] == {"user": 3} and set(taken["tables"]) == set(tables)
 
 
 def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

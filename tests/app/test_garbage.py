@@ -60,12 +60,3 @@ def test_everything_is_looked_at_sooner_when_much_has_come(keeper: None, monkeyp
     much = [float(i) for i in range(2 * garbage.MUCH)]
     gc.collect()
     assert gone() is None and much
-
-
-def test_new_garbage_is_collected_as_ever(keeper: None) -> None:
-    gc.collect()
-    part = Part()
-    gone = weakref.ref(part)
-    del part
-    gc.collect()
-    assert gone() is None

@@ -17,6 +17,11 @@ from pages.tour.steps import STEPS
 Open = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
 UNMEASURED = {3: "nothing is counted", 10: "No measurement came", 12: "only one seed"}  # with these two runs
+ACTS = {
+    2: ("keys_step", "Win"), 3: ("keys_event", "1"), 4: ("jrn_dispatched_30", 4), 5: ("keys_gate", False), 6: ("expert", 5),
+    8: ("trf_measure", "gate"), 9: ("expert", 5), 10: ("spd_part", "One new event"), 11: ("cmp_metric", "HR@10"),
+    12: ("train_time", "30 s"), 13: ("exp_swap", 7),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
@@ -28,11 +33,17 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int,
     app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
     told = [block.value for block in [*app.success, *app.info]]
     answers = [text for text in told if text.startswith(("Right.", "Your bet was"))]
-    assert step.task in said(app)
+    assert step.task in said(app) and ":material/radio_button_unchecked:" in said(app)
     if stop in UNMEASURED:
         assert not answers and any(UNMEASURED[stop] in text for text in told), "no bet is right where nothing was measured"
-        return
-    assert len(answers) == 1 and (any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0])
+    else:
+        assert len(answers) == 1 and (any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0])
+    if stop in ACTS:
+        key, value = ACTS[stop]
+        app.session_state[key] = value
+    else:
+        press(app, "Remove the last item")
+    assert ":material/check_circle:" in said(healthy(app.run())), "a task is ticked by its act"
 
 
 def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: Path) -> None:
@@ -46,25 +57,6 @@ def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: 
     assert app.selectbox(key="cmp_with").value == "tiny-peer"
     (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Your bet was")))
     assert ", SASRec " in told and f"{Run(app_runs / 'tiny-peer').report().metrics['full']['NDCG@10']:.4f}" in told
-
-
-ACTS = {
-    2: ("keys_step", "Win"), 3: ("keys_event", "1"), 4: ("jrn_dispatched_30", 4), 5: ("keys_gate", False), 6: ("expert", 5),
-    8: ("trf_measure", "gate"), 9: ("expert", 5), 10: ("spd_part", "One new event"), 11: ("cmp_metric", "HR@10"),
-    12: ("train_time", "30 s"), 13: ("exp_swap", 7),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("stop", range(1, len(STEPS) + 1))
-def test_a_task_is_ticked_by_its_act_and_not_before(opened: Open, stop: int) -> None:
-    app = healthy(opened(run="tiny", user="3", tour=str(stop)).button(key="tour_next").click().run())
-    assert ":material/radio_button_unchecked:" in said(app)
-    if stop in ACTS:
-        key, value = ACTS[stop]
-        app.session_state[key] = value
-    else:
-        press(app, "Remove the last item")
-    assert ":material/check_circle:" in said(healthy(app.run()))
 
 
 def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
@@ -81,7 +73,7 @@ def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
     assert "Tour, 5 of" in said(app)
 
 
-@pytest.mark.parametrize("asked", ["0", "99", "-1", "x", "1e9", "９" * 5])
+@pytest.mark.parametrize("asked", ["0", "99", "x"])
 def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
     assert "Tour, " not in said(opened(tour=asked))
 

@@ -17,7 +17,7 @@ from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.labels import run_called
-from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
+from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
 from elastic_core.services.train import beside, estimate, presets, run_table
@@ -229,16 +229,6 @@ def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root
     shutil.copytree(root / DONE, job.run.path)
     with pytest.raises(InputError, match="is not over"):
         Jobs(root).remove(job.run.name)
-
-
-def test_a_damaged_run_is_left_out_and_breaks_nothing(root: Path) -> None:
-    (root / "local-torn").mkdir()
-    shutil.copy(root / DONE / "model.safetensors", root / "local-torn")
-    (root / "local-torn" / CONFIG).write_text("{")
-    with (root / DONE / EVENTS).open("a") as file:
-        file.write('{"event": "ep')
-    at = page()
-    assert list(at.dataframe[0].value["run"]) == [DONE]
 
 
 def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:

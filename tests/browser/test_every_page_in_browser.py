@@ -1,10 +1,11 @@
-"""Every page by deep link, some on a server that nobody has opened yet, then in both themes and on a telephone."""
+"""Every page by deep link, some on a server that nobody has opened yet, then in both themes, on a telephone and by axe-core."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, expect
 from visiting import ROOT, Server, Visit, free_port
 
@@ -35,6 +36,9 @@ UNREACHED = """() => [...document.querySelectorAll('button, input, textarea, sel
     .filter(part => !part.closest('[role=radiogroup]') && !part.closest('[data-testid=stNumberInput]'))
     .filter(part => !part.closest('[data-testid=stSelectbox]') && !part.closest('[data-testid=stMultiSelect]'))
     .map(part => part.outerHTML.slice(0, 200))"""
+DEPTHS = ("/evidence?ev_depth=Systems", "/evidence?ev_depth=Two+runs")  # the first depth is the page itself
+# Frames of components are pages of their own; what Streamlit draws on a canvas is read by its own hidden table.
+AXE = {"resultTypes": ["violations"], "iframes": False}
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
 
 
@@ -104,6 +108,34 @@ def opened(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, 
     ahead.stop(request.param)
 
 
+def faults(visit: Visit) -> list[str]:
+    """What axe-core finds serious or critical: the rule, where, and why."""
+    visit.page.evaluate("document.activeElement.blur()")  # what is pointed at or focused has colours of its own
+    visit.page.mouse.move(0, 0)
+    visit.settled()
+    visit.page.evaluate(Axe().axe_script)
+    found = visit.page.evaluate("options => axe.run(document, options)", AXE)["violations"]
+    return [
+        f"{each['id']} ({each['impact']}): {node['html'][:200]} — {' '.join(node['failureSummary'].split())[:300]}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+def in_both_themes(visit: Visit) -> list[str]:
+    """A page that was opened in light, and run again in dark: what it writes itself has its colours from the run."""
+    found = faults(visit)
+    visit.page.emulate_media(color_scheme="dark")
+    expect(visit.page.get_by_test_id("stApp")).to_have_css("background-color", GROUND["dark"])
+    visit.page.evaluate("document.activeElement.blur()")
+    visit.page.keyboard.press("r")
+    visit.settled()
+    found += [f"dark: {fault}" for fault in faults(visit)]
+    visit.page.emulate_media(color_scheme="light")
+    return found
+
+
 def test_a_deep_link_opens_the_right_page_in_the_right_frame(opened: tuple[str, Any]) -> None:
     path, visit = opened
     expect(visit.page.get_by_role("dialog")).to_have_count(0)
@@ -128,6 +160,10 @@ def test_everything_has_a_name_and_a_place_in_the_tab_order(opened: tuple[str, A
     assert len(found) > 25
     assert [line for line in found if not re.match(rf'({CONTROLS}) ["/]', line)] == []
     assert visit.page.evaluate(UNREACHED) == []
+
+
+def test_no_page_has_a_serious_fault_in_either_theme(opened: tuple[str, Any]) -> None:
+    assert in_both_themes(opened[1]) == []
 
 
 def test_a_keyboard_is_at_the_page_in_three_presses(opened: tuple[str, Any]) -> None:
@@ -157,3 +193,11 @@ def test_nothing_scrolls_sideways_in_either_theme_at_either_width(opened: tuple[
     visit.page.emulate_media(color_scheme="light")  # the page is shared: the next test finds it as it was opened
     visit.page.set_viewport_size(opened_at)
     visit.settled()
+
+
+@pytest.mark.parametrize("path", DEPTHS)
+def test_no_depth_has_a_serious_fault_and_one_put_there_is_found(visit: Visit, path: str) -> None:
+    visit.open(f"{path}&{ADDRESS}")
+    assert in_both_themes(visit) == []
+    visit.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<button id=\"nameless\"></button>')")
+    assert any(fault.startswith("button-name") for fault in faults(visit))

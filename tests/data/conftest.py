@@ -1,6 +1,5 @@
 """Tiny files in every layout, and the real data where it is at hand."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,14 +19,3 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return _write
-
-
-@pytest.fixture
-def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder with the real data; the test is skipped where there is none."""
-    named = os.environ.get("ELASTIC_DATA_DIR")
-    folder = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("the real data is not here: set ELASTIC_DATA_DIR")
-    monkeypatch.setenv("ELASTIC_DATA_DIR", str(folder))
-    return folder

@@ -67,15 +67,6 @@ def test_fold_and_split(events):
     assert h.items.max() == data.catalog.n_items
 
 
-def test_no_copies_and_types():
-    data = make([(u, i, i) for u in range(3) for i in range(5)])
-    assert np.shares_memory(data.histories.of(1), data.histories.items)
-    h = data.histories
-    assert (h.items.dtype, h.times.dtype, h.offsets.dtype) == (np.int32, np.int64, np.int64)
-    assert data.targets("test").dtype == np.int32
-    assert data.ends("test").dtype == data.counts().dtype == data.all_counts().dtype == np.int64
-
-
 def test_duplicates_and_repeats():
     events = [(u, i, i) for u in range(3) for i in range(5)]
     data = make(events + events[:4])

@@ -119,6 +119,7 @@ ALIKE = [  # names and a row; or a row without names, where it is known or said 
     ("user,item,time", "{u:<9},{i:>9},{t}"), ("MovieID::UserID::Rating::Timestamp", "{i}::{u}::4::{t}"),
     ("user_id:token\titem_id:token\trating:float\ttimestamp:float", "{u}\t{i}\t4\t{t}"),
     ("", "{u}\t{i}\t3\t{t}"), ("", "{u},{i},{t}"), ("playerId,id_game,playedAt", "{u},{i},{t}"),
+    ("Customer ID,ASIN,unixReviewTime", "{u},{i},{t}"), ("Kunde,Artikel,Datum", "{u},{i},{t}"),
     # separators, quotes, what stands around
     ("user\ttitle\titem\ttime", '{u}\t"{n} x\t{i}\t{t}'), ("user,title,item,time", '{u},"The ""9"", or: a\nb",{i},{t}'),
     ('"user","item","time"', '"{u}","{i}","{t}"'), ("'user','title','item','time'", "'{u}','a, b','{i}','{t}'"),

@@ -80,15 +80,6 @@ def tarred(*members: tuple[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def linked() -> bytes:
-    """A tar whose only member is a link to a file of the machine."""
-    out, info = io.BytesIO(), tarfile.TarInfo("mine.csv")
-    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        archive.addfile(info)
-    return out.getvalue()
-
-
 def arrow(table: pa.Table) -> bytes:
     out = io.BytesIO()
     with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -119,14 +110,6 @@ def workbook(rows: str, before: str = "") -> bytes:
     return out.getvalue()
 
 
-def encrypted() -> bytes:
-    """A zip whose member claims to be encrypted."""
-    data = bytearray(zipped(("a.csv", GOOD.encode())))
-    data[6] |= 1
-    data[data.index(b"PK\x01\x02") + 8] |= 1
-    return bytes(data)
-
-
 def noise(size: int) -> bytes:
     return random.Random(0).randbytes(size)
 
@@ -151,18 +134,9 @@ def case(id: str, content: str | bytes | Callable[[], bytes], *, name: str = "mi
 
 CASES = [
     # nothing, or not a table
-    case("empty", b"", refused="is empty"),
-    case("blank-lines", "\n\n  \n", refused="is empty"),
-    case("header-only", HEAD, refused="no rows below its header"),
     case("binary", lambda: noise(5000), refused="not a text file"),
-    case("nul-bytes", GOOD.replace("u1", "u\0", 1), refused="NUL bytes"),
-    case("pickle-as-csv", pickle.dumps([1, 2, 3]), refused="pickle, which is never opened"),
     case("pickle-protocol-0", pickle.dumps({"user": 1}, protocol=0), refused="no columns"),
-    case("numpy", lambda: zipped(("user.npy", b"\x93NUMPY")), name="mine.npz", refused="a NumPy archive"),
     case("twenty-one-megabytes", lambda: b"a" * (21 * 2**20), name="../\x1b[2J\u202emine.csv", refused="at most 20.0 MB"),
-    case("document", zipped(("[Content_Types].xml", b""), ("word/a.xml", b"")), name="m.docx", refused="office document"),
-    case("old-workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 9, name="m.xls", refused="old Excel workbook"),
-    case("web-page", "<!DOCTYPE html><p>Not found</p>", refused="a web page"),
     # what its name does not say, its bytes do
     case("no-ending", GOOD, name="mine"),
     case("wrong-ending", GOOD, name="mine.exe"),
@@ -199,26 +173,14 @@ CASES = [
     case("open-quotation", text('u1,"i1,soon'), said="line 44", left_out=1),
     case("quotation-inside", text('u1,"i"1,soon'), said="line 44", left_out=1),
     case("very-long-cell", text(f"u1,{'x' * 200_000},5"), said="longer than 200", left_out=1),
-    case("long-id", text(f"u1,{'x' * 300},5"), said="longer than 200", left_out=1),
-    case("missing-ids", text(",i1,5", "u1,nan,5"), said="the user is missing", left_out=2),
-    case("control-characters-in-ids", text("u1,i\x1b[2J,5"), said="control character", left_out=1),
-    case("direction-marks-in-ids", text("u1,\u202eexe.i,5"), said="control character", left_out=1),
     case("duplicated-rows", text(*(",".join(row) for row in rows()[:9])), said="9 rows that repeat"),
     case("blank-lines-between", GOOD.replace("\n", "\n\n")),
     # times
-    case("words-as-time", text("u1,i1,soon"), said="line 44: the time 'soon' is no number", left_out=1),
-    case("negative-time", text("u1,i1,-5"), said="before 1970", left_out=1),
-    case("huge-time", text("u1,i1,1e300"), said="after the year 2200", left_out=1),
-    case("nan-and-infinity", text("u1,i1,NaN", "u1,i1,inf"), said="the time is missing", left_out=2),
     case("mixed-times", text("u1,i1,2024-01-05", "u2,i2,2024-13-45"), said="no number", left_out=2),
     case("dates-and-a-number", text("u1,i1,5", time=lambda i: f"2024-01-{1 + i % 28:02d}"), said="no date", left_out=1),
     case("milliseconds", text(time=lambda i: 1_000_000_000_000 + i * 1000), said="milliseconds"),
     case("impossible-dates", text(time=lambda i: f"31/13/{2000 + i}"), refused="rows cannot be used"),
-    case("day-or-month", text(time=lambda i: f"0{1 + i % 9}/0{1 + i % 7}/2024"), refused="no row tells which"),
     # too little
-    case("one-user", text(users=1), refused="only one user"),
-    case("one-item", HEAD + "".join(f"u{i},x,{i}\n" for i in range(9)), refused="only one item"),
-    case("short-histories", HEAD + "".join(f"u{u},i{i},{i}\n" for u in range(9) for i in range(2)), refused="nothing is left"),
     # titles
     case("formulas", titled('=HYPERLINK("http://x")', "+1+1", "-2+3", "@SUM(A1)")),
     case("script", titled("<script>alert(1)</script>", "<img src=x onerror=alert(1)>"), said="2 titles hold HTML"),
@@ -236,17 +198,9 @@ CASES = [
     case("good-zip", zipped(("mine.csv", GOOD.encode())), name="mine.zip"),
     case("good-tar", tarred(("mine.csv", GOOD.encode())), name="mine.tgz"),
     case("parts", zipped(*((f"{half[:2]}.csv", (HEAD + half).encode()) for half in HALVES)), name="mine.zip", said="2 files"),
-    case("truncated-gzip", gzip.compress(GOOD.encode())[:-20], name="mine.csv.gz", refused="not a complete archive"),
     case("bytes-after-gzip", gzip.compress(GOOD.encode()) + b"evil" * 9, name="mine.csv.gz", refused="not a complete archive"),
     case("two-members", zipped(("a.csv", b"x"), ("b.csv", b"y")), name="mine.zip", refused="no single table"),
-    case("no-member", zipped(), name="mine.zip", refused="no table"),
-    case("absolute-member", zipped(("/etc/passwd.csv", GOOD.encode())), name="mine.zip", refused="points outside"),
-    case("climbing-member", zipped(("../../x.csv", GOOD.encode())), name="mine.zip", refused="points outside"),
     case("climbing-tar", tarred(("../../x.csv", GOOD.encode())), name="mine.tgz", refused="points outside"),
-    case("link-in-tar", linked(), name="mine.tgz", refused="no table"),
-    case("encrypted-zip", encrypted, name="mine.zip", refused="protected by a password"),
-    case("nested-zip", zipped(("b.zip", zipped(("a.csv", GOOD.encode())))), name="mine.zip", refused="holds another archive"),
-    case("torn-zip", zipped(("a.csv", GOOD.encode()))[:-30], name="mine.zip", refused="not a complete archive"),
     case("lying-zip", lambda: bytes(_lying()), name="mine.zip", refused="not a complete archive"),
     case("deflate-noise", zlib.compress(GOOD.encode()), refused="not a text file"),
     # bombs
@@ -268,10 +222,8 @@ CASES = [
     case("json-list", as_json(lines=False), name="mine.json"),
     case("torn-json", as_json(lines=True)[:-9], name="mine.jsonl", said="no whole JSON object", left_out=1),
     case("good-workbook", lambda: excel(frame()), name="mine.xlsx"),
-    case("torn-workbook", lambda: excel(frame())[:-40], name="mine.xlsx", refused="not a complete"),
     case("empty-workbook", lambda: workbook(""), name="mine.xlsx", refused="no sheet with rows"),
     case("good-parquet", parquet(frame(title="=1+1")), name="mine.parquet"),
-    case("torn-parquet", parquet(frame())[:-40], name="mine.parquet", refused="not a complete Parquet file"),
     case("parquet-noise", b"PAR1" + noise(3000) + b"PAR1", name="mine.parquet", refused="not a complete Parquet file"),
     case("nested-parquet", parquet(frame(tags=[["a"]] * USERS * ITEMS)), name="m.parquet"),
     case("nested-ids", lambda: parquet(frame(user=[{"b": 1}] * USERS * ITEMS)), name="m.parquet", refused="nested"),

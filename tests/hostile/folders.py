@@ -134,9 +134,12 @@ NO_OBJECT: dict[str, tuple[str | bytes, str]] = {
 }
 
 
-def files(name: str, opened: bool = False) -> Iterator[Odd]:
+NO_BYTES = {what: NO_OBJECT[what] for what in ("empty", "bytes", "NUL", "a megabyte of room", "a pickle")}  # for no JSON
+
+
+def files(name: str) -> Iterator[Odd]:
     for what, (make, says) in NO_FILE.items():
-        yield Odd(f"{name}: {what}", instead(name, make), says, opened)
+        yield Odd(f"{name}: {what}", instead(name, make), says)
 
 
 def objects(name: str) -> Iterator[Odd]:
@@ -144,11 +147,11 @@ def objects(name: str) -> Iterator[Odd]:
         yield Odd(f"{name}: {what}", write(name, data), says)
 
 
-def harmless(name: str, opened: bool = False) -> Iterator[Odd]:
+def harmless(name: str) -> Iterator[Odd]:
     """The same where the file is not needed: nothing is said, and the folder stays."""
     for what, (make, _) in NO_FILE.items():
         yield Odd(f"{name}: {what} (harmless)", instead(name, make))
-    for what, (data, _) in NO_OBJECT.items():
+    for what, (data, _) in NO_OBJECT.items() if name.endswith(".json") else NO_BYTES.items():
         yield Odd(f"{name}: {what} (harmless)", instead(name, lambda place, data=data: write(place.name, data)(place.parent)))
 
 
@@ -156,6 +159,14 @@ def harmless(name: str, opened: bool = False) -> Iterator[Odd]:
 
 NUMBERS: tuple[Any, ...] = (-1, 0, 10**30, float("nan"), float("inf"), None, "8", True, [8], {"a": 8}, 1e308)
 SETTINGS = ("model__heads", "model__layers", "model__side", "train__batch", "train__seed", "data__k_core")
+WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("an unknown section", {"evil": {"a": 1}}, "evil"), ("an unknown key", {"model__evil": 1}, "model.evil"),
+    ("an unknown model", {"model__name": "../../evil"}, "unknown model"), ("no model", {"model": {}}, "model"),
+    ("width as text", {"model__width": "wide"}, "model.width"), ("k larger than K", {"model__k": 10_000}, "model.k"),
+    ("side one", {"model__side": 1}, "model.side"), ("heads do not divide", {"model__heads": 5}, "heads"),
+    ("a choice that is none", {"model__gate": "open"}, "model.gate"), ("no batch", {"train__batch": 0}, "train.batch"),
+    ("people negative", {"data__planted__users": -5}, "data.planted"), ("data of numbers", {"data": 3}, "data"),
+)  # fmt: skip
 LINES = {
     "ten megabytes of junk": b"x" * (10 * 2**20),
     "ten megabytes of rows": b'{"event": "epoch"}\n' * (10 * 2**20 // 19),
@@ -199,6 +210,10 @@ def weights(alter: Callable[[dict[str, torch.Tensor]], Any]) -> Break:
     return apply
 
 
+def _renamed(items: Path) -> None:
+    items.write_text(items.read_text().replace("\n1,", "\n1,x"))
+
+
 def append(line: str) -> Break:
     def apply(folder: Path) -> None:
         with (folder / "metrics.jsonl").open("a") as file:
@@ -232,6 +247,24 @@ def _runs() -> Iterator[Odd]:
     yield Odd("config.json: a device with a bell", change("config.json", train__device="cpu\a"), "train.device must be")
     yield Odd("config.json: a source that turns", change("config.json", data__source="\u202eanted"), "data.source must be")
     yield Odd("config.json: 200 GB of experts", change("config.json", model__side=4096, model__width=4096), "parameters", True)
+    for what, given, says in WRONG:
+        yield Odd(f"config.json: {what}", change("config.json", **given), says)
+    for source, says in (("/etc/passwd", "has no columns"), ("http://127.0.0.1:9/x.csv", "http://127.0.0.1:9/x.csv")):
+        yield Odd(f"config.json: data from {source}", change("config.json", data__source=source), says, True)
+    for what, alter, says in (
+        ("one is missing", lambda found: found.pop("norm.weight"), "norm.weight"),
+        ("one too many", lambda found: found.update(evil=torch.zeros(1)), "evil"),
+        ("another shape", lambda found: found.update({"events.items.weight": torch.zeros(61, 7)}), "events.items.weight"),
+        ("a temperature beyond all", lambda found: found["memories.0.keys.log_temperature"].fill_(500.0), "no item gets a score"),
+    ):
+        yield Odd(f"weights: {what}", weights(alter), says, True)
+    for name in ("model.safetensors", "items.csv"):
+        yield Odd(f"{name}: empty", write(name, ""), name, True)
+        yield Odd(f"{name}: a pickle", write(name, pickle.dumps(Bomb())), name, True)
+    yield Odd("items.csv: missing", lambda folder: (folder / "items.csv").unlink(), "items.csv", True)
+    yield Odd("items.csv: cut short", lambda folder: os.truncate(folder / "items.csv", 40), "other items", True)
+    yield Odd("items.csv: others", lambda folder: _renamed(folder / "items.csv"), "other items", True)
+    yield Odd("weights: cut short", lambda folder: os.truncate(folder / "model.safetensors", 1_000), "cannot be read", True)
     for what, data in LINES.items():
         yield Odd(f"metrics.jsonl: {what}", write("metrics.jsonl", data), "at most" if len(data) > 2**23 else "")
     for i, row in enumerate(ODD_ROWS):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from folders import NO_FILE, NO_OBJECT
+from folders import NO_BYTES, NO_FILE
 from test_evidence import row as answered
 
 from elastic_core.bench import lisa
@@ -104,7 +104,7 @@ def files(name: str) -> Iterator[tuple[str, Callable[[Path, str], object]]]:
     """Whole files, each with what it is."""
     for what, (make, _) in NO_FILE.items():
         yield what, lambda place, text, make=make: (place.unlink(), make(place))
-    for what, (data, _) in NO_OBJECT.items():
+    for what, (data, _) in NO_BYTES.items():
         yield (
             what,
             lambda place, text, data=data: place.write_bytes(

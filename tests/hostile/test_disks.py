@@ -20,8 +20,6 @@ from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.training import train
 from elastic_core.services.background import process
 from elastic_core.services.background.process import ID
-from elastic_core.services.background.queue import STARTING
-from elastic_core.services.background.slot import Slot
 from elastic_core.services.train.jobs import Jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +27,7 @@ WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40
 MODEL = ("length=8", "width=8", "side=4", "k=2")
 SMALL = ("train.epochs=2", "train.snapshots=true", *(f"data.planted.{x}" for x in WORLD), *(f"model.{x}" for x in MODEL))
 CONFIG = recipes.toy().override(*SMALL)
-LEVELS = [int(1.45**step * 128) for step in range(20)]  # bytes that are left: 128 … 150,000; the largest file has 30,000
+LEVELS = [int(2.1**step * 128) for step in range(10)]  # bytes that are left: 128 … 100,000; the largest file has 30,000
 
 
 @pytest.fixture
@@ -162,14 +160,14 @@ def put(jobs: Jobs, count: int) -> None:
         (folder / "job.json").write_text(json.dumps({**plain, "run": f"local-{number}"}))
 
 
-def test_three_hundred_jobs_and_two_servers_on_one_checkout(jobs: Jobs) -> None:
-    put(jobs, 300)
+def test_a_hundred_jobs_and_two_servers_on_one_checkout(jobs: Jobs) -> None:
+    put(jobs, 120)
     other = Jobs(jobs.root)
     assert spawned(jobs) == 1
     began = time.process_time()
     for server in (jobs, other) * 5:
         server.pump()
-        assert len(server.all()) == 300
+        assert len(server.all()) == 120
     assert time.process_time() - began < 10 and spawned(jobs) == 1, "one process is on its way, and no second is started"
     order = [job.id for job in jobs.all()]
     assert order == sorted(order) == [job.id for job in other.all()]
@@ -184,30 +182,6 @@ def test_three_hundred_jobs_and_two_servers_on_one_checkout(jobs: Jobs) -> None:
         (job.path / "begun.json").write_text("{}")
         (job.path / "end.json").write_text('{"state": "finished", "reason": ""}')
     assert jobs.next() is None and {job.state for job in other.all()} == {"finished"}
-
-
-def test_a_clock_that_is_set_back_does_not_hold_up_the_queue(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = jobs.submit(CONFIG)
-    assert spawned(jobs) == 1
-    for file in (jobs.folder / "starting", first.path / "job.json"):
-        os.utime(file, (time.time() + 3_600,) * 2)  # an hour before now it was later
-    jobs.pump()
-    assert spawned(jobs) == 2, "the process that was on its way then is not waited for until then"
-    jobs.pump()
-    assert spawned(jobs) == 2
-    os.utime(jobs.folder / "starting", (time.time() - STARTING - 1,) * 2)
-    jobs.pump()
-    assert spawned(jobs) == 3
-    # a beat from the future is none: its process has not touched the file since
-    (first.path / "begun.json").write_text("{}")
-    (jobs.folder / "slot.json").write_text(json.dumps({"job": first.id}))
-    (first.path / "beat").touch()
-    os.utime(first.path / "beat", (time.time() + 3_600,) * 2)
-    with Slot(jobs.folder / "slot.lock"):
-        assert jobs.get(first.id).state == "not responding"
-        (first.path / "beat").touch()
-        os.utime(first.path / "beat")
-        assert jobs.get(first.id).state == "running"
 
 
 def test_jobs_stay_in_the_order_they_were_asked_for_when_the_clock_is_set_back(

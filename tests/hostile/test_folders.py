@@ -206,14 +206,19 @@ def test_a_run_of_a_job_that_is_none_is_never_removed(jobs: Jobs, what: str) -> 
 # --- uploads ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def shelf(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    monkeypatch.chdir(outside.parent)
-    shelf = Shelf(outside.parent / "uploads")
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    shelf = Shelf(tmp_path_factory.mktemp("shelf") / "uploads")
     for name, text in (("good.csv", GOOD), ("odd.csv", GOOD.replace("u1", "w1"))):
         sheet, mapping = opened(name, text.encode())
         shelf.keep(folded(sheet.shown, checked(sheet, mapping), 5), name)
-    return shelf
+    return shelf.folder
+
+
+@pytest.fixture
+def shelf(kept: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    monkeypatch.chdir(outside.parent)
+    return Shelf(Path(shutil.copytree(kept, outside.parent / "uploads")))
 
 
 @pytest.mark.parametrize("odd", UPLOADS, ids=lambda odd: odd.id)

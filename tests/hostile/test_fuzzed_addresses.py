@@ -17,11 +17,6 @@ from streamlit.testing.v1 import AppTest
 from test_addresses import NONSENSE, PAGES, controls
 from visits import visit
 
-from elastic_core.core.config import DataConfig, PlantedConfig
-from elastic_core.data import load
-from elastic_core.errors import InputError
-from elastic_core.services.journey.text import decode, encode, parse_list
-from elastic_core.services.journey.versions import start
 from elastic_core.services.map import picture
 from pages.frame import shell, sidebar
 from pages.start import edits
@@ -101,9 +96,6 @@ def test_no_address_breaks_a_page(page: Page, tiny_runs: Path, monkeypatch: pyte
 
 # --- what is read by us, 2,000 cases each ------------------------------------------------------------------------------
 
-WORLD = load(DataConfig(source="planted", planted=PlantedConfig(users=60, items=60, interests=4, mean_length=20, max_length=40)))
-TREE = start(WORLD, 3, 12)
-
 
 @pytest.mark.slow
 @READS
@@ -113,30 +105,6 @@ def test_edits_are_read_or_refused(asked: str) -> None:
     assert done is None or (all(edit is None or edit < 64 for edit in done) and len(done) <= edits.MOST + 1)
     if done:
         assert edits.parse(edits.text("tiny", 2, done), "tiny", 2, 64) == done
-
-
-@pytest.mark.slow
-@READS
-@given(JUNK | JUNK.map(lambda text: encode(TREE) + text) | JUNK.map(lambda text: f"{TREE.base.digest}~{text}"))
-def test_codes_of_journeys_are_read_or_refused(code: str) -> None:
-    try:
-        tree = decode(code, TREE)
-    except InputError as error:
-        assert "\n" not in str(error) and len(str(error)) < 400
-    else:
-        assert all(1 <= item <= WORLD.catalog.n_items for item in tree.here.items)
-
-
-@pytest.mark.slow
-@READS
-@given(JUNK | st.lists(JUNK, max_size=5).map("\n".join))
-def test_pasted_lists_are_read_or_refused(text: str) -> None:
-    try:
-        found = parse_list(WORLD, text)
-    except InputError as error:
-        assert "\n" not in str(error) and len(str(error)) < 400
-    else:
-        assert all(1 <= item <= WORLD.catalog.n_items for item in found.items)
 
 
 SETS = r"(row|column|hot|dead|[0-9]{1,4}(-[0-9]{1,12})?)([, ]+[0-9]{1,12}(-[0-9]{1,12})?){0,9}"

@@ -32,7 +32,6 @@ from elastic_core.services.train.estimate import estimate
 from elastic_core.services.train.jobs import Job, Jobs
 from pages.frame import guard, shell, wake
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
 
 
@@ -161,13 +160,6 @@ def test_pages_say_why_and_have_no_such_control(
     app = page(name, **address)
     assert sentence in said(app) and not controls(app)
     assert open_for_me or name == "data/page.py", "the control is there without the mode, or this looks for nothing"
-
-
-@pytest.mark.parametrize("name", ["start/page.py", "keys/page.py", "experts/page.py", "traffic/page.py"])
-def test_everything_else_works(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(public.VARIABLE, "1")
-    app = page(name, run="tiny", user="5", exp_part="People", trf_part="Inequality")
-    assert app.number_input(key="user").value == 5 and "off here" not in said(app)
 
 
 # --- the queue, and the server -------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,8 @@ from hypothesis import strategies as some
 from safetensors.torch import save_file
 
 from elastic_core import disk, recipes
-from elastic_core.bench.store import read_rows
 from elastic_core.core.config import DataConfig
 from elastic_core.core.histories import Catalog
-from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, ranks, unreadable_runs
 from elastic_core.runs.weights import model_from
@@ -32,7 +29,6 @@ from elastic_core.services.background.queue import queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.experts.jobs import COLUMNS, EFFECTS, _effects
 from elastic_core.services.map import layouts
-from elastic_core.services.speed.curves import table_of
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
@@ -360,10 +356,6 @@ def test_what_is_sent(data: bytes) -> None:
         assert len(table.events) + table.faults.count == table.faults.rows and len(table.understood) >= 3
 
 
-def _shipped(name: str) -> bytes:
-    return (Path(__file__).resolve().parents[2] / "checkpoints" / "benchmarks" / f"{name}.csv").read_bytes()[:4_000]
-
-
 @fuzzed
 @given(PICK, PICK)
 def test_tables_of_passes(tmp_path_factory: pytest.TempPathFactory, where: int, how: int) -> None:
@@ -371,18 +363,6 @@ def test_tables_of_passes(tmp_path_factory: pytest.TempPathFactory, where: int, 
     path.write_bytes(broken(",".join(COLUMNS).encode() + b"\n3,10,-1.5,0.01,-0.02,0.04\n7,1,0.0,0.0,,\n", where, how))
     found = _effects(path, (where, how))
     assert found is None or found.dtypes.tolist() == ["int64", "int64", *["float64"] * 4]
-
-
-@fuzzed
-@given(some.sampled_from(["latency", "stages", "events"]), PICK, PICK)
-def test_rows_of_measurements(tmp_path_factory: pytest.TempPathFactory, name: str, where: int, how: int) -> None:
-    path = tmp_path_factory.getbasetemp() / "rows.csv"
-    path.write_bytes(broken(_shipped(name), where, how))
-    try:
-        rows = read_rows(path) if name == "latency" else table_of(path)
-        assert len(rows) < 100
-    except InputError as error:
-        one_sentence(error)
 
 
 @fuzzed
@@ -401,11 +381,3 @@ def test_json_of_anything(text: str) -> None:
 def test_what_is_shown_can_be_shown(value: Any) -> None:
     said = disk.shown(value)
     assert said.encode("utf-8") is not None and len(said) <= 100 and disk.showable(said)
-
-
-READERS: tuple[Callable[..., Any], ...] = (Run.model, Run.report, Run.events, Run.raw_ids, Run.load_resume)
-
-
-def test_the_tiny_run_itself_can_be_read_by_all(tiny_runs: Path, small_world: Dataset) -> None:
-    for read in READERS:
-        read(Run(tiny_runs / "tiny"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from folders import NO_FILE, NO_OBJECT, SECRET, Bomb
+from folders import NO_BYTES, NO_FILE, SECRET, Bomb
 
 from elastic_core import recipes
 from elastic_core.data import Dataset
@@ -117,7 +117,9 @@ def test_a_state_that_is_not_of_this_training(interrupted: Path, small_world: Da
     refused(interrupted, small_world, path)
 
 
-@pytest.mark.parametrize("what", [*NO_FILE, *NO_OBJECT, "a bomb", "a list", "a packed bomb", "a member missing", "an old format"])
+@pytest.mark.parametrize(
+    "what", [*NO_FILE, *NO_BYTES, "cut", "a bomb", "a list", "a packed bomb", "a member missing", "an old format"]
+)
 def test_a_file_that_holds_no_state(interrupted: Path, small_world: Dataset, tmp_path: Path, what: str) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text(SECRET)
@@ -126,8 +128,10 @@ def test_a_file_that_holds_no_state(interrupted: Path, small_world: Dataset, tmp
     place.unlink()
     if what in NO_FILE:
         NO_FILE[what][0](place)
-    elif what in NO_OBJECT:
-        data = NO_OBJECT[what][0]
+    elif what == "cut":
+        place.write_bytes(whole[:-1])
+    elif what in NO_BYTES:
+        data = NO_BYTES[what][0]
         place.write_bytes(data if isinstance(data, bytes) else data.encode())
     elif what == "a bomb":
         torch.save({"model": Bomb()}, place)
