@@ -168,9 +168,9 @@ def test_files_are_short() -> None:
 
 # Python tokens without comments and layout: what a room may hold, and what it is to come down to.
 BUDGET = {
-    "elastic_core/core": (32_620, 25_000), "elastic_core/peers": (26_150, 25_000), "elastic_core/scale": (12_000, 12_000),
-    "elastic_core/slots": (7_400, 7_000), "elastic_core/following": (6_900, 6_000), "elastic_core/runs": (11_150, 9_000),
-    "elastic_core": (324_700, 185_000), "pages": (110_550, 70_000),
+    "elastic_core/core": (29_950, 25_000), "elastic_core/peers": (25_000, 25_000), "elastic_core/scale": (12_000, 12_000),
+    "elastic_core/slots": (7_300, 7_000), "elastic_core/following": (6_800, 6_000), "elastic_core/runs": (10_950, 9_000),
+    "elastic_core": (314_800, 185_000), "pages": (101_800, 70_000),
 }  # fmt: skip
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
