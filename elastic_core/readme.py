@@ -14,7 +14,7 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, compare_runs
-from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import load
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError

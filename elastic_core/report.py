@@ -20,7 +20,7 @@ from pandas import DataFrame
 
 from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
-from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.labels import (
     MET,

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.comparisons import average, comparable, compare_runs, footing
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Report
+from elastic_core.core.evaluate import PROTOCOLS, Report
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison, holm

@@ -17,9 +17,8 @@ from elastic_core.bench import catalogue as losses
 from elastic_core.core import evaluate as evaluation
 from elastic_core.core import histories
 from elastic_core.core.batches import Batch
-from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import PlantedConfig
-from elastic_core.core.evaluate import Report, drawn_people, evaluate
+from elastic_core.core.evaluate import PROTOCOLS, Report, drawn_people, evaluate
 from elastic_core.core.softmax import negative_proposal, sampled_softmax
 from elastic_core.data import Dataset, planted
 from elastic_core.errors import InputError

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.candidates import PROTOCOLS, Candidates
-from elastic_core.core.evaluate import NAMES, evaluate
+from elastic_core.core.evaluate import NAMES, PROTOCOLS, Candidates, evaluate
 from elastic_core.data import Catalog, Dataset, Histories
 from elastic_core.data.candidates import DrawnCandidates, uniforms
 from elastic_core.errors import InputError

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Ranks, Report
+from elastic_core.core.evaluate import PROTOCOLS, Ranks, Report
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.reproduce import REPEATS, VARIANTS, rows
 from elastic_core.runs import CONFIG, Run

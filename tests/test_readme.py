@@ -12,8 +12,7 @@ from elastic_core import readme, report
 from elastic_core.bench import leak
 from elastic_core.bench.store import Figure, write_rows
 from elastic_core.bench.store import Row as Measured
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Ranks, Report
+from elastic_core.core.evaluate import PROTOCOLS, Ranks, Report
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict

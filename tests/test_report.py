@@ -10,7 +10,7 @@ from test_readme import kept
 from elastic_core import labels, report
 from elastic_core.commands import main
 from elastic_core.comparisons import compare_runs
-from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.report import data_sets, difference_table, joined, measured_systems, write_report

@@ -16,8 +16,7 @@ import argparse
 from elastic_core.commands.arguments import flag, option, split_commas
 from elastic_core.commands.finding import find_run
 from elastic_core.comparisons import compare_runs, power_of
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import NAMES
+from elastic_core.core.evaluate import NAMES, PROTOCOLS
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.power import Noise

@@ -26,8 +26,7 @@ import torch
 
 from elastic_core.commands.arguments import device_option, flag, option, run_argument, split_commas
 from elastic_core.commands.finding import Loaded, find_run, load_run, say
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import NAMES, Report, drawn_people, evaluate
+from elastic_core.core.evaluate import NAMES, PROTOCOLS, Report, drawn_people, evaluate
 from elastic_core.core.histories import Split
 from elastic_core.data.sources import PLANTED, here, load
 from elastic_core.errors import InputError

@@ -18,7 +18,7 @@ from argparse import ArgumentParser, Namespace
 from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option
 from elastic_core.commands.finding import say
 from elastic_core.commands.progress import Progress
-from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device, one_thread_each

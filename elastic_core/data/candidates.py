@@ -1,4 +1,4 @@
-"""The protocols of core/candidates.py that draw whom the target is ranked against.
+"""The protocols of core/evaluate.py that draw whom the target is ranked against.
 
     pop100      100 draws with replacement, P(item) proportional to how often it is a *target*; only the person's own target
                 is excluded and duplicates collapse. As RecBole 1.2.1 does (`pop100` with `repeatable`,
@@ -12,7 +12,7 @@ faces the same candidates, whatever the batch size, the subset of users or the d
 
 import numpy as np
 
-from elastic_core.core.candidates import Candidates, Listed
+from elastic_core.core.evaluate import Candidates, Listed
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 

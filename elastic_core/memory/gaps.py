@@ -14,8 +14,7 @@ import torch
 from numpy import ndarray
 from pandas import DataFrame
 
-from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import Ranks, Report, expected, rank
+from elastic_core.core.evaluate import Candidates, Ranks, Report, expected, rank
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.data.truth import NOISE, Truth

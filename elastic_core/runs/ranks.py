@@ -17,8 +17,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save_file
 
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Ranks, Report
+from elastic_core.core.evaluate import PROTOCOLS, Ranks, Report
 from elastic_core.disk import parsing
 from elastic_core.errors import InputError
 from elastic_core.machine import commit

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import RunConfig, TrainConfig
 from elastic_core.core.contract import Recommender, can_retrieve
-from elastic_core.core.evaluate import drawn_people, evaluate
+from elastic_core.core.evaluate import PROTOCOLS, drawn_people, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import ALL_DONE, ASKED, SELECTION, Keeper, out_of_minutes, out_of_patience
 from elastic_core.errors import InputError, value_text

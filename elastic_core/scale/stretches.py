@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch, Met, reading_batch
-from elastic_core.core.candidates import Candidates, Listed
-from elastic_core.core.evaluate import Ranks
+from elastic_core.core.evaluate import Candidates, Listed, Ranks
 from elastic_core.core.histories import Dataset
 from elastic_core.errors import InputError
 

@@ -9,8 +9,7 @@ from numpy import ndarray
 
 from elastic_core.bench.timing import interleaved, peak_bytes
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import evaluate, judging, scored
+from elastic_core.core.evaluate import Candidates, evaluate, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.evaluation.newcomers import CutReader
 from elastic_core.machine import CPU

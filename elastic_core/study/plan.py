@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from elastic_core import models
-from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import DataConfig, RunConfig
-from elastic_core.core.evaluate import evaluate
+from elastic_core.core.evaluate import PROTOCOLS, evaluate
 from elastic_core.data import Dataset
 from elastic_core.recipes import JUDGED, STUDIED, studied
 from elastic_core.services.train.estimate import estimate

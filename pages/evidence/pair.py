@@ -7,8 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import comparisons
-from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import NAMES, Report
+from elastic_core.core.evaluate import NAMES, PROTOCOLS, Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.compare import Comparison

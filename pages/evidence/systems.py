@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import labels
-from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.runs import unreadable_runs
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import Group, of_run

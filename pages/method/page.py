@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from elastic_core import disk
-from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services.method import effects, notes

@@ -43,8 +43,8 @@ GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
 
 
 def test_no_page_is_forgotten() -> None:
-    named = re.findall(r'url_path="([^"]+)"', (ROOT / "pages" / "navigation.py").read_text(encoding="utf-8"))
-    assert set(PAGES) == {"/", *(f"/{name}" for name in named)}
+    named = re.findall(r', "([a-z-]*)"\)', (ROOT / "pages" / "navigation.py").read_text(encoding="utf-8"))
+    assert set(PAGES) == {f"/{name}" for name in named}
 
 
 class Ahead:

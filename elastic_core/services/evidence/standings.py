@@ -8,8 +8,7 @@ import pandas as pd
 
 from elastic_core import models
 from elastic_core.comparisons import footing, needs_training, system
-from elastic_core.core.candidates import SEED
-from elastic_core.core.evaluate import NAMES
+from elastic_core.core.evaluate import NAMES, SEED
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import Report, judging, scored
+from elastic_core.core.evaluate import Candidates, Report, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 

@@ -16,8 +16,8 @@ import torch
 from elastic_core import models
 from elastic_core.comparisons import average, comparable, compare_runs
 from elastic_core.core.batches import Batch
-from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import ModelConfig
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison

@@ -70,7 +70,7 @@ EQUATIONS = (
         "tests/test_contracts.py::test_no_peeking",
     ),
     (
-        "Protocol", "four sets of rivals for the target", "elastic_core/core/candidates.py: Candidates",
+        "Protocol", "four sets of rivals for the target", "elastic_core/core/evaluate.py: Candidates",
         "tests/test_evaluate.py::test_candidate_sets_match_their_definitions",
     ),
     (

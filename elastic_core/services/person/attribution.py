@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from elastic_core.core.batches import history_batch
-from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Attribution, Edit
+from elastic_core.core.evaluate import Candidates
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, can_retrieve, memory_of
