@@ -25,11 +25,13 @@ DARK = """<style>
   [data-testid^="stBaseButton-primary"]:enabled, [data-tag] * { color: #14161a }
   [data-testid="stCaptionContainer"] code { color: inherit }
 </style>"""
-# In the light theme a caption on the sidebar's ground is 4.4 : 1, the numbers at a chart's axes 3.7, an option of a command 2.8.
+# In the light theme a caption on the sidebar's ground is 4.4 : 1, the numbers at a chart's axes 3.7, an option of a command 2.8,
+# the chosen part of a switch under the mouse 4.2.
 LIGHT = """<style>
   [data-testid="stSidebar"] [data-testid="stCaptionContainer"] { color: #000000 }
   .js-plotly-plot :is(.xtick text, .ytick text, .xtitle, .ytitle) { fill: #5f5b54 !important }
   [data-testid="stCode"] .token.parameter { color: #0b6e99 }
+  [data-variant="segmented_control"][aria-checked="true"]:is(:hover, :focus, :active) * { color: #095d82 }
 </style>"""
 
 
