@@ -75,12 +75,14 @@ class Lister:
 
     @cached_property
     def dataset(self) -> Dataset:
-        """Raises InputError where the data cannot be had, or hold other items than the run learned."""
+        """With titles that could not come along with the run. Raises InputError where the data cannot be had, or hold other items
+        than the run learned."""
         if self._data is None:
             raise InputError("people by their ids need the data that the run learned from; give histories of items")
         found = self._data()
         if found.catalog.ids.astype(str).tolist() != self.catalog.ids.astype(str).tolist():
             raise InputError(f"the run learned other items than {found.label} holds now")
+        self.catalog = found.catalog if self.catalog.titles is None else self.catalog
         return found
 
     @cached_property

@@ -157,3 +157,11 @@ def test_other_items_than_the_data_hold_are_refused(tiny: Tiny) -> None:
     other = dataclasses.replace(data, catalog=Catalog.numbered(data.catalog.n_items - 1))
     with pytest.raises(InputError, match="other items"):
         Lister(model, data.catalog, lambda: other).recommend()
+
+
+def test_titles_that_could_not_travel_are_those_of_the_data(tiny: Tiny) -> None:
+    model, data, _ = tiny
+    person = str(data.histories.user_ids[0])
+    named, bare = (Lister(model, Catalog(data.catalog.ids, titles), lambda: data) for titles in (data.catalog.titles, None))
+    assert data.catalog.titles is not None and bare.recommend([["1"]]).table["title"].str.startswith("item ").all()
+    assert bare.recommend(person).table["title"].tolist() == named.recommend(person).table["title"].tolist()
