@@ -170,7 +170,7 @@ def test_files_are_short() -> None:
 BUDGET = {
     "elastic_core/core": (29_950, 25_000), "elastic_core/peers": (25_000, 25_000), "elastic_core/scale": (12_000, 12_000),
     "elastic_core/slots": (7_300, 7_000), "elastic_core/following": (6_800, 6_000), "elastic_core/runs": (10_950, 9_000),
-    "elastic_core": (314_800, 185_000), "pages": (101_800, 70_000),
+    "elastic_core": (314_800, 185_000), "pages": (101_900, 70_000),
 }  # fmt: skip
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 

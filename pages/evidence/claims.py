@@ -1,5 +1,7 @@
 """The first depth: each claim of the paper as a sentence, yes, no or not known, its numbers; doubt behind *How sure?*."""
 
+from itertools import chain
+
 import streamlit as st
 
 from elastic_core import labels
@@ -29,10 +31,7 @@ def show() -> None:
     head = st.empty()
     head.markdown("Comparing system by system …")
     found = list[Verdict]()
-    for pair in verdicts.PAIRS:  # each is shown when it is known
-        found.append(verdicts.compared(pair, groups, judged.differences))
-        card(found[-1])
-    for each in (*meaning.verdicts(groups, rows), answers.faster(shell.RUNS)):
+    for each in chain(judged.claims(groups), meaning.verdicts(groups, rows), [answers.faster(shell.RUNS)]):
         found.append(each)
         card(each)
     head.markdown(f"**{verdicts.count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")

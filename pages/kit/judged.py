@@ -2,7 +2,7 @@
 
 Every comparison is kept by itself, so that one more run asks only for its own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import recall
 from elastic_core.runs import Run
-from elastic_core.services.evidence import judging, systems
+from elastic_core.services.evidence import judging, systems, verdicts
 from elastic_core.services.evidence.systems import Group
+from elastic_core.services.evidence.verdicts import Pair, Verdict
 from elastic_core.services.train import beside
 from pages.kit import cache
-from pages.kit.kept import copied, kept
+from pages.kit.kept import copied, kept, stamped
 
 
 def groups(root: Path) -> tuple[list[Group], list[disk.Unreadable]]:
@@ -64,6 +65,18 @@ def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
 @copied(64, "Comparing with every other system …")
 def _differences(runs: list[Run], cards: str, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
     return judging.system_differences(_group, ours, protocol, compare)
+
+
+def claims(groups: Sequence[Group]) -> Iterator[Verdict]:
+    """The claims that paired differences answer, each when it is known."""
+    known = "".join(f"{stamped(runs)}{cards}" for runs, cards in map(_told, groups))  # looked at once for all of them
+    for pair in verdicts.PAIRS:
+        yield _claim(pair, known, groups)
+
+
+@kept(32)
+def _claim(pair: Pair, known: str, _groups: Sequence[Group]) -> Verdict:
+    return verdicts.compared(pair, _groups, differences)
 
 
 def compared(a: Sequence[Run], b: Sequence[Run], protocol: str, metric: str = "NDCG@10") -> Comparison:
