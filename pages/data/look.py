@@ -16,8 +16,12 @@ from pages.data import answers, charts
 from pages.frame import finding, shell
 from pages.kit import at_hand, cache, prose, view
 from pages.kit.control import bound
+from pages.kit.kept import kept
 
 SAYS = prose.of(__file__)
+length_histogram, popularity_histogram, top_share = map(  # numbers alone: titles are not part of what tells data from others
+    kept(16), (data_cards.length_histogram, data_cards.popularity_histogram, data_cards.top_share)
+)
 SPLIT, LENGTHS, ITEMS, OVERVIEW = map(SAYS.about, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
 
 
@@ -109,15 +113,15 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
     with left:
         view.heading("How long histories are")
         st.caption(f"{card.shortest:,} to {card.longest:,} events.")
-        frame = data_cards.length_histogram(data)
+        frame = length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         figure = cache.drawn(charts.histogram, frame, "people", "events in the history", colours)
         view.chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right:
         view.heading(f"How popular {words.many} are")
-        share = data_cards.top_share(data)
+        share = top_share(data)
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
-        frame = data_cards.popularity_histogram(data)
+        frame = popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
         figure = cache.drawn(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)
         view.chart("dat_items", figure, frame, ITEMS, alt)

@@ -14,7 +14,7 @@ from pages.frame import shell
 from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
-from pages.kit import view
+from pages.kit import cache, view
 from pages.kit.control import bound, button, number, one_of_list, switch
 from pages.kit.kept import kept
 
@@ -32,12 +32,6 @@ def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     return lesson, checks.check_search(lesson.keys, lesson.k, lesson.query[None])
 
 
-@kept(32)
-def turned(first: int, second: int, k: int) -> Lesson:
-    """The 4 × 4, asked for a query of two arrows."""
-    return search.of_angles(first, second, k)
-
-
 def election() -> Election:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     made = votes.election(now.model, now.dataset, now.user)
@@ -49,7 +43,7 @@ def scene(source: str) -> Scene:
     colours, width = shell.palette(), now.model.config.width
     if source == TOY:
         first, second, k = steps.toy()
-        return Scene(turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
+        return Scene(cache.turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
         with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))

@@ -29,8 +29,7 @@ from elastic_core.models import Recommender, Trace, can_retrieve
 from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
-from elastic_core.services.keys import checks, gate
-from elastic_core.services.keys.search import first_memory
+from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
@@ -242,6 +241,7 @@ def repeats(data: Dataset) -> inspect.Repeats:
 after = asking(kept(64), inspect.after)  # shared: never change it
 chance = asking(kept(256), of_edits)  # the last edit of a person beside the same on others of theirs
 example = asking(copied(12), good_example)  # the person that the app opens with
+turned = kept(32)(search.of_angles)  # the 4 × 4, asked for a query of two arrows
 gradients = asking(copied(32, "One backward pass with the gate, one without …"), gate.gradients)
 
 
@@ -286,7 +286,7 @@ def evidence(of: Opened) -> Evidence | None:
 @copied(32, "Searching several hundred people’s experts both ways …")
 def printed(of: Opened, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
-    return checks.as_printed(first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago))
+    return checks.as_printed(search.first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago))
 
 
 @copied(1, "Training two tiny routers …")

@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from elastic_core.services.keys import search
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
-from pages.kit import prose
+from pages.kit import cache, prose
 from pages.tour import worksheet
 from pages.tour.steps import STEPS, measured
 
@@ -72,7 +71,7 @@ def _answers() -> None:
 def toy() -> Lesson:
     """Return the 4 × 4 as Product keys shows it now to this visitor."""
     first, second, k = (int(st.session_state.get(key, usual)) for key, usual in TOY.items())
-    return search.of_angles(first, second, max(k, 1))
+    return cache.turned(first, second, max(k, 1))
 
 
 def sheet() -> worksheet.Sheet:
