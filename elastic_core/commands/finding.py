@@ -63,7 +63,7 @@ def open_items(name: str) -> Opened:
         loaded = load_run(name)
         return Opened(run, loaded.dataset.catalog, loaded.model)
     model, catalog, data = run.model(), run.catalog(), run.config.data
-    torch.set_num_threads(SPARE.now())
+    torch.set_num_threads(1)  # what is asked of it are single histories and events, for as long as the command runs
     if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
         with suppress(InputError):
             known = load(data, say).catalog
