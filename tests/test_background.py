@@ -213,9 +213,13 @@ def test_what_the_files_say_is_the_state(kind: str, root: Path, ask: Callable[..
     jobs.pump()
     assert len(spawned) == 3, "a process that never came is not waited for, nor one of a clock that was set back"
     (job.path / "begun.json").write_text(json.dumps({"pid": os.getpid(), "time": 0}))  # a recycled process id
-    (jobs.hall / "slot.json").write_text(json.dumps({"kind": kind, "job": job.id, "pid": os.getpid()}))
+    note = json.dumps({"kind": kind, "job": job.id, "pid": os.getpid()})
+    (jobs.hall / "slot.json").write_text(note)
+    (jobs.hall / "slot.lock").touch()
     assert state() == "interrupted"
     with jobs.slot:
+        assert state() == "interrupted", "what the last holder left is not what the next one says"
+        (jobs.hall / "slot.json").write_text(note)
         assert state() == "not responding"  # held, but without a beat
         (job.path / "beat").touch()
         assert state() == "running"

@@ -8,7 +8,7 @@
                                     end.json       how it ended: finished, stopped or failed, and why
                                     log.txt        everything the process said
     checkpoints/jobs/<lane>/        slot.lock      held by the process that works, freed by the operating system when it ends
-                                    slot.json      which job that process works on
+                                    slot.json      which job that process works on; removed by whoever sees the slot free
                                     starting       touched when a process was started that has not taken the slot yet
 
 A kind of job is a subclass of `Queue` in its room's `jobs.py`, named in `KINDS`: how it is called, what its `job.json` must say,
@@ -116,7 +116,7 @@ class Queue(Generic[Kept]):
         self.root = Path(root).resolve()
         self.folder = self.root / "jobs" / self.place()
         self.hall = self.root / "jobs" / self.lane
-        self.slot = Slot(self.hall / "slot.lock")
+        self.slot = Slot(self.hall / "slot.lock", note=self.hall / "slot.json")
 
     # --- what a kind says ---------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 A process id can be reused and a pid file can be left behind by kill -9; a lock cannot.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,10 +12,14 @@ from filelock import FileLock, Timeout
 
 
 class Slot:
-    """`take` and `free` for the process that works, `held` for everybody who only wants to know."""
+    """`take` and `free` for the process that works, `held` for everybody who only wants to know.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    `note` is a file of the holder's: whoever sees that nobody has the slot removes it while nobody can, so that the note of one
+    that was killed never passes for the next holder's.
+    """
+
+    def __init__(self, path: Path, note: Path | None = None) -> None:
+        self.path, self.note = path, note
         self._lock = FileLock(path, thread_local=False)
 
     def take(self, patience: float = 0.0) -> bool:
@@ -40,6 +45,9 @@ class Slot:
                 return True
         except OSError:  # a disk that cannot be written, or no lock at all: nobody works here
             return False
+        with suppress(OSError):
+            if self.note is not None:
+                self.note.unlink(missing_ok=True)
         probe.free()
         return False
 
