@@ -15,7 +15,7 @@ from elastic_core import wiring  # noqa: F401  (what is plugged into the core)
 
 _HOMES = {
     "InputError": "elastic_core.errors",
-    "RunConfig": "elastic_core.core.config",
+    "RunConfig": "elastic_core.run_config",
     "recipe": "elastic_core.recipes",
     "load": "elastic_core.data",
     "train": "elastic_core.runs.training",

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from elastic_core import models
 from elastic_core.core import objective as objectives
-from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import ModelConfig, ObjectiveConfig, TrainConfig
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
 Given = dict[str, Any]  # of a section, by name

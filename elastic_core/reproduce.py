@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.recorder import OnEvent
 from elastic_core.runs.training import train

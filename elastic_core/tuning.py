@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import get_type_hints
 
 from elastic_core import disk
-from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
 from elastic_core.reproduce import PlannedRun, reproduce, status
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.recorder import OnEvent
 

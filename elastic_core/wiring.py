@@ -30,7 +30,7 @@ plug(
         "batches ahead": "elastic_core.scale.ahead:ahead",
         "causal attention": "elastic_core.scale.causal_attention:causal_attention",
         "the exact softmax": "elastic_core.scale.softmax:exact",
-        "the sampled softmax": "elastic_core.scale.softmax:sampled",
+        "negatives that a step shares": "elastic_core.scale.sampled_softmax:SharedNegatives",
         "drawn candidates": "elastic_core.data.candidates:DrawnCandidates",
         "ranks in a large catalogue": "elastic_core.scale.stretches:rank_stretches",
         "a memory that events vote for": "elastic_core.slots.voting:VotingMemory",

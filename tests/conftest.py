@@ -19,9 +19,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 import elastic_core.commands.finding  # noqa: F401 - where runs lie is settled by the folder of its first import
 from elastic_core import recipes
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.models import Recommender
+from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elastic_core.core.config import RunConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.disk import shown
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services.background import worker
 from elastic_core.services.background.process import Hand

@@ -9,9 +9,9 @@ from measuring import but
 
 from elastic_core.bench import bank, goals
 from elastic_core.bench.store import read_rows, write_rows
-from elastic_core.core.config import PlantedConfig
 from elastic_core.core.elastic import Keys, ProductKeys, top_pairs
 from elastic_core.memory.routing import Routing, random_choices
+from elastic_core.run_config import PlantedConfig
 
 
 def test_rows_and_figures_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import torch
 
 from elastic_core import models, objectives, recipes
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import DataConfig, ModelConfig, PlantedConfig
-from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.step import make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import learned_numbers
+from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
 from elastic_core.services.train import estimate, presets

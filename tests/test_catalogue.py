@@ -17,14 +17,15 @@ from elastic_core.bench import catalogue as losses
 from elastic_core.core import evaluate as evaluation
 from elastic_core.core import histories
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import PlantedConfig
 from elastic_core.core.evaluate import PROTOCOLS, Report, drawn_people, evaluate
-from elastic_core.core.softmax import negative_proposal, sampled_softmax
 from elastic_core.data import Dataset, planted
 from elastic_core.errors import InputError
 from elastic_core.models import Met, Scorer
+from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import training as loop
-from elastic_core.scale import softmax, stretches
+from elastic_core.scale import sampled_softmax as shared
+from elastic_core.scale import stretches
+from elastic_core.scale.sampled_softmax import negative_proposal, sampled_softmax
 
 
 def sampled_plainly(states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met) -> Tensor:
@@ -69,7 +70,7 @@ def test_the_sampled_softmax_is_the_one_written_out(
     for work in (partial(sampled_softmax, sparse=sparse), sampled_plainly):
         states, table, bias, again = (value.clone().requires_grad_() for value in values)
         torch.manual_seed(seed)
-        with mock.patch.object(softmax, "CHUNK_BYTES", chunk):
+        with mock.patch.object(shared, "CHUNK_BYTES", chunk):
             total = -2 * work(states, targets, Scorer(table, bias if biased else None, parts, again), proposal, 7, met)
         total.backward()
         assert table.grad is not None and table.grad.is_sparse == (sparse and work is not sampled_plainly)

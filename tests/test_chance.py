@@ -10,8 +10,8 @@ import torch
 
 import elastic_core.models as models
 from elastic_core.core.config import ModelConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.sasrec import SASRecConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.journey import chance as of_journey

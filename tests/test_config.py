@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from elastic_core import models, recipes
-from elastic_core.core.config import FAMILIES, ModelConfig, PlantedConfig, RunConfig, TrainConfig, bounds_of
+from elastic_core.core.config import ModelConfig, TrainConfig, bounds_of
 from elastic_core.errors import InputError
+from elastic_core.run_config import FAMILIES, PlantedConfig, RunConfig
 
 SETTINGS = [PlantedConfig, TrainConfig, *(kind for family in FAMILIES.values() for kind in family.known.values())]
 NUMBERS = [(kind, name) for kind in SETTINGS for name, hint in typing.get_type_hints(kind).items() if hint in (int, float)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from elastic_core import models, objectives, recipes
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
+from elastic_core.core.config import ModelConfig, ObjectiveConfig, TrainConfig
 from elastic_core.core.objective import Window, WindowConfig, tiles
 from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
@@ -23,6 +23,7 @@ from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
 from elastic_core.models import Encoded, Recommender, can_retrieve
 from elastic_core.objectives import Objective
+from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.scale import compiled, softmax
 

@@ -11,15 +11,16 @@ import pytest
 import torch
 
 from elastic_core.core import plugs
-from elastic_core.core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import ObjectiveConfig, TrainConfig
 from elastic_core.core.contract import build
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import build as build_objective
 from elastic_core.core.sasrec import SASRecConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.core.step import Learner
 from elastic_core.core.train import fit
 from elastic_core.data import Dataset, planted
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "elastic_core"

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 from elastic_core.services.data import cards
 
 

@@ -13,9 +13,10 @@ import torch
 from test_trainer import MODEL, PLANTED, WINDOW, numbers
 
 from elastic_core import disk, runs
-from elastic_core.core.config import DataConfig, RunConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs import training as loop
 from elastic_core.runs.training import train

@@ -13,9 +13,9 @@ from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.contract import Retrieved
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.evaluate import Candidates, evaluate
 from elastic_core.core.histories import Catalog
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people

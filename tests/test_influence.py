@@ -9,8 +9,8 @@ import torch
 import elastic_core.models as models
 from elastic_core.core.batches import history_batch
 from elastic_core.core.config import ModelConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.sasrec import SASRecConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender

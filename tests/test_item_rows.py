@@ -14,20 +14,21 @@ from torch import Tensor, nn
 from elastic_core import models, objectives, recipes
 from elastic_core.bench.timing import peak_bytes
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.config import ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.contract import Scorer
-from elastic_core.core.softmax import sampled_softmax
 from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
 from elastic_core.models import Recommender
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget
 from elastic_core.scale.distributed import Ranks
 from elastic_core.scale.row_bank import RowBank, row_banks
 from elastic_core.scale.rows import RowLearner
+from elastic_core.scale.sampled_softmax import SharedNegatives, sampled_softmax
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
 ROWS = {"model.item_bank": "rows", "objective.loss": "sampled"}
@@ -140,7 +141,7 @@ def test_a_step_makes_nothing_of_the_catalogue_s_size_and_leaves_the_rest_alone(
     items = 100_000
     model = models.build(config.model, Catalog(np.empty(items + 1, dtype=object))).train()
     objective = objectives.build(config.objective, world, config.model.length)
-    objective.proposal = torch.cat([torch.zeros(1), torch.ones(items)]) / items
+    objective.softmax = SharedNegatives(torch.cat([torch.zeros(1), torch.ones(items)]), 8)
     learner = make_learner(model, objective, config.train, CPU)
     batch = next(iter(objective.epoch(0, 0, 8)))
     learner.step(batch)

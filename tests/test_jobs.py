@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from elastic_core import models, objectives
-from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import EVENTS
 from elastic_core.services.train import estimate, presets, run_table
 from elastic_core.services.train.jobs import Job, Jobs

@@ -9,11 +9,11 @@ import torch
 from elastic_core import models, recipes
 from elastic_core.commands.experts import shown
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services.experts import ablation, knobs, steering

@@ -20,7 +20,7 @@ CORE = ROOT / "elastic_core"
 FLOORS = (
     ("disk", "errors", "plugins", "text"),
     ("core",),
-    ("machine", "wiring"),
+    ("machine", "run_config", "wiring"),
     ("data", "following", "models", "objectives", "peers", "scale", "slots"),
     ("evaluation", "exported", "lists", "memory", "recipes", "runs"),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),

@@ -9,12 +9,12 @@ import pytest
 from elastic_core import recipes, tables
 from elastic_core.bench import leak
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import build
 from elastic_core.peers.sma import SMAConfig
 from elastic_core.reproduce import rows
+from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.training import train
 
 

@@ -18,14 +18,15 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, balance_penalty
 from elastic_core.core.elastic import (
     Elastic,
+    ElasticConfig,
     InterestMemory,
+    MemoryConfig,
     ProductKeys,
     candidate_ranks,
     exhaustive,
     interest_memory,
     top_pairs,
 )
-from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.slots.voting import VotingMemory
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all

@@ -10,11 +10,11 @@ import pytest
 from elastic_core import readme, tables
 from elastic_core.commands import main
 from elastic_core.commands import recall as command
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.synthetic import planted
 from elastic_core.memory import recall
 from elastic_core.memory.gaps import gaps
+from elastic_core.run_config import DataConfig, PlantedConfig
 from pages.evidence import silence
 from pages.kit import plot
 

@@ -19,9 +19,8 @@ from torch import Tensor
 from elastic_core import models
 from elastic_core.commands import main
 from elastic_core.core.batches import Batch
-from elastic_core.core.elastic import QueryNetwork, top_pairs
+from elastic_core.core.elastic import ElasticConfig, MemoryConfig, QueryNetwork, top_pairs
 from elastic_core.core.objective import WindowConfig
-from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.following.people import Followed
 from elastic_core.machine import find_device

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.reproduce import PlannedRun, reproduce, rows, select, status
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.tables import results_table
 

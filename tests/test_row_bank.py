@@ -13,14 +13,13 @@ from test_trainer import left_by_kills
 
 from elastic_core import models, objectives, recipes
 from elastic_core.bench.timing import peak_bytes
-from elastic_core.core.config import RunConfig
-from elastic_core.core.elastic import InterestMemory
-from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.elastic import ElasticConfig, InterestMemory
 from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.models import learned_numbers, memory_of
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget

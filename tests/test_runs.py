@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
-from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs, open_run, ranks, readable_runs
 from elastic_core.runs.training import train
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from elastic_core import models, recipes
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import REACH
-from elastic_core.core.softmax import full_softmax
+from elastic_core.core.objective import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives import build

@@ -16,17 +16,18 @@ from safetensors.torch import load_file
 
 from elastic_core import disk
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
-from elastic_core.core.objective import AllConfig, WindowConfig
-from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.core.config import ObjectiveConfig, TrainConfig
+from elastic_core.core.elastic import ElasticConfig
+from elastic_core.core.objective import AllConfig, WindowConfig, full_softmax
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import Scorer, memory_of
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, recorder
 from elastic_core.runs.training import train
 from elastic_core.scale import eager
 from elastic_core.scale.ahead import drawn_ahead
+from elastic_core.scale.sampled_softmax import negative_proposal, sampled_softmax
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from elastic_core import recipes
-from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
 from elastic_core.reproduce import rows
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.tuning import TABLE, best, folder, outcomes, tune
 

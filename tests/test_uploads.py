@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elastic_core import recipes
-from elastic_core.core.config import PlantedConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.times import Undecided
 from elastic_core.errors import InputError
+from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.cards import at_hand_choices

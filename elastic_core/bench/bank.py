@@ -23,10 +23,11 @@ from elastic_core import models, objectives
 from elastic_core.bench.store import Row, known, ratio, together
 from elastic_core.bench.timing import Contestant, Job, learning, measure_rows
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import DataConfig, PlantedConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
 from elastic_core.core.elastic import ProductKeys, exhaustive, gate, top_pairs
 from elastic_core.data import load
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
+from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.scale.row_bank import RowBank
 from elastic_core.scale.rows import RowLearner
 

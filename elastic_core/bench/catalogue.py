@@ -29,11 +29,12 @@ from elastic_core.bench.store import Row, known, ratio, select_rows
 from elastic_core.bench.timing import Contestant, Job, learning, measure_rows, told_apart
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
-from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.core.objective import full_softmax
 from elastic_core.data import Catalog, Dataset
 from elastic_core.machine import CPU
 from elastic_core.models import Scorer
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
+from elastic_core.scale.sampled_softmax import negative_proposal, sampled_softmax
 
 ITEMS, TARGETS, NEGATIVES = 2_122_932, 256, 8_192  # XLong's catalogue
 PLAIN, EXACT, SAMPLED, DENSE = "plain cross-entropy", "exact in stretches", "sampled", "sampled-dense"

@@ -16,10 +16,10 @@ import numpy as np
 
 from elastic_core.bench.store import Row, as_lines
 from elastic_core.bench.timing import Timing, row_of, told_apart
-from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
 from elastic_core.machine import CPU
+from elastic_core.run_config import DataConfig
 
 SYSTEMS = ("pyarrow", "reader", "reader and split")
 PEOPLE, ITEMS, PIECE = 69_691, 400_000, 2_000_000

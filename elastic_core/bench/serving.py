@@ -25,10 +25,10 @@ from numpy.random import Generator
 
 from elastic_core.bench.store import Row, as_lines
 from elastic_core.bench.timing import Timing, row_of
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import CPU
+from elastic_core.run_config import DataConfig
 
 CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
 PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take

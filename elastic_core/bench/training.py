@@ -25,11 +25,11 @@ from elastic_core.bench import timing
 from elastic_core.bench.store import Figure, Row, as_lines, select_rows
 from elastic_core.bench.timing import PartClock, Timing, quartiles
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
 from elastic_core.machine import CPU, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),

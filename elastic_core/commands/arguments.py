@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from elastic_core.commands.finding import CHECKPOINTS
-from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 
 Arguments = argparse._ActionsContainer  # a parser, or a group of one
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from elastic_core.commands.arguments import data_settings, file_options, flag, fold_options
 from elastic_core.commands.finding import say
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 from elastic_core.services.data.shelf import TEMPLATE
 
 

@@ -31,12 +31,12 @@ from elastic_core import disk
 from elastic_core.commands.arguments import flag, option, run_argument
 from elastic_core.commands.finding import open_items, say
 from elastic_core.commands.progress import Stopped, stop_on_signals
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Catalog
 from elastic_core.data.reading.columns import USUAL, usual_key
 from elastic_core.data.reading.times import read_times
 from elastic_core.errors import InputError
 from elastic_core.following.people import Followed, Refresh
+from elastic_core.run_config import DataConfig
 
 COLUMNS = "event user rank item title score".split()
 MARKS = ",\t;|"  # between the cells of a line

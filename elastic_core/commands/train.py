@@ -33,13 +33,13 @@ from elastic_core.commands.arguments import file_options, mapped, option
 from elastic_core.commands.finding import CHECKPOINTS, find_run, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
-from elastic_core.core.config import RunConfig
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
 from elastic_core.machine import CPU, choose_threads, find_device, number_of_threads
 from elastic_core.recipes import RECIPES, recipe
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import budget

@@ -44,7 +44,6 @@ from elastic_core.core.layers import (
     precise,
     through,
 )
-from elastic_core.core.settings import ElasticConfig
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
 CHUNK = 32  # events; a history is cut into about so many at a time (`chunk_of`)
@@ -339,11 +338,3 @@ class SelfAttentionLayer(nn.Module):
         if last == 1:  # of more rows all are computed
             return self.feed_forward(x[:, -1:] + self.attend.last(h, real, p)), p
         return self.feed_forward(x + self.dropout(self.attend(h, real, p))), p
-
-
-def layer_of(config: ElasticConfig) -> nn.Module:
-    """Return one layer, as the settings ask for it."""
-    shape = config.width, config.heads, config.dropout
-    if config.dispatch == "none":
-        return SelfAttentionLayer(*shape, causal=not config.bidirectional)
-    return (TwoWayDispatcher if config.bidirectional else CausalDispatcher)(*shape, config.conv_width)

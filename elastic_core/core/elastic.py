@@ -26,14 +26,16 @@ of N x d x d becomes one of k x d x d. That is algebra, not an approximation. Ev
 """
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
+from elastic_core.core.config import ConvWidth, Few, ModelConfig, Several, Weight, Within
 from elastic_core.core.contract import (
     Edit,
     Encoded,
@@ -47,12 +49,43 @@ from elastic_core.core.contract import (
     balance_penalty,
     register,
 )
-from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
+from elastic_core.core.dispatch import CausalDispatcher, SelfAttentionLayer, TwoWayDispatcher
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, without_autocast
 from elastic_core.core.plugs import needed
-from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.errors import InputError
+
+# --- settings: of every model with an interest memory, and ELASTIC's own ------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryConfig(ModelConfig):
+    side: Annotated[int, Within(2, 4_096)] = 16  # √K
+    k: Several = 8
+    memory: Literal["shared", "per-layer", "none"] = "shared"
+    query: Literal["network", "mean", "votes"] = "network"
+    votes: Few = 4  # m, experts an event votes for (query = votes)
+    balance_weight: Weight = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
+    interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items
+    bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
+    bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.items_by_rows and self.interest_weight:
+            raise InputError("model.item_bank = rows needs model.interest_weight = 0: experts stand for every item there is")
+        if self.k > self.side**2:
+            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticConfig(MemoryConfig, name="elastic", label="ELASTIC"):
+    bidirectional: bool = False
+    gate: Literal["softmax", "none"] = "softmax"
+    query_norm: Literal["whiten", "layer"] = "whiten"
+    dispatch: Literal["linear", "none"] = "linear"
+    conv_width: ConvWidth = 8
+
 
 # --- the query network (Eq. 4) ---------------------------------------------------------------------------------------
 
@@ -303,6 +336,14 @@ class WithMemory(Retrieves):
 
 
 # --- the model -------------------------------------------------------------------------------------------------------
+
+
+def layer_of(config: ElasticConfig) -> nn.Module:
+    """Return one layer, as the settings ask for it."""
+    shape = config.width, config.heads, config.dropout
+    if config.dispatch == "none":
+        return SelfAttentionLayer(*shape, causal=not config.bidirectional)
+    return (TwoWayDispatcher if config.bidirectional else CausalDispatcher)(*shape, config.conv_width)
 
 
 @register(ElasticConfig)

@@ -6,20 +6,20 @@ of short batches more weight than those of long ones; and it declares what a tar
 the no-peeking test holds every model to.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from elastic_core.core.batches import Batch, Met, left_pad, left_pad_times, needed_columns
 from elastic_core.core.config import ObjectiveConfig, Within
-from elastic_core.core.contract import Recommender
+from elastic_core.core.contract import Recommender, Scorer
 from elastic_core.core.histories import Dataset
-from elastic_core.core.plugs import Shelf
-from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.core.plugs import Shelf, needed, plugged
 from elastic_core.errors import InputError
 
 POOL = 16  # batches that are sorted by length together
@@ -42,6 +42,23 @@ class Loss(NamedTuple):
     summed: Mapping[str, Tensor] = {}
 
 
+Softmax = Callable[[Tensor, Tensor, Scorer, Met | None], Tensor]
+
+
+def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+    """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
+    (padding) takes no part.
+
+    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). The plain form holds all logits;
+    with what plugs in (scale/softmax.py) none are held but those of `Scorer.pairs`. Eq. 10 of the paper prints
+    y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
+    quick = plugged("the exact softmax") if scorer.pairs is None else None
+    if quick is None:
+        logits = scorer(states, met)[:, 1:]
+        return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
+    return quick(states, targets, scorer, met)
+
+
 class Objective:
     """Bound to a data set and a model's length. A new objective says which rows it shows and, if need be, how a batch looks.
 
@@ -54,9 +71,9 @@ class Objective:
     def __init__(self, config: ObjectiveConfig, dataset: Dataset, length: int) -> None:
         self.config, self.dataset, self.length = config, dataset, length
         self.starts, self.ends = dataset.histories.offsets[:-1], dataset.ends("train")
-        self.proposal: Tensor | None = None  # [n_items + 1], what shared negatives are drawn from
+        self.softmax: Softmax = full_softmax
         if config.loss == "sampled":
-            self.proposal = negative_proposal(torch.from_numpy(dataset.counts()))
+            self.softmax = needed("negatives that a step shares")(torch.from_numpy(dataset.counts()), config.negatives)
 
     @classmethod
     def refuses(cls, model: Recommender) -> str:
@@ -85,12 +102,7 @@ class Objective:
         met = None
         if scorer.again is not None:
             met = Met(batch.items, places.rows, places.columns if self.shows == "past" else None)
-        if self.proposal is None:
-            total = full_softmax(states, targets, scorer, met)
-        else:
-            self.proposal = self.proposal.to(states.device)
-            total = sampled_softmax(states, targets, scorer, self.proposal, self.config.negatives, met)
-        return Loss(total, len(targets), encoded.auxiliary, encoded.summed)
+        return Loss(self.softmax(states, targets, scorer, met), len(targets), encoded.auxiliary, encoded.summed)
 
     # --- one epoch, the same for every objective ---------------------------------------------------------------------
 

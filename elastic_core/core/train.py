@@ -18,7 +18,7 @@ import torch
 
 from elastic_core.core import objective as objectives
 from elastic_core.core.batches import ALONE, Alone, Batch
-from elastic_core.core.config import RunConfig, TrainConfig
+from elastic_core.core.config import FitConfig, TrainConfig
 from elastic_core.core.contract import Recommender, build, check_data
 from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.core.histories import Dataset
@@ -67,7 +67,7 @@ class Keeper:
         """How far an epoch is, about once a second."""
 
 
-def fit(config: RunConfig, dataset: Dataset, device: str = "cpu") -> Recommender:
+def fit(config: FitConfig, dataset: Dataset, device: str = "cpu") -> Recommender:
     """Return the model with its best weights by validation, trained from nothing and kept nowhere.
 
     Raises InputError for settings that cannot work."""
@@ -84,7 +84,7 @@ class Loop:
 
     def __init__(
         self,
-        config: RunConfig,
+        config: FitConfig,
         dataset: Dataset,
         keeper: Keeper,
         device: torch.device,

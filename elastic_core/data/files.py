@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from elastic_core.core.config import DataConfig
 from elastic_core.core.histories import Dataset
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold
@@ -14,6 +13,7 @@ from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
 from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, card_label, source_names
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 
 
 def read_own(config: DataConfig, tell: Progress) -> Dataset:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from elastic_core import disk
-from elastic_core.core.config import DataConfig
 from elastic_core.core.histories import Dataset
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.synthetic import planted
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 
 Progress = Callable[[str], None]
 PLANTED = "planted"

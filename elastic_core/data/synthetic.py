@@ -22,11 +22,11 @@ import pandas as pd
 from numpy import ndarray
 from numpy.random import Generator
 
-from elastic_core.core.config import PlantedConfig
 from elastic_core.core.histories import Catalog, Dataset, Histories, pieces, tally
 from elastic_core.data.folding import core
 from elastic_core.data.truth import NOISE, SUCCESSOR_SHARES, Truth
 from elastic_core.errors import InputError
+from elastic_core.run_config import PlantedConfig
 
 NAMES = (
     "Jazz, Chess, Baking, Cycling, Gardening, Astronomy, Sailing, Pottery, Poetry, Tennis, Coffee, Origami, Opera, Fishing, "

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import Ballots, Edit, Retrieved, Retrieves, Scorer
-from elastic_core.core.settings import MemoryConfig
+from elastic_core.core.elastic import MemoryConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from elastic_core.core.config import RunConfig, TrainConfig
+from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.core.evaluate import PROTOCOLS, drawn_people, evaluate
 from elastic_core.core.histories import Dataset
@@ -20,6 +20,7 @@ from elastic_core.errors import InputError, value_text
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
 from elastic_core.models import learned_numbers
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
 
 OnEvent = Callable[[dict[str, Any]], None]

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from elastic_core.core.batches import ALONE, Alone
-from elastic_core.core.config import RunConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, Loop, Stop
 from elastic_core.errors import InputError, out_of_memory
 from elastic_core.machine import find_device
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import RESUME, Run
 from elastic_core.runs.recorder import NO_TRAINING, OnEvent, Recorder
 from elastic_core.scale import budget

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from elastic_core.core.batches import needed_columns
-from elastic_core.core.config import RunConfig
+from elastic_core.core.config import FitConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import LARGE as ALL_AT_ONCE
 from elastic_core.core.histories import Dataset
@@ -50,7 +50,7 @@ class Price(NamedTuple):
         return self.weights + self.step + self.scores
 
 
-def price(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset) -> Price:
+def price(config: FitConfig, model: Recommender, objective: Objective, dataset: Dataset) -> Price:
     """Of training this model on these data."""
     settings, train = config.model, config.train
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -86,7 +86,7 @@ def _rows(tables: list[Any], averaged: int) -> int:
     )
 
 
-def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> int:
+def _scored(config: FitConfig, model: Recommender, targets: int, items: int) -> int:
     """Scores that a step holds at a time; in a large catalogue, a tile of them and two numbers a target."""
     if config.objective.loss == "sampled":
         return targets * config.objective.negatives
@@ -100,7 +100,7 @@ def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> 
 
 
 def check_budget(
-    config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device, processes: int = 1
+    config: FitConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device, processes: int = 1
 ) -> None:
     """Raises InputError with the number and the bound if the training would take more than its share of the memory.
 
@@ -116,7 +116,7 @@ def check_budget(
         )
 
 
-def ran_out(config: RunConfig, kept: bool) -> str:
+def ran_out(config: FitConfig, kept: bool) -> str:
     """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
     model, train, objective = config.model, config.train, config.objective
     sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}

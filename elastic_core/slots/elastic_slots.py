@@ -30,9 +30,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
+from elastic_core.core.elastic import InterestMemory, MemoryConfig, WithMemory, interest_memory
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
-from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Kept, Stream
 from elastic_core.models import (

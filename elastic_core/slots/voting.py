@@ -21,9 +21,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, excess_votes
-from elastic_core.core.elastic import InterestMemory, gate, top_pairs
+from elastic_core.core.elastic import InterestMemory, MemoryConfig, gate, top_pairs
 from elastic_core.core.layers import masked, without_autocast
-from elastic_core.core.settings import MemoryConfig
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elastic_core import disk
-from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
+from elastic_core.run_config import DataConfig
 from elastic_core.study.plan import NOW, WAYS, Way
 
 MOST_BYTES = 2**22

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.core.config import DataConfig
+from elastic_core.run_config import DataConfig
 from elastic_core.services.background.queue import Task
 from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from elastic_core.core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
+from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload

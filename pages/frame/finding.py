@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import streamlit as st
 
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 from elastic_core.services.person import inspect, people
 from pages.frame import shell
 from pages.kit import cache

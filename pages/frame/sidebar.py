@@ -8,11 +8,11 @@ from functools import partial
 import streamlit as st
 
 from elastic_core import machine
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
+from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id

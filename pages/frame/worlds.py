@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED, at_hand, source_names
 from elastic_core.runs import Run

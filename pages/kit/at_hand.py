@@ -1,6 +1,6 @@
 """The data that one may choose from."""
 
-from elastic_core.core.config import DataConfig
+from elastic_core.run_config import DataConfig
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf
 from pages.frame import shell

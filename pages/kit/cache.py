@@ -18,7 +18,6 @@ import streamlit as st
 from pandas import DataFrame
 from plotly.basedatatypes import BaseFigure
 
-from elastic_core.core.config import DataConfig, RunConfig
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import gone
@@ -26,6 +25,7 @@ from elastic_core.errors import InputError
 from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace, can_retrieve
+from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace

@@ -5,8 +5,8 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.core.config import RunConfig
 from elastic_core.errors import InputError
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.durations import about

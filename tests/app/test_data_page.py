@@ -9,9 +9,9 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
+from elastic_core.run_config import DataConfig
 from elastic_core.services.data import cards
 from elastic_core.services.data.shelf import Shelf
 from pages.data import charts

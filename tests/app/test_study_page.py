@@ -8,7 +8,7 @@ import pytest
 from driving import charts, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.core.config import PlantedConfig
+from elastic_core.run_config import PlantedConfig
 from elastic_core.services.background.process import Hand
 from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.study import jobs

@@ -16,13 +16,13 @@ import pandas as pd
 import pytest
 
 from elastic_core.commands import main
-from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import Table, packing, read_interactions
 from elastic_core.data.reading.faults import weigh
 from elastic_core.data.reading.packing import Limits, Upload
 from elastic_core.data.reading.times import Undecided
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 from elastic_core.services.data.shelf import checked, folded, opened
 
 HEAD = "user,item,time\n"

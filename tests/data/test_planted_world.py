@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import load, planted
 from elastic_core.data.truth import recovery
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig
 
 SMALL = PlantedConfig(users=400, items=320, interests=8, mean_length=40, max_length=200)
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import Table, faults, packing, read_interactions, text
 from elastic_core.data.reading.packing import Upload
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 
 NAMES = [("user", "item", "time", "note"), ("UserID", "movieId", "Timestamp", "x"), ("Kunde", "Artikel", "Datum", "Gerät")]
 TIMES: dict[str, Any] = {  # seconds → cell, and what is kept of them

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import download, files, load, sources
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig
 
 LINES = "".join(f"{u}\t{i}\t3\t{881_250_000 + 100 * u + i}\n" for u in range(1, 8) for i in range(1, 8))
 WORLD = PlantedConfig(users=50, items=80, interests=4, mean_length=20, max_length=60)

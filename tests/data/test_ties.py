@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from elastic_core.commands import main
 from elastic_core.core import histories as module
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.folding import Rule, fold
 from elastic_core.data.reading.reader import Table
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 
 Event = tuple[str, str, int]
 ROWS = st.lists(

@@ -13,10 +13,10 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core import recipes
-from elastic_core.core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
+from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.queue import MOST_QUEUED, Queue

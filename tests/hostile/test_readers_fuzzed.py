@@ -20,9 +20,9 @@ from hypothesis import strategies as some
 from safetensors.torch import save_file
 
 from elastic_core import disk, recipes
-from elastic_core.core.config import DataConfig
 from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run, list_runs, ranks, unreadable_runs
 from elastic_core.runs.weights import model_from
 from elastic_core.services.background.queue import queue

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from elastic_core import tables
-from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, Truth
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
 from elastic_core.reproduce import rows
+from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run
 
 PLANTED_LABEL = "Planted interests"

@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.data.folding import Rule, fold
 from elastic_core.data.origins import LICENCE_OWN
@@ -32,6 +31,7 @@ from elastic_core.data.reading.times import Dates
 from elastic_core.data.sources import CARD, PLANTED
 from elastic_core.data.synthetic import planted
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import list_runs
 from elastic_core.services import public
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from elastic_core.core.batches import Batch, left_pad
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
-from elastic_core.core.softmax import full_softmax
+from elastic_core.core.objective import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.evaluation.verdict import better, numbers
 from elastic_core.models import Recommender

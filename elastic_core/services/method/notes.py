@@ -62,7 +62,7 @@ EQUATIONS = (
         "tests/test_contracts.py::test_shapes_and_finite_scores",
     ),
     (
-        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/core/softmax.py: full_softmax",
+        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/core/objective.py: full_softmax",
         "tests/test_contracts.py::test_gradient_reaches_every_parameter",
     ),
     (

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from elastic_core import disk
-from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
 from elastic_core.services.background.durations import about
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task

@@ -17,11 +17,11 @@ from torch import Tensor
 from elastic_core import models, objectives
 from elastic_core.bench.timing import threads
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.config import RunConfig
 from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import learned_numbers
+from elastic_core.run_config import RunConfig
 from elastic_core.scale import budget
 from elastic_core.scale.row_bank import row_banks
 from elastic_core.scale.row_rules import kept_numbers

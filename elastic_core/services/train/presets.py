@@ -6,10 +6,11 @@ import types
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from elastic_core import models, objectives, text
-from elastic_core.core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings
+from elastic_core.run_config import RENAMES, DataConfig, RunConfig
 from elastic_core.runs import CONFIG, Run
 
 

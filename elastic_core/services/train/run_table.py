@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from elastic_core import models
-from elastic_core.core.config import ModelConfig, RunConfig
+from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
 from elastic_core.evaluation.verdict import wilson
+from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.train import presets
