@@ -25,7 +25,7 @@ from elastic_core.models import Encoded, Recommender, can_retrieve
 from elastic_core.objectives import Objective
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
-from elastic_core.scale import compiled, softmax
+from elastic_core.scale import compiled, passes
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
 N_ITEMS = 50
@@ -163,7 +163,7 @@ def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatc
     model = case.build(small_world.catalog, dropout=0.1).to(device).train()
     losses = [("full", 10_000), ("sampled", 10_000), ("full", 1)]
     for loss, large in losses[: 3 if str(case) in SCORED else 2 if "repeats" in case.settings else 1]:
-        monkeypatch.setattr(softmax, "LARGE", large)
+        monkeypatch.setattr(passes, "LARGE", large)
         made = Learner(model, learning(objectives.honest(model)[0], small_world, loss=loss, negatives=8), train, device)
         batch = next(made.objective.epoch(0, 3, 16))
         learned = made.step(batch.to(device))

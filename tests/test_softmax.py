@@ -15,7 +15,7 @@ from elastic_core.core.objective import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives import build
-from elastic_core.scale import catalogue, softmax
+from elastic_core.scale import catalogue, passes
 
 
 def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
@@ -60,8 +60,8 @@ def test_the_full_softmax_is_the_one_written_out(
         given_to = {name: value.clone().requires_grad_() for name, value in inputs.items()}
         scorer = Scorer(given_to["table"], given_to["bias"] if biased else None, parts, given_to["again"])
         with (
-            mock.patch.object(softmax, "CHUNK_BYTES", chunk),
-            mock.patch.object(softmax, "LARGE", 0 if tile else 10_000),
+            mock.patch.object(passes, "CHUNK_BYTES", chunk),
+            mock.patch.object(passes, "LARGE", 0 if tile else 10_000),
             mock.patch.multiple(catalogue, TILE_ROWS=(tile or (1, 1))[0], TILE_ITEMS=(tile or (1, 1))[1]),
         ):
             total = -2 * work(given_to["states"], targets, scorer, met)

@@ -22,11 +22,6 @@ class Places(NamedTuple):
     first: int  # column of the first target of all; 0 without any
     events: int  # events of the whole batch
 
-    @property
-    def asked(self) -> tuple[Tensor, Tensor]:
-        """The histories of the targets and the targets, `[T]` each."""
-        return self.rows, self.items
-
     def of(self, x: Tensor, columns: int) -> Tensor:
         """What `x [B, n, …]`, the last n of all `columns`, has at the targets: `[T, …]`."""
         return x.flatten(0, 1).index_select(0, self.rows * x.shape[1] + self.columns - (columns - x.shape[1]))

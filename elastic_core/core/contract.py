@@ -84,7 +84,6 @@ def balance_penalty(found: Retrieved) -> Tensor:
 
 
 Edit = Callable[[Retrieved], Retrieved]  # what somebody changes in a retrieval before it is used
-Traced = Callable[[Retrieved, Tensor, Tensor], None]  # told of a layer: its retrieval, reading [B, H, k, N], slots [B, H, k]
 
 
 # --- the contract ------------------------------------------------------------------------------------------------------

@@ -43,7 +43,6 @@ from elastic_core.core.contract import (
     Retrieves,
     Streams,
     Trace,
-    Traced,
     Traces,
     Variant,
     balance_penalty,
@@ -249,9 +248,8 @@ class QueriedMemory(InterestMemory):
     """The paper's: one query for the whole history, by Eq. 4 (`network`) or as its plain mean."""
 
     def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
-        mean = config.query == "mean"
-        network = MeanQuery() if mean else QueryNetwork(config.length, config.width, config.heads)  # drawn first
-        super().__init__(config, norm, gate)
+        network = MeanQuery() if config.query == "mean" else QueryNetwork(config.length, config.width, config.heads)
+        super().__init__(config, norm, gate)  # its numbers are drawn after the network's
         self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
@@ -280,8 +278,7 @@ class SharedInterests(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
         b, k = x.shape[0], self.interests.shape[0]
-        ones, nothing = x.new_ones(b, k), x.new_zeros(b, 0)
-        numbers = torch.arange(k, device=x.device).expand(b, k)
+        ones, nothing, numbers = x.new_ones(b, k), x.new_zeros(b, 0), torch.arange(k, device=x.device).expand(b, k)
         return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
@@ -314,22 +311,7 @@ class WithMemory(Retrieves):
 
     @torch.no_grad()
     def stands_for(self, experts: Tensor) -> Tensor | None:
-        if self.standing is None or not self.retrieves:
-            return None
-        return self.standing.log_probabilities(self.experts_at(experts), self.scorer().table)
-
-    def _values(self, found: Retrieved) -> Tensor:
-        """The experts as they are in the memory, without their gates: `[B, k, d]`."""
-        return found.interests if isinstance(self.memories[0], SharedInterests) else self.experts_at(found.experts)
-
-    def _masses(self, found: Retrieved) -> Tensor:
-        """The normalisers of the retrieved experts' item distributions, `[B, k]`, by whichever way is shorter."""
-        values, table = self._values(found), self.scorer().table
-        if self.retrieves and self.config.bank == "dense" and self.n_experts <= found.experts.numel():
-            every: Tensor = self.standing.masses(self.expert_values(), table)
-            return every[found.experts]
-        masses: Tensor = self.standing.masses(values if self.retrieves else values[:1], table)
-        return masses.expand(len(values), -1)
+        return self.standing.log_probabilities(self, experts) if self.standing is not None and self.retrieves else None
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + self.config.heads * 34 * (self.config.width + self.config.k)
@@ -380,14 +362,11 @@ class Elastic(WithMemory, Streams, Traces):
         self.traces = config.dispatch != "none"
         self.streams = self.causal and config.dispatch == "linear"
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
-        self.memories = nn.ModuleList(
-            interest_memory(config, config.query_norm, config.gate)
-            for _ in range(config.layers if config.memory == "per-layer" else 1)
-        )
+        memories = config.layers if config.memory == "per-layer" else 1
+        self.memories = nn.ModuleList(interest_memory(config, config.query_norm, config.gate) for _ in range(memories))
         self.layers = nn.ModuleList(layer_of(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-        stands = config.interest_weight and self.retrieves
-        self.standing = needed("what experts stand for")(config.width) if stands else None
+        self.standing = needed("what experts stand for")(config.width) if config.interest_weight and self.retrieves else None
 
     def forward(self, batch: Batch) -> Encoded:
         x, retrieved = self._encode(batch, last=batch.target_columns)
@@ -395,13 +374,11 @@ class Elastic(WithMemory, Streams, Traces):
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
         if self.standing is not None and batch.targets is not None:
-            found, table = retrieved[0], self.scorer().table
-            experts, masses = self._values(found), self._masses(found)
-            summed["interest"] = self.standing.surprise(found, *batch.places.asked, experts, table, masses)
+            summed["interest"] = self.standing.surprise(self, retrieved[0], batch)
         return Encoded(self.norm(x), auxiliary, summed)
 
-    def _read_for_retrieval(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return self.events.content(batch.retrieval_items), batch.retrieval_items > 0
+    def _asking(self, batch: Batch) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        return self.events.content(batch.retrieval_items), batch.retrieval_items > 0, batch.retrieval_items
 
     def _retrieve(self, i: int, x: Tensor, real: Tensor | None, items: Tensor | None, edit: Edit | None = None) -> Retrieved:
         found: Retrieved = self.memories[i](x, real, items)
@@ -411,46 +388,41 @@ class Elastic(WithMemory, Streams, Traces):
         return found._replace(interests=found.interests * found.turned.unsqueeze(-1), gates=found.gates * found.turned)
 
     def _encode(
-        self, batch: Batch, last: int = 0, edit: Edit | None = None, trace: Traced | None = None
+        self, batch: Batch, last: int = 0, edit: Edit | None = None, seen: list[Any] | None = None
     ) -> tuple[Tensor, list[Retrieved]]:
+        """The events after all layers, or the `last` of them, and every retrieval; to `seen`, each layer tells how it reads."""
         content, real = self.events.content(batch.items), batch.mask
         x = self.events.place(content, real)
-        read = (content, real) if batch.retrieval_items is batch.items else self._read_for_retrieval(batch)
-        asked = (*read, batch.retrieval_items)
+        asked = (content, real, batch.items) if batch.retrieval_items is batch.items else self._asking(batch)
         retrieved = [self._retrieve(0, *asked, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks with the layer's input, which holds later events: the causal form asks with the same events
-                again: tuple[Tensor, Tensor | None, Tensor | None] = asked if self.causal else (x, real, None)
-                retrieved.append(self._retrieve(i, *again, edit))
+                retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real, None)), edit))
                 p = retrieved[-1].interests
-            if trace is not None:
-                trace(retrieved[-1], *layer.attention(x, p, real))  # type: ignore[operator]
+            if seen is not None:
+                seen.append((retrieved[-1], *layer.attention(x, p, real)))  # type: ignore[operator]
             x, p = layer(x, p, real, last=last if i == len(self.layers) - 1 else 0)
         return x, retrieved
 
     def auxiliary_weights(self) -> dict[str, float]:
-        config = self.config
-        weights = {"balance": config.balance_weight, "interest": config.interest_weight}
+        weights = {"balance": self.config.balance_weight, "interest": self.config.interest_weight}
         return {name: weight for name, weight in weights.items() if weight and self.retrieves}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
 
     def retrieve(self, batch: Batch) -> Retrieved:
-        return self._retrieve(0, *self._read_for_retrieval(batch), batch.retrieval_items)
+        return self._retrieve(0, *self._asking(batch))
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
-        """Tells every memory's query normalisation what histories ask: those that `batch.retrieval_items [B, N]` holds.
-
-        `rate` is how far its statistics move (1 = only this batch counts). Without dropout, as histories are served; memory
-        by memory, because in the two-way form what a layer asks depends on what the layer before it has found.
-        """
+        """Tells every memory's query normalisation what `batch.retrieval_items [B, N]` ask, without dropout, as they are served;
+        memory by memory, because in the two-way form what a layer asks depends on what the layer before it has found."""
         was_training = self.training
         self.eval()
-        content, real = self._read_for_retrieval(batch)
+        content, real, _ = self._asking(batch)
         x = self.events.place(content, real)
         for i, memory in enumerate(self.memories):
             if not isinstance(memory, InterestMemory):
@@ -466,15 +438,13 @@ class Elastic(WithMemory, Streams, Traces):
         if self.config.dispatch == "none":
             raise InputError("this run has no dispatcher (dispatch = none), so there is no aggregation to show")
         seen: list[tuple[Retrieved, Tensor, Tensor]] = []
-        self._encode(batch, trace=lambda *layer: seen.append(layer))
-        retrieved, reading, slots = zip(*seen, strict=True)
-        return Trace(list(retrieved), list(reading), list(slots))
+        self._encode(batch, seen=seen)
+        return Trace(*map(list, zip(*seen, strict=True)))  # type: ignore[arg-type]
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        real, first = batch.mask, self.layers[0]
+        x, first = self.events(batch.items, batch.padded), self.layers[0]
         assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
-        x = self.events.place(self.events.content(batch.items), real)
-        return first.attention(x, found.interests, real)[0].mean(1)
+        return first.attention(x, found.interests, batch.mask)[0].mean(1)
 
     def open_stream(self, room: int) -> Any:
         return needed("streams of ELASTIC")(self, room)

@@ -110,35 +110,16 @@ def precise(function: Callable[P, R]) -> Callable[P, R]:
 # --- products --------------------------------------------------------------------------------------------------------
 
 # Products over N x d numbers with few passes: what a pass over memory costs is more than what it computes.
-#
-# Without autograd a linear layer, its bias and a GELU are one pass (oneDNN), and what is added is added in place.
-
-
-ONE_PASS = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-LEAST_ROWS = 256  # fewer are not worth preparing the weights for
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
-    """x Wᵀ + b of `[..., d]`, then `none` or `gelu`.
-
-    torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. In float32 on
-    a CPU, where nothing is to be differentiated, oneDNN does it in one (it is what torch.compile calls)."""
-    if _one_pass(x, weight):
-        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
+    """x Wᵀ + b of `[..., d]`, then `none` or `gelu`; with what plugs in (scale/passes.py) in one pass, where nothing learns."""
+    quick = None if torch.compiler.is_compiling() else plugged("linear layers in one pass")  # a compiler finds it by itself
+    found: Tensor | None = quick(x, weight, bias, activation) if quick else None
+    if found is not None:
+        return found
     y = functional.linear(x, weight, bias)
     return functional.gelu(y) if activation == "gelu" else y
-
-
-def _one_pass(x: Tensor, weight: Tensor) -> bool:
-    return (
-        ONE_PASS
-        and not torch.compiler.is_compiling()  # which finds it by itself
-        and x.device.type == "cpu"
-        and x.dtype == weight.dtype == torch.float32
-        and x.numel() >= LEAST_ROWS * x.shape[-1]
-        and not torch.is_autocast_enabled("cpu")
-        and not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad))
-    )
 
 
 def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -160,36 +141,19 @@ def through(p: Tensor, maps: Tensor) -> Tensor:
 
 # --- dropout ---------------------------------------------------------------------------------------------------------
 
-# Dropout with cheap noise on a CPU: one draw of 64 bits decides on four numbers.
-#
-# torch's own draws a uniform number for each, one after the other, which took a quarter of a training step; 16 bits hold any
-# p to 1/65,536, and what is kept is scaled by exactly what is kept on average. Other devices use torch's.
-
-
-LEVELS = 1 << 16
+LEAST_DROPPED = 2**-17  # a p below counts as 0
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """Sets elements of `x` to 0 with probability p, rounded to 1/65,536 on a CPU, and scales the others so that the mean stays.
-
-    The noise comes from torch's generator. Raises ValueError unless 0 ≤ p ≤ 1."""
+    """Sets elements of `x` to 0 with probability p and scales the others so that the mean stays. Raises ValueError unless
+    0 ≤ p ≤ 1. With what plugs in (scale/passes.py) the noise is drawn more cheaply on a CPU, from torch's generator too."""
     if not 0 <= p <= 1:
         raise ValueError(f"p must lie in 0 … 1, not {p}")
-    if not training or round(p * LEVELS) == 0:
+    if not training or p <= LEAST_DROPPED:
         return x
-    kept = noise(x, p)
+    noise = None if torch.compiler.is_compiling() else plugged("noise of dropout")
+    kept = noise(x, p) if noise else None
     return functional.dropout(x, p) if kept is None else x * kept
-
-
-def noise(x: Tensor, p: float) -> Tensor | None:
-    """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, elsewhere, and if compiled."""
-    dropped = round(p * LEVELS)
-    if x.device.type != "cpu" or dropped in (0, LEVELS) or torch.compiler.is_compiling():
-        return None
-    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
-    kept = torch.empty(x.shape, dtype=x.dtype)
-    torch.ge(bits[: x.numel()].view(x.shape), dropped - LEVELS // 2, out=kept)
-    return kept.mul_(LEVELS / (LEVELS - dropped))
 
 
 class Dropout(nn.Module):
@@ -285,9 +249,6 @@ class FeedForward(nn.Module):
 # What came just before: a depth-wise causal convolution (ours).
 
 
-CACHE = 1 << 17  # numbers that all taps go over before the next are fetched: they fit a core's own cache
-
-
 class LocalConvolution(nn.Module):
     """Depth-wise causal convolution over the last `width` events (ours): k aggregates cannot see short-range order."""
 
@@ -297,8 +258,9 @@ class LocalConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
-        exact = x.device.type == "cpu" and x.dtype == self.taps.dtype and not torch.is_autocast_enabled("cpu")
-        return _Convolution.apply(x, self.taps) if exact else _convolved(x, self.taps.flip(0), 0)
+        quick = plugged("a convolution with its gradient") if x.device.type == "cpu" else None
+        found: Tensor | None = quick(x, self.taps) if quick else None
+        return convolved(x, self.taps.flip(0), 0) if found is None else found
 
     def last(self, x: Tensor, rows: int = 1) -> Tensor:
         """The last rows of `forward`, `[B, rows, d]`."""
@@ -308,32 +270,7 @@ class LocalConvolution(nn.Module):
         return (x[:, -taps.shape[0] :] * taps).sum(1, keepdim=True)
 
 
-class _Convolution(torch.autograd.Function):
-    """With a gradient of its own for the taps, which torch's convolution spends most of its way back on (on a CPU)."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, taps: Tensor) -> Tensor:
-        ctx.save_for_backward(x, taps)
-        return _convolved(x, taps.flip(0), 0)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, taps = ctx.saved_tensors
-        (given,) = gradients
-        n, width = x.shape[1], len(taps)
-        d_taps = torch.zeros_like(taps)
-        some, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
-        for at in range(0, len(x), some):
-            for begin in range(0, n, rows):
-                heard, came = x[at : at + some], given[at : at + some, begin : begin + rows]
-                for i in range(min(begin + came.shape[1], width)):
-                    late = max(i - begin, 0)  # there is nothing before the first event
-                    end = begin + came.shape[1] - i
-                    d_taps[i] += (heard[:, begin + late - i : end] * came[:, late:]).sum((0, 1))
-        return _convolved(given, taps, width - 1), d_taps
-
-
-def _convolved(x: Tensor, taps: Tensor, first: int) -> Tensor:
+def convolved(x: Tensor, taps: Tensor, first: int) -> Tensor:
     """Row t of `[B, N, d]`: Σ_i taps[i] x[t + i + first - width + 1].
 
     As an image of height 1 whose channels lie last, as `x` has them: nothing is transposed (on a CPU a quarter of the time)."""

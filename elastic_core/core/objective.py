@@ -50,7 +50,7 @@ def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | Non
     (padding) takes no part.
 
     `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). The plain form holds all logits;
-    with what plugs in (scale/softmax.py) none are held but those of `Scorer.pairs`. Eq. 10 of the paper prints
+    with what plugs in (scale/passes.py) none are held but those of `Scorer.pairs`. Eq. 10 of the paper prints
     y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
     quick = plugged("the exact softmax") if scorer.pairs is None else None
     if quick is None:

@@ -26,7 +26,7 @@ from elastic_core.core.objective import Objective
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.machine import memory_bytes
-from elastic_core.scale.softmax import LARGE
+from elastic_core.scale.passes import LARGE
 
 SHARE = 0.5  # of the memory there is, for one training
 FLOAT = 4  # bytes

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elastic_core.core.batches import Met
 from elastic_core.core.layers import autocast_to
-from elastic_core.scale.softmax import probabilities
+from elastic_core.scale.passes import probabilities
 
 TILE_ROWS, TILE_ITEMS = 256, 2_048  # of logits worked on together: 2 MiB, which a core's own cache nearly holds
 TILE_ITEMS_GPU = 1 << 16
@@ -23,7 +23,7 @@ TILE_ITEMS_GPU = 1 << 16
 class StretchedSoftmax(torch.autograd.Function):
     """-Σ_m log Σ_p e^{shares[m, p]} softmax(table · vectors[m, p] + bias)[targets[m]], without M x V numbers at any time.
 
-    As `softmax._FullSoftmax`, which a catalogue is left to that fits a cache: the same sum and gradients up to rounding.
+    As `passes._FullSoftmax`, which a catalogue is left to that fits a cache: the same sum and gradients up to rounding.
     """
 
     @staticmethod

@@ -9,7 +9,7 @@ from torch.nn import functional
 from elastic_core.core.batches import Met, one_draw
 from elastic_core.core.contract import Scorer
 from elastic_core.core.layers import autocast_to
-from elastic_core.scale.softmax import CHUNK_BYTES, probabilities
+from elastic_core.scale.passes import CHUNK_BYTES, probabilities
 
 APART = 16  # numbers between rows of logits that are worked on together
 

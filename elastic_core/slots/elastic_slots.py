@@ -53,7 +53,7 @@ from elastic_core.models import (
     register,
 )
 from elastic_core.slots import gated_slots
-from elastic_core.slots.standing import Standing
+from elastic_core.slots.standing import Standing, values_of
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
@@ -168,14 +168,12 @@ class ElasticSlots(WithMemory, Streams, Traces):
         """States at every position; with targets, from the first of them on."""
         asked = 0 if batch.targets is None else batch.places.first
         found = self.retrieve(batch)
-        masses = self._masses(found)
+        masses = self.standing.masses_of(self, found)
         states = self._encode(batch, found, masses, asked)
         auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
         if batch.targets is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
-        experts = self._values(found) if self.retrieves else found.interests[0][found.experts]
-        surprise = self.standing.surprise(found, *batch.places.asked, experts, self.scorer().table, masses)
-        return Encoded(states, auxiliary, {"interest": surprise})
+        return Encoded(states, auxiliary, {"interest": self.standing.surprise(self, found, batch, masses)})
 
     def auxiliary_weights(self) -> dict[str, float]:
         balance = self.config.balance_weight if self.retrieves else 0.0
@@ -213,20 +211,20 @@ class ElasticSlots(WithMemory, Streams, Traces):
     def trace(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
         found, layers = self.retrieve(batch), len(self.layers)
-        written = self._write(batch.items, found, self._masses(found))
+        written = self._write(batch.items, found, self.standing.masses_of(self, found))
         reading = gated_slots.held_events(written.steps).unsqueeze(1)
-        state = self._encode(batch, found, self._masses(found), 0, last=True)[:, -1]
+        state = self._encode(batch, found, self.standing.masses_of(self, found), 0, last=True)[:, -1]
         slots = self.scorer().split(state)[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
         return Trace([found] * layers, [reading] * layers, [slots] * layers, written.steps.transpose(1, 2))
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        return self._write(batch.items, found, self._masses(found)).steps.transpose(1, 2)
+        return self._write(batch.items, found, self.standing.masses_of(self, found)).steps.transpose(1, 2)
 
     @torch.no_grad()
     def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events."""
         found = self._edited(batch, edit)
-        masses = self._masses(found)
+        masses = self.standing.masses_of(self, found)
         vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
         parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
@@ -241,7 +239,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
         found = self._edited(batch, edit)
-        masses = self._masses(found) if all_masses is None else all_masses[found.experts]
+        masses = self.standing.masses_of(self, found) if all_masses is None else all_masses[found.experts]
         return self._encode(batch, found, masses, 0, last=True)[:, -1]
 
     def _encode(self, batch: Batch, found: Retrieved, masses: Tensor, first: int, last: bool = False) -> Tensor:
@@ -277,7 +275,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def _strength(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
         """How strongly every event goes to every slot `[B, N, k + 1]`: a softmax over the slots and over "none of them"."""
-        vectors = self.standing(self._values(found))
+        vectors = self.standing(values_of(self, found))
         logits = (self.scorer().rows(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
         none = -math.log(self.n_items)  # any item, evenly
         return functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * (items > 0).unsqueeze(-1)
@@ -289,7 +287,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         if before is None or same is None or not same.any(-1).all():
             strength = self._strength(items, found, masses)
         else:
-            whole = self._strength(items, before, self._masses(before))
+            whole = self._strength(items, before, self.standing.masses_of(self, before))
             kept = whole.gather(-1, same.int().argmax(-1).unsqueeze(1).expand(-1, items.shape[1], -1))
             strength = torch.cat([kept, (whole.sum(-1) - kept.sum(-1)).unsqueeze(-1)], -1)
         lately = (gated_slots.recent_shares(strength, real, self.half_lives) + LEAST_SHARE).log()
@@ -315,7 +313,7 @@ class SlotStream(Stream):
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real = self.model, history > 0
         found = model.retrieve(Batch(history, history))
-        masses = model._masses(found)
+        masses = model.standing.masses_of(model, found)
         x, written = model.events.content(history), model._write(history, found, masses)
         ago = torch.arange(history.shape[1] - 1, -1, -1, device=x.device)
         fading = torch.exp(-math.log(2) * ago / model.half_lives[:, None])  # [R, N]

@@ -13,7 +13,9 @@ g the router to find them. Without the norm the logits start flat.
 import torch
 from torch import Tensor, nn
 
+from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
+from elastic_core.core.elastic import SharedInterests, WithMemory
 
 
 class Standing(nn.Module):
@@ -27,9 +29,9 @@ class Standing(nn.Module):
         """`[..., d]`: its products with the item table are the logits."""
         return self.norm(values)
 
-    def log_probabilities(self, values: Tensor, table: Tensor) -> Tensor:
-        """Experts `[..., d]` → `[..., n_items + 1]`; column 0 is -inf."""
-        logits = (self.norm(values) @ table.T).float()
+    def log_probabilities(self, model: WithMemory, experts: Tensor) -> Tensor:
+        """What experts `[...]` would suggest by themselves: `[..., n_items + 1]`; column 0 is -inf."""
+        logits = (self.norm(model.experts_at(experts)) @ model.scorer().table.T).float()
         logits[..., 0] = -torch.inf
         return logits.log_softmax(-1)
 
@@ -37,11 +39,23 @@ class Standing(nn.Module):
         """log Σ_items e^logit of experts `[..., d]` for the item table `[n_items + 1, d]`: `[...]`; a product with all items."""
         return (self.norm(values) @ table[1:].T).float().logsumexp(-1)
 
-    def surprise(self, found: Retrieved, rows: Tensor, targets: Tensor, experts: Tensor, table: Tensor, masses: Tensor) -> Tensor:
-        """-log p of the targets `[M]` under what was retrieved for their histories, `rows [M]` of the batch, summed.
+    def masses_of(self, model: WithMemory, found: Retrieved) -> Tensor:
+        """The same of the retrieved experts, `[B, k]`, by whichever way is shorter."""
+        values, table = values_of(model, found), model.scorer().table
+        if model.retrieves and model.config.bank == "dense" and model.n_experts <= found.experts.numel():
+            return self.masses(model.expert_values(), table)[found.experts]
+        return self.masses(values if model.retrieves else values[:1], table).expand(len(values), -1)
 
-        `experts [B, k, d]` are the retrieved ones as they are in the memory, `masses [B, k]` theirs."""
-        vectors = self(experts)[rows]  # [M, k, d]
-        logits = (vectors * table[targets].unsqueeze(1)).sum(-1).float()
+    def surprise(self, model: WithMemory, found: Retrieved, batch: Batch, masses: Tensor | None = None) -> Tensor:
+        """-log p of the batch's targets under what was retrieved for their histories, summed; `masses` are `masses_of` those."""
+        rows, targets = batch.places.rows, batch.places.items  # [M] each
+        masses = self.masses_of(model, found) if masses is None else masses
+        vectors = self(values_of(model, found))[rows]  # [M, k, d]
+        logits = (vectors * model.scorer().table[targets].unsqueeze(1)).sum(-1).float()
         shares = (found.gates / found.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()[rows]
         return -(logits - masses[rows] + shares).logsumexp(-1).sum()
+
+
+def values_of(model: WithMemory, found: Retrieved) -> Tensor:
+    """The retrieved experts as they are in the memory, without their gates: `[B, k, d]`."""
+    return found.interests if isinstance(model.memories[0], SharedInterests) else model.experts_at(found.experts)

@@ -1,5 +1,5 @@
-"""The loss (core/objective.py) without ever holding all logits: made, turned into probabilities and into their own gradient chunk
-by chunk, so that a pass over them finds them in the cache."""
+"""The same in fewer passes over memory: the loss without ever holding all logits, and what a processor does quicker than torch
+would have it: a linear layer with its activation, the noise of dropout, the gradient of a convolution."""
 
 from typing import Any
 
@@ -8,13 +8,18 @@ from torch import Tensor
 
 from elastic_core.core.batches import Met
 from elastic_core.core.contract import Scorer
-from elastic_core.core.layers import autocast_to
+from elastic_core.core.layers import autocast_to, convolved
+
+# --- the exact softmax -----------------------------------------------------------------------------------------------
+
+# Logits are made, turned into probabilities and into their own gradient chunk by chunk: a pass finds them in the cache.
+
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 LARGE = 10_000  # items: a larger catalogue is gone through in stretches, for its table no longer lies in a cache
 
 
-def exact(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None) -> Tensor:
+def exact_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None) -> Tensor:
     """`full_softmax` of a scorer without `pairs`."""
     vectors, shares = scorer.split(states)
     again, work = None if met is None else scorer.again, _FullSoftmax
@@ -92,3 +97,84 @@ def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
     top = logits.amax(1)
     shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
     return shown, top - shown.amax(1).log()
+
+
+# --- a linear layer, its bias and a GELU -----------------------------------------------------------------------------
+
+ONE_PASS = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+LEAST_ROWS = 256  # fewer are not worth preparing the weights for
+
+
+def linear_in_one_pass(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor | None:
+    """`core.layers.linear` in float32 on a CPU, where nothing is to be differentiated; None elsewhere.
+
+    torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. oneDNN does it
+    in one (it is what torch.compile calls)."""
+    if not _one_pass(x, weight):
+        return None
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
+
+
+def _one_pass(x: Tensor, weight: Tensor) -> bool:
+    return (
+        ONE_PASS
+        and x.device.type == "cpu"
+        and x.dtype == weight.dtype == torch.float32
+        and x.numel() >= LEAST_ROWS * x.shape[-1]
+        and not torch.is_autocast_enabled("cpu")
+        and not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad))
+    )
+
+
+# --- dropout: one draw of 64 bits decides on four numbers -------------------------------------------------------------
+
+# torch's own draws a uniform number for each, one after the other, which took a quarter of a training step; 16 bits hold any p to
+# 1/65,536, and what is kept is scaled by exactly what is kept on average.
+LEVELS = 1 << 16
+
+
+def noise(x: Tensor, p: float) -> Tensor | None:
+    """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, elsewhere, and if compiled."""
+    dropped = round(p * LEVELS)
+    if x.device.type != "cpu" or dropped in (0, LEVELS) or torch.compiler.is_compiling():
+        return None
+    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
+    kept = torch.empty(x.shape, dtype=x.dtype)
+    torch.ge(bits[: x.numel()].view(x.shape), dropped - LEVELS // 2, out=kept)
+    return kept.mul_(LEVELS / (LEVELS - dropped))
+
+
+# --- a convolution's gradient ----------------------------------------------------------------------------------------
+
+CACHE = 1 << 17  # numbers that all taps go over before the next are fetched: they fit a core's own cache
+
+
+def convolution(x: Tensor, taps: Tensor) -> Tensor | None:
+    """`core.layers.LocalConvolution` on a CPU, in one precision; None elsewhere."""
+    exact = x.device.type == "cpu" and x.dtype == taps.dtype and not torch.is_autocast_enabled("cpu")
+    return _Convolution.apply(x, taps) if exact else None
+
+
+class _Convolution(torch.autograd.Function):
+    """With a gradient of its own for the taps, which torch's convolution spends most of its way back on (on a CPU)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, taps: Tensor) -> Tensor:
+        ctx.save_for_backward(x, taps)
+        return convolved(x, taps.flip(0), 0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, taps = ctx.saved_tensors
+        (given,) = gradients
+        n, width = x.shape[1], len(taps)
+        d_taps = torch.zeros_like(taps)
+        some, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
+        for at in range(0, len(x), some):
+            for begin in range(0, n, rows):
+                heard, came = x[at : at + some], given[at : at + some, begin : begin + rows]
+                for i in range(min(begin + came.shape[1], width)):
+                    late = max(i - begin, 0)  # there is nothing before the first event
+                    end = begin + came.shape[1] - i
+                    d_taps[i] += (heard[:, begin + late - i : end] * came[:, late:]).sum((0, 1))
+        return convolved(given, taps, width - 1), d_taps
