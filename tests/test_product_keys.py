@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 import elastic_core.models as models
 from elastic_core.core.batches import Batch
-from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, balance_penalty
+from elastic_core.core.contract import Retrieved, balance_penalty
 from elastic_core.core.elastic import (
     Elastic,
     ElasticConfig,
@@ -27,7 +27,7 @@ from elastic_core.core.elastic import (
     interest_memory,
     top_pairs,
 )
-from elastic_core.slots.voting import VotingMemory
+from elastic_core.slots.voting import LEAST_VOTES, Ballots, VotingMemory
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
 
@@ -158,15 +158,15 @@ def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor
 
 def assert_same(one: Retrieved, other: Retrieved) -> None:
     assert torch.equal(one.experts, other.experts)
-    for a, b in zip((*one, one.votes), (*other, other.votes), strict=True):
+    for a, b in zip((*one, one.votes, *(one.ballots or ())), (*other, other.votes, *(other.ballots or ())), strict=True):
         assert type(a) is type(b)
         assert not isinstance(a, Tensor) or torch.allclose(a.float(), b.float(), atol=3e-5)
 
 
 def of(found: Retrieved, people: Tensor | slice) -> Retrieved:
     """What was found for some of them."""
-    ballots = None if found.ballots is None else Ballots(*(part[people] for part in found.ballots))
-    own = {n: x[people] for n, x in found._asdict().items() if isinstance(x, Tensor) and n != "usual"}
+    ballots = None if found.ballots is None else Ballots(*(part[people] for part in found.ballots[:2]), found.ballots.usual)
+    own = {n: x[people] for n, x in found._asdict().items() if isinstance(x, Tensor)}
     return found._replace(ballots=ballots, **own)
 
 

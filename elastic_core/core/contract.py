@@ -18,15 +18,6 @@ from elastic_core.errors import InputError
 
 # --- what one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it ----------
 
-LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
-
-
-class Ballots(NamedTuple):
-    """Which experts every event voted for, best first, and with what part of all votes: both `[B, N, m]`; padding has none."""
-
-    experts: Tensor
-    votes: Tensor
-
 
 class Retrieved(NamedTuple):
     """What one retrieval found, best first."""
@@ -38,25 +29,21 @@ class Retrieved(NamedTuple):
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
-    ballots: Ballots | None = None  # what every event voted, where events elect the experts (voting.py),
-    usual: Tensor | None = None  # and every expert's part of everybody's votes, [K]
+    ballots: Any = None  # what every event voted, where events elect the experts (slots/voting.py)
     before: "Retrieved | None" = None  # what was found before somebody took experts away
     turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 
     @property
     def votes(self) -> Tensor | None:
         """Every expert's part of all votes `[B, K]`, where events elect the experts: for memories small enough to be drawn."""
-        if self.ballots is None:
-            return None
-        experts, votes = (one.flatten(1) for one in self.ballots)
-        return votes.new_zeros(len(votes), self.halves.shape[-1] ** 2).scatter_add(1, experts, votes)
+        return None if self.ballots is None else self.ballots.total(self.halves.shape[-1] ** 2)
 
     @property
     def every(self) -> Tensor:
         """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
-        votes = self.votes
-        if votes is not None:
-            return votes if self.usual is None else excess_votes(votes, self.usual)
+        if self.votes is not None:
+            found: Tensor = self.ballots.excess(self.votes)
+            return found
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, ranks: Tensor) -> "Retrieved":
@@ -64,11 +51,6 @@ class Retrieved(NamedTuple):
         rows = torch.arange(len(self.experts))[:, None]
         names = ("interests", "experts", "scores", "gates", "turned")
         return self._replace(**{name: old[rows, ranks] for name in names if (old := getattr(self, name)) is not None})
-
-
-def excess_votes(votes: Tensor, usual: Tensor) -> Tensor:
-    """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
-    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
 
 
 def balance_penalty(found: Retrieved) -> Tensor:

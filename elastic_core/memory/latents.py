@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.contract import Ballots, Edit, Retrieved, Retrieves, Scorer
+from elastic_core.core.contract import Edit, Retrieved, Retrieves, Scorer
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.scale import eager
+from elastic_core.slots.voting import Ballots
 
 PREFIXES = 24  # of every person's training history
 SILENT = 100  # steps without a word, after which a latent counts as dead

@@ -20,12 +20,35 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, excess_votes
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import InterestMemory, MemoryConfig, gate, top_pairs
 from elastic_core.core.layers import masked, without_autocast
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode
+LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
+
+
+class Ballots(NamedTuple):
+    """Which experts every event voted for, best first, and with what part of all votes: both `[B, N, m]`; padding has none."""
+
+    experts: Tensor
+    votes: Tensor
+    usual: Tensor | None = None  # every expert's part of everybody's votes, [K]
+
+    def total(self, size: int) -> Tensor:
+        """Every expert's part of all votes, `[B, size]`."""
+        votes = self.votes.flatten(1)
+        return votes.new_zeros(len(votes), size).scatter_add(1, self.experts.flatten(1), votes)
+
+    def excess(self, votes: Tensor) -> Tensor:
+        """By how much `votes [B, K]` exceed everybody's: what experts are chosen by."""
+        return votes if self.usual is None else excess_votes(votes, self.usual)
+
+
+def excess_votes(votes: Tensor, usual: Tensor) -> Tensor:
+    """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
+    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
 
 
 class Answers(NamedTuple):
@@ -87,7 +110,6 @@ class VotingMemory(InterestMemory):
                 query=mean(asked.answers.query),
                 raw=mean(asked.content),
                 ballots=asked.ballots,
-                usual=self.usual,
             )
 
     def _search(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _Search:
@@ -97,7 +119,7 @@ class VotingMemory(InterestMemory):
         content, which, numbers = _distinct(masked(x, real) if items is None else x, items)
         serving = numbers is not None and not self.training and not torch.is_grad_enabled()
         answers = self._remembered(numbers, content) if serving and numbers is not None else self._answers(content)
-        ballots = Ballots(answers.experts[which], answers.votes[which] * weight.unsqueeze(-1))
+        ballots = Ballots(answers.experts[which], answers.votes[which] * weight.unsqueeze(-1), self.usual)
         return _Search(content, answers, which, weight, ballots)
 
     def _answers(self, content: Tensor) -> Answers:
@@ -168,7 +190,7 @@ def sum_votes(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
 
 def _by_row_and_column(ballots: Ballots, side: int) -> Tensor:
     """The votes that each set of sub-keys has, `[B, 2, side]`."""
-    experts, votes = (one.flatten(1) for one in ballots)
+    experts, votes = ballots.experts.flatten(1), ballots.votes.flatten(1)
     none = votes.new_zeros(len(votes), side)
     return torch.stack([none.scatter_add(1, half, votes) for half in (experts // side, experts % side)], 1)
 

@@ -124,9 +124,9 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
 def _parts(found: Retrieved) -> list[str]:
     """What an expert has of all votes, and usually; of all weights where nothing votes."""
     experts, gates = found.experts[0].tolist(), found.gates[0].tolist()
-    if found.votes is None or found.usual is None:
+    if found.votes is None or (usual := found.ballots.usual) is None:
         return [f"{gate / max(sum(gates), 1e-9):.0%} of the weight" for gate in gates]
-    return [f"{found.votes[0, expert]:.0%} of the votes (average person: {found.usual[expert]:.1%})" for expert in experts]
+    return [f"{found.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
 
 
 def _one(now: Context, here: Situation, retrieved: list[int]) -> None:

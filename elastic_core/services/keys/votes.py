@@ -69,7 +69,7 @@ def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
     `event`, `expert`, `share` of the event's own vote, `votes` (part of all votes) and `row`: the expert's place among the
     retrieved from 0, or how many these are."""
     assert found.ballots is not None
-    (experts, votes), numbers = (one[0] for one in found.ballots), found.experts[0].tolist()  # [N, m] each
+    (experts, votes), numbers = (one[0] for one in found.ballots[:2]), found.experts[0].tolist()  # [N, m] each
     places = {expert: place for place, expert in enumerate(numbers)}
     real = votes.sum(1) > 0  # padding has no vote
     experts, votes = experts[real], votes[real]
@@ -90,8 +90,7 @@ def tally(found: Retrieved) -> pd.DataFrame:
     sums = sums.reindex(range(len(numbers) + 1), fill_value=0).reset_index(drop=True)
     sums.insert(0, "place", pd.array([*range(1, len(numbers) + 1), None], dtype="Int64"))
     sums.insert(1, "expert", pd.array([*numbers, None], dtype="Int64"))
-    assert found.usual is not None
-    usual = found.usual[found.experts[0]].tolist()
+    usual = found.ballots.usual[found.experts[0]].tolist()
     return sums.assign(usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0])
 
 

@@ -57,11 +57,11 @@ def path(model: Recommender, here: Situation, shown: Collection[int] | None = No
     heard = [experts.index(expert) for expert in here.heard]
     asks = wanted = usual = keeps = gives = None
     if here.found is not None and here.found.ballots is not None:
-        voted, votes = (each[0, -count:] for each in here.found.ballots)  # [count, m]
+        voted, votes = (each[0, -count:] for each in here.found.ballots[:2])  # [count, m]
         part = (votes / votes.sum(1, keepdim=True).clamp_min(1e-12)).tolist()
         rows = [[Vote(*vote) for vote in zip(*pair, strict=True)] for pair in zip(voted.tolist(), part, strict=True)]
         asks = [rows[place - (here.events - count)] if place >= here.events - count else [] for place in places]
-        every, common = here.found.votes, here.found.usual
+        every, common = here.found.votes, here.found.ballots.usual
         wanted = None if every is None else every[0, experts].numpy()
         usual = None if common is None else common[experts].numpy()
     if experts:
