@@ -1,6 +1,8 @@
 """The form of the Train page: what to train, how long it will take, and the button."""
 
 import json
+from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import streamlit as st
@@ -102,16 +104,22 @@ def _advanced(config: RunConfig) -> RunConfig:
     values: dict[str, Any] = {}
     shown: dict[str, Any] = {}
     told = st.session_state.pop(TOLD, False)
+
+    def draw(fields: list[Setting], columns: "Iterator[st.delta_generator.DeltaGenerator]") -> None:
+        for field, column in zip(fields, columns, strict=False):
+            with column:
+                key = f"{OWN}{field.key}"
+                shown[key] = _begin(field)
+                values[field.key] = _field(field, key, told=told)
+
     with st.expander("All settings"):
         for section, title in (("model", "Model"), ("objective", "Objective"), ("train", "Training")):
             st.markdown(f"**{title}**")
-            fields = [f for f in presets.form_settings(config, section) if f.key != "train.seed"]  # type: ignore[arg-type]
-            columns = st.columns(4)
-            for i, field in enumerate(fields):
-                with columns[i % 4]:
-                    key = f"{OWN}{field.key}"
-                    shown[key] = _begin(field)
-                    values[field.key] = _field(field, key, told=told)
+            columns, fields = cycle(st.columns(4)), presets.form_settings(config, section)  # type: ignore[arg-type]
+            if section == "objective":  # its name comes first: the boxes beside it are those of the one that is chosen
+                draw(fields[:1], columns)
+                fields = presets.form_settings(config.replaced({"objective.name": values["objective.name"]}), section)[1:]
+            draw([field for field in fields if field.key != "train.seed"], columns)
     st.session_state[SHOWN] = shown
     made = presets.changed_config(config, values)
     for difference in presets.config_differences(config, made):

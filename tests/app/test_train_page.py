@@ -127,6 +127,21 @@ def test_every_setting_is_in_the_link_until_another_preset_brings_its_own(root: 
     assert "Changed: model.side: 8 → 16" in texts(at.caption)
 
 
+def test_another_objective_brings_the_boxes_of_its_own_settings(root: Path) -> None:
+    at = page(train_model="ELASTIC")
+    assert at.number_input(key="train_set_objective.span").value == 16
+    well(at.selectbox(key="train_set_objective.name").set_value("last").run())
+    assert "train_set_objective.span" not in {box.key for box in at.number_input}
+    well(at.number_input(key="train_set_objective.prefixes_per_user").set_value(7).run())
+    assert "absent → 7" in texts(at.caption)
+    well(at.button(key="train_start").click().run())
+    (job,) = Jobs(root).all()
+    asked = job.config.to_dict()["objective"]
+    assert (asked["name"], asked["prefixes_per_user"]) == ("last", 7)
+    at = page(**{"train_set_objective.name": "last", "train_set_objective.prefixes_per_user": "5"})
+    assert "absent → 5" in texts(at.caption), "both are in the link"
+
+
 def test_change_one_thing(root: Path) -> None:
     at = page()
     well(at.segmented_control(key="train_how").set_value("Change one thing").run())
