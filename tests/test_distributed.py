@@ -12,7 +12,7 @@ import pytest
 import torch
 from test_trainer import MODEL, PLANTED, WINDOW, numbers
 
-from elastic_core import disk, runs
+from elastic_core import disk, models, objectives, recipes, runs
 from elastic_core.core.config import TrainConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
@@ -34,8 +34,20 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     },
     "slots-window": {"model.name": "elastic-slots", "model.side": 4, "model.k": 2, "model.interest_weight": 0.1},
     "sasrec-all": {"model.name": "sasrec", "objective.name": "all"},
-    "bert4rec-cloze": {"model.name": "bert4rec", "objective.name": "cloze"},
 }  # fmt: skip
+HOSTS = ("sasrec", "bert4rec", *models.names())
+
+
+def host_of(objective: str) -> str:
+    """The first model that may learn from it."""
+    return next(name for name in HOSTS if objective in objectives.honest(models.build(recipes.model_settings(name), 9)))
+
+
+SYSTEMS |= {
+    name: {"model.name": host_of(name), "objective.name": name}
+    for name in objectives.names()
+    if name not in (WINDOW.name, *(changes.get("objective.name") for changes in SYSTEMS.values()))
+}
 
 
 def asked(**changes: Any) -> RunConfig:
