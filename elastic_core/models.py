@@ -1,6 +1,25 @@
 """The systems as all outside the core know them: the contract they keep, their list (wiring.py says where they are), and what is
 asked of one before it is built: has the machine room for it, and can it keep and score its items as its settings say? A file of a
-model needs nothing else of the core but what it is made of (core/layers.py)."""
+model needs nothing else of the core but what it is made of (core/layers.py).
+
+**A new model** is one file in `elastic_core/peers/`, or in a folder that ELASTIC_PLUGINS names: a frozen configuration class with
+a `name`, whose settings come beside those of `ModelConfig` (length, width, layers, heads, dropout), and a class with `@register`.
+Copy the nearest peer. The class begins from
+
+    Blocks       (peers/parts/blocks.py)    SASRec's blocks around another `attention`, and nothing else to define: linformer.py
+    Stepwise     (peers/parts/stepwise.py)  recurrent: `forward`, and `advance`, which reads on from what it kept: gru4rec.py
+    Recommender  (here)                     anything else: `self.events = embedded(config, self.n_items)` (peers/parts/blocks.py),
+                                            `forward`, `last_state`: hstu.py. Without training `fit` and `score`: popularity.py
+
+It is given a `Batch`: `items [B, N]`, left-padded with 0, so the newest event is the last column; `real [B, N]`, True on events;
+`mask`, the same or None where nothing is padded; `times` or None. `forward` answers `Encoded(states)`, `[B, N, d]`, of which none
+is used at padding, `last_state` the last of them, `[B, d]`. `objective` is what it learns from: "all" (every position at once) if
+it is `causal`, that is, if no state depends on a later event; "last" if not; "cloze" if it `masks`.
+
+All else has a default. `variants` names it in the app. `kept_per_event` prices a training before its first step: the default is
+for blocks of width d; define it if tests/test_budget.py says that more is kept (`super().kept_per_event(columns) + heads * 3 *
+columns` of an attention that holds its N x N weights). What only some models tell (`last_weights`): peers/parts/capabilities.py.
+"""
 
 # ruff: noqa: F401
 # mypy: implicit-reexport

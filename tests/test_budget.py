@@ -89,7 +89,10 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
             learner.step(batch)
         most = max(most, sum(kept.sizes.values()))
     found = budget.price(config, model, objective, world)
-    assert most <= found.total and found.step <= 8 * most
+    told = (
+        f"{name}: a step keeps {most:,} bytes, and its price is {found.total:,}: define kept_per_event (elastic_core/models.py)"
+    )
+    assert most <= found.total and found.step <= 8 * most, told
     assert found.weights == 16 * sum(parameter.numel() for parameter in model.parameters())
 
 

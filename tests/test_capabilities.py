@@ -61,16 +61,17 @@ def test_weights_are_of_events_alone_and_padding_changes_none(case: Case) -> Non
     assert alone is not None and torch.allclose(alone[:, 0], weights[:, 2, :, -events:], atol=1e-9)
 
 
-@attending
+def with_values(model: Recommender) -> list[nn.Module]:
+    """Its attentions whose values are a layer of their own. Of others a test may say what their weights are, as three below."""
+    return [unit for unit in model.modules() if isinstance(getattr(unit, "value", None), nn.Module) and hasattr(unit, "query")]
+
+
+@pytest.mark.parametrize("case", [case for case in ATTENDING if with_values(case.build())], ids=str)
 def test_weights_are_what_the_model_multiplies_events_by(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Something is added to the value of one event; what the output layer is given answers by its weight."""
     model, batch, weights = asked(case, shortest=16, layers=1)
     assert weights is not None
-    units = [unit for unit in model.modules() if isinstance(getattr(unit, "value", None), nn.Module) and hasattr(unit, "query")]
-    if not units:
-        assert case.name in ("hstu", "lisa", "shan"), "its values are no layer of their own; checked below"
-        return
-    unit, columns, seen = units[0], batch.items.shape[1], list[Tensor]()
+    unit, columns, seen = with_values(model)[0], batch.items.shape[1], list[Tensor]()
     more = int(getattr(model, "masks", False))
     extra = torch.zeros(len(batch.items), columns + more, dtype=torch.float64, requires_grad=True)
 

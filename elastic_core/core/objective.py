@@ -1,4 +1,7 @@
-"""The contract of an objective, and the list of them. A new one is one file here with `@register`.
+"""The contract of an objective, and the list of them. A new one is one file in `elastic_core/objectives/`, or in a folder that
+ELASTIC_PLUGINS names: a configuration with its settings, and a class with `@register` that says whom it `refuses` and which
+`rows` it shows (copy objectives/last.py; for causal models begin from `All`, which cuts long histories into tiles). Its settings
+are in the command line and the app by being fields.
 
 An objective draws its own batches, decided by (seed, epoch, rank of how many) alone, so that an interrupted run can repeat
 them; it returns the *sum* of its loss and the number of targets behind it, because means of batches would give the targets
@@ -85,7 +88,12 @@ class Objective:
         raise NotImplementedError
 
     def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
-        """Events up to the last target, exclusive, and at each of the last `wide` positions its successor as the target."""
+        """Events up to the last target, exclusive, and at each of the last `wide` positions its successor as the target.
+
+        Of `items [B, columns]`, left-padded with 0, column c of row r is the event at the flat position `last[r] - columns + c`,
+        and column c of `targets` what is asked for after it: an item, or 0, which leaves the position out. To ask for something
+        else `replace(super().batch(rows, rng), targets=…)`; `self.dataset.histories.items` has the items by flat position, of a
+        person from `self.starts[user]` to before `self.ends[user]`, where held-out events begin."""
         histories = self.dataset.histories
         columns = needed_columns(rows.last - self.starts[rows.users], self.length)
         items = left_pad(histories, rows.users, rows.last, columns)
