@@ -1,19 +1,11 @@
-"""The frame of the app and its pages: Streamlit runs this file on every rerun. The paths of pages start here."""
+"""The frame of the app and its pages, listed in frame/screens.py: Streamlit runs this file on every rerun. Paths start here."""
 
 import streamlit as st
 
-from pages.frame import dress, present, sidebar, worlds
+from pages.frame import dress, present, screens, sidebar, worlds
 from pages.kit import plot, view
 from pages.tour import panel
 
-SCREENS = (
-    ("start", "Start", "play_arrow", ""), ("keys", "Product keys", "grid_on", "product-keys"),
-    ("journey", "Journey", "route", "journey"), ("experts", "Experts", "hub", "experts"),
-    ("traffic", "Traffic", "bar_chart", "traffic"), ("map", "Memory map", "scatter_plot", "memory-map"),
-    ("train", "Train", "model_training", "train"), ("data", "Data", "database", "data"),
-    ("evidence", "Evidence", "fact_check", "evidence"), ("speed", "Speed", "speed", "speed"),
-    ("method", "Method", "menu_book", "method"),
-)  # fmt: skip
 st.set_page_config(
     page_title="ELASTIC",
     page_icon=plot.favicon(),
@@ -23,8 +15,14 @@ st.set_page_config(
 )
 page = st.navigation(  # without sections: with them Streamlit nests what a screen reader cannot take for a list
     [
-        st.Page(f"{room}/page.py", title=title, icon=f":material/{icon}:", url_path=address, default=not address)
-        for room, title, icon, address in SCREENS
+        st.Page(
+            f"{screen.folder}/page.py",
+            title=screen.title,
+            icon=f":material/{screen.icon}:",
+            url_path=screen.address,
+            default=not screen.address,
+        )
+        for screen in screens.SCREENS
     ],
     expanded=True,  # else many screens hide behind a button
 )
@@ -34,7 +32,7 @@ sidebar.sidebar()
 view.begin()
 panel.arrive()
 panel.panel()
-if page.url_path in worlds.SHOWN:
+if any(screen.worlds for screen in screens.SCREENS if screen.address == page.url_path):
     worlds.switch(sidebar.runs())
 page.run()
 sidebar.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from elastic_core.commands import COMMANDS, _parser, module_of
+from pages.frame.screens import SCREENS, Screen
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "elastic_core"
@@ -143,6 +144,12 @@ def test_every_test_that_the_app_names_is_there() -> None:
     for file, name in named:
         source = (ROOT / file).read_text(encoding="utf-8")
         assert not name or re.search(rf"^def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.folder)
+def test_the_readme_has_a_row_for_every_screen(screen: Screen) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"| **{screen.title}** |" in text, f"README.md, What you see: a row `| **{screen.title}** | its question |` is missing"
 
 
 def test_only_the_frame_lies_directly_in_pages() -> None:

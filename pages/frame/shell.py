@@ -29,7 +29,12 @@ OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in 
 
 @dataclass(frozen=True, eq=False)
 class Context(Opened):
-    """What a page is about."""
+    """What a page is about. `now = shell.context()` has `run`, `dataset` and `model`, too (kit/cache.py: `Opened`).
+
+    The person's readable history, oldest first, and what really came next: `recommend.reading(now.dataset, now.user)` in
+    services/person; as a table `inspect.history_table`. `now.dataset.catalog` knows items by their numbers from 1: `title(item)`,
+    and `genres[item]`, a tuple that may be empty; `genres` is None where the data have none. Their colours are
+    `person.colours(now).by_genre` (kit/person.py); what the data call an item is in `now.words`."""
 
     user: int  # dense, from 0; people see `user + 1`
     expert: int | None = None  # None: nothing chosen, pages show the person's strongest

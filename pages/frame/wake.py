@@ -28,7 +28,7 @@ def _begin() -> None:
     getLogger(WARNS).setLevel(ERROR)
     # With torch, pandas and plotly behind them: not before the server is up. First what navigation.py imports, in its order:
     # two threads that enter a package by two doors may each find half of it.
-    from pages.frame import dress, present, sidebar, worlds  # noqa: F401, I001
+    from pages.frame import dress, present, screens, sidebar, worlds  # noqa: F401, I001
     from pages.kit import plot, view  # noqa: F401
     from pages.tour import panel  # noqa: F401
 

@@ -1,6 +1,7 @@
 """One switch over the screens of a run: the made-up world, real films, the paper's model, and the run that a visitor chose.
 
-The first shows what can be shown where the truth is known; the second what is left of it where nobody knows it.
+It stands above those that are about a run (`Screen.worlds`). The first shows what can be shown where the truth is known; the
+second what is left of it where nobody knows it.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,6 @@ from pages.frame import shell
 from pages.kit import cache
 from pages.kit.cache import Opened
 
-SHOWN = ("", "product-keys", "journey", "experts", "traffic", "memory-map")  # the addresses of the pages under the switch
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
 FILM_DATA = "ml-100k"
 SLOTS = "Our variant: each expert holds and suggests by itself. The paper mixes all experts."
@@ -62,7 +62,7 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
 
 
 def switch(runs: Mapping[str, Run]) -> None:
-    """Called by navigation.py above the page."""
+    """Called by navigation.py above the pages that are shown so."""
     now = shell.current()
     if now is None:  # the page says so
         return

@@ -1,4 +1,7 @@
-"""Everything the app keeps between reruns, see kept.py: the only place that caches. What it hands out is shared and read-only.
+"""What several pages keep between reruns, see kept.py. What it hands out is shared and read-only.
+
+What one page keeps lies in its answers.py: `name = kept(64)(service)`, or `asking(kept(64), service)` for a service of a model
+and its data, which the page then asks about an opened run: `name(now, now.user)`. `drawn` keeps its figures.
 
 A run is identified by its folder and a stamp of its files, so a run that goes on training is read anew.
 """

@@ -1,4 +1,8 @@
-"""Tables and arrays to plotly figures. Pure: no streamlit, no state."""
+"""Tables and arrays to plotly figures. Pure: no streamlit, no state.
+
+A figure of a page is a pure function in its charts.py, of tables and a `Palette`, that ends in `return frame(figure, palette,
+height)`; what comes from data (titles, genres) goes through `elastic_core.text.figure` first, because plotly reads HTML. The page
+shows it by `view.chart(key, cache.drawn(function, *given), table, about, alt)`."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar

@@ -157,7 +157,8 @@ def expert_card(text: str) -> None:
 def foot(command: str, *words: object, **settings: Any) -> None:
     """The end of a page: its address, all its tables in one file, how its model is used, and the command that computes the same.
 
-    `command` is ours; names and ids follow as `words`, each quoted for a shell.
+    `command` is ours; names and ids follow as `words`, each quoted for a shell. Where none prints what the page shows, it is the
+    test that holds the numbers: `python -m pytest tests/test_….py`.
     """
     command = " ".join([command, text.shell(*words)]) if words else command
     here = shell.context()

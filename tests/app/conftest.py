@@ -1,7 +1,13 @@
-"""The app through Streamlit's own test driver, on two tiny runs of a small planted world. See driving.py."""
+"""The app through Streamlit's own test driver, on two tiny runs of a small planted world.
+
+A test of a page takes `opened` and reads what is there with `said(app)`, `charts(app)` and `press(app, label)` of driving.py:
+`app = opened("traffic/page.py", run="tiny", user="5", trf_order="Hottest first")`. A switch of the sidebar or of the page is
+`healthy(app.number_input(key="user").set_value(6).run())`. Data without genres: `without_genres`. A screen to begin from, with
+its tests: test_new_screen.py."""
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,3 +48,15 @@ def opened(app_runs: Path) -> Callable[..., AppTest]:
     """`opened("experts/page.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
 
     return lambda page="", **address: healthy(visit(page, address))
+
+
+@pytest.fixture
+def without_genres(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Once it is called, pages are shown data that say nothing of genres."""
+    usual = shell.context
+
+    def now() -> shell.Context:
+        found = usual()
+        return replace(found, dataset=replace(found.dataset, catalog=replace(found.dataset.catalog, genres=None)))
+
+    return lambda: monkeypatch.setattr(shell, "context", now)

@@ -12,12 +12,16 @@ import pytest
 from driving import charts, healthy
 from streamlit.testing.v1 import AppTest
 
-# Milliseconds of processor: another person, the same again.
-BUDGET = {
+from pages.frame.screens import SCREENS
+
+# Milliseconds of processor: another person, the same again. USUAL is for a screen that has no line of its own.
+USUAL = (280, 200)
+MEASURED = {
     "start": (280, 200), "keys": (200, 200), "journey": (740, 260), "experts": (200, 150), "traffic": (220, 200),
     "map": (280, 190), "train": (250, 230), "data": (160, 150), "evidence": (150, 150),
     "speed": (150, 150), "method": (150, 150),
 }  # fmt: skip
+BUDGET = {screen.folder: MEASURED.get(screen.folder, USUAL) for screen in SCREENS}
 
 
 def spent(act: Callable[[], object]) -> float:
@@ -43,11 +47,19 @@ def test_every_screen_keeps_to_its_budget_and_draws_what_plotly_knows(opened: Ca
         another()
         found[screen] = min(spent(another) for _ in range(3)), min(spent(app.run) for _ in range(3))
         drawn[screen] = len(charts(healthy(app)))
-    over = {screen: cost for screen, cost in found.items() if any(c > most for c, most in zip(cost, BUDGET[screen], strict=True))}
+    over = [
+        f"{screen}: {cost[0]:.0f} and {cost[1]:.0f} ms of processor (another person, the same again) are more than "
+        f"{BUDGET[screen]}: keep what is worked out anew in its answers.py, or give it a line in MEASURED here, two and a half "
+        "times what it takes"
+        for screen, cost in found.items()
+        if any(c > most for c, most in zip(cost, BUDGET[screen], strict=True))
+    ]
     print({screen: tuple(round(c) for c in cost) for screen, cost in found.items()})
     assert sum(drawn.values()) >= 8 and drawn["journey"] == 1, drawn
-    assert not over, {screen: (cost, BUDGET[screen]) for screen, cost in over.items()}
+    assert not over, "\n".join(over)
 
 
-def test_no_screen_is_without_a_budget(pytestconfig: pytest.Config) -> None:
-    assert {path.parent.name for path in pytestconfig.rootpath.glob("pages/*/page.py")} == set(BUDGET)
+def test_every_screen_is_in_the_list_and_no_budget_is_of_another(pytestconfig: pytest.Config) -> None:
+    there = {path.parent.name for path in pytestconfig.rootpath.glob("pages/*/page.py")}
+    assert there == set(BUDGET), "a folder in pages/ with a page.py is a line in pages/frame/screens.py"
+    assert set(MEASURED) <= there

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, expect
-from visiting import ROOT, Server, Visit, free_port
+from visiting import Server, Visit, free_port
+
+from pages.frame.screens import SCREENS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
-# Path, heading, and something that only this address can have brought about.
-PAGES = {
+# Path, heading, and something that only this address can have brought about. A screen that is not named here has any heading.
+NAMED = {
     "/": ("What does ELASTIC do with one person’s history?", "Person 11 "),
     "/product-keys": ("How can a few comparisons find the best experts, exactly?", "person 11’s search among 64"),
     "/journey": ("What if this history were different?", "Person 11 chose"),
@@ -25,6 +27,7 @@ PAGES = {
     "/speed": ("When is ELASTIC faster?", "They cross near"),
     "/method": ("What is implemented, and what did the paper leave open?", "Open one to see what we do"),
 }
+PAGES = {path: NAMED.get(path, (re.compile(r"\S"), "")) for path in (f"/{screen.address}" for screen in SCREENS)}
 # An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
 COLD = ("/product-keys", "/evidence")
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
@@ -42,9 +45,8 @@ AXE = {"resultTypes": ["violations"], "iframes": False}
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
 
 
-def test_no_page_is_forgotten() -> None:
-    named = re.findall(r', "([a-z-]*)"\)', (ROOT / "pages" / "navigation.py").read_text(encoding="utf-8"))
-    assert set(PAGES) == {f"/{name}" for name in named}
+def test_every_page_that_is_named_is_there() -> None:
+    assert set(NAMED) <= set(PAGES)
 
 
 class Ahead:

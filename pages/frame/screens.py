@@ -1,0 +1,39 @@
+"""The screens of the app, in the order of the sidebar. A new one is a folder in `pages/` and one line here: what stands around
+screens, and all tests of every screen, ask this list. tests/app/test_new_screen.py adds one of four small files; copy those:
+
+    page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/frame/shell.py); pages/kit/view.py
+                 draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set
+    words.md     its texts, by name (pages/kit/prose.py); tests/test_plain_words.py holds them to plain English
+    answers.py   what it keeps between reruns (pages/kit/cache.py); the numbers come from `elastic_core/services/`
+    charts.py    its figures (pages/kit/plot.py)
+
+Limits that hold for every screen are in tests/app/test_rerun_budget.py (time) and tests/load/test_words.py (words); where they
+are passed, the message says which line sets this screen's own.
+"""
+
+from typing import NamedTuple
+
+
+class Screen(NamedTuple):
+    """`worlds`: it is about a run, and has the switch between made-up world and real films (frame/worlds.py) above it."""
+
+    folder: str
+    title: str  # in the sidebar; README.md has a row of this name
+    icon: str  # a name of Material Symbols
+    address: str
+    worlds: bool = False
+
+
+SCREENS = (
+    Screen("start", "Start", "play_arrow", "", worlds=True),
+    Screen("keys", "Product keys", "grid_on", "product-keys", worlds=True),
+    Screen("journey", "Journey", "route", "journey", worlds=True),
+    Screen("experts", "Experts", "hub", "experts", worlds=True),
+    Screen("traffic", "Traffic", "bar_chart", "traffic", worlds=True),
+    Screen("map", "Memory map", "scatter_plot", "memory-map", worlds=True),
+    Screen("train", "Train", "model_training", "train"),
+    Screen("data", "Data", "database", "data"),
+    Screen("evidence", "Evidence", "fact_check", "evidence"),
+    Screen("speed", "Speed", "speed", "speed"),
+    Screen("method", "Method", "menu_book", "method"),
+)
