@@ -88,7 +88,7 @@ def strip(table: pd.DataFrame, colours: dict[str, str], palette: Palette) -> go.
     figure.add_scatter(
         x=table["position"], y=[safe(genre) for genre in first], mode="markers", text=[safe(title) for title in table["title"]],
         marker_color=[colours.get(genre, palette.muted) for genre in first], hovertemplate="%{text}<extra></extra>",
-    )
+    )  # fmt: skip
     return frame(figure, palette, height=260, xaxis_title="event")
 '''
 
