@@ -3,8 +3,8 @@ asked of one before it is built: has the machine room for it, and can it keep an
 model needs nothing else of the core but what it is made of (core/layers.py).
 
 **A new model** is one file in `elastic_core/peers/`, or in a folder that ELASTIC_PLUGINS names: a frozen configuration class with
-a `name`, whose settings come beside those of `ModelConfig` (length, width, layers, heads, dropout), and a class with `@register`.
-Copy the nearest peer. The class begins from
+a `name`, whose settings come beside those of `ModelConfig` (length, width, layers, heads, dropout; a number has its bounds,
+`rank: Annotated[int, Within(1, 512)] = 64`), and a class with `@register`. Copy the nearest peer. The class begins from
 
     Blocks       (peers/parts/blocks.py)    SASRec's blocks around another `attention`, and nothing else to define: linformer.py
     Stepwise     (peers/parts/stepwise.py)  recurrent: `forward`, and `advance`, which reads on from what it kept: gru4rec.py

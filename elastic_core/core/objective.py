@@ -1,7 +1,7 @@
 """The contract of an objective, and the list of them. A new one is one file in `elastic_core/objectives/`, or in a folder that
 ELASTIC_PLUGINS names: a configuration with its settings, and a class with `@register` that says whom it `refuses` and which
 `rows` it shows (copy objectives/last.py; for causal models begin from `All`, which cuts long histories into tiles). Its settings
-are in the command line and the app by being fields.
+are in the command line and the app by being fields; a number has its bounds, `share: Annotated[float, Within(0, 1)] = 0.3`.
 
 An objective draws its own batches, decided by (seed, epoch, rank of how many) alone, so that an interrupted run can repeat
 them; it returns the *sum* of its loss and the number of targets behind it, because means of batches would give the targets

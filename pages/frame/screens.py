@@ -4,8 +4,10 @@ screens, and all tests of every screen, ask this list. tests/app/test_new_screen
     page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/frame/shell.py); pages/kit/view.py
                  draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set
     words.md     its texts, by name (pages/kit/prose.py); tests/test_plain_words.py holds them to plain English
-    answers.py   what it keeps between reruns (pages/kit/cache.py); the numbers come from `elastic_core/services/`
+    answers.py   what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`
     charts.py    its figures (pages/kit/plot.py)
+
+Its test is `tests/app/test_NAME_page.py` (tests/app/conftest.py says how a test opens a page and reads what is there).
 
 Limits that hold for every screen are in tests/app/test_rerun_budget.py (time) and tests/load/test_words.py (words); where they
 are passed, the message says which line sets this screen's own.
