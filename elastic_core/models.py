@@ -14,7 +14,9 @@ a `name`, whose settings come beside those of `ModelConfig` (length, width, laye
 It is given a `Batch`: `items [B, N]`, left-padded with 0, so the newest event is the last column; `real [B, N]`, True on events;
 `mask`, the same or None where nothing is padded; `times` or None. `forward` answers `Encoded(states)`, `[B, N, d]`, of which none
 is used at padding, `last_state` the last of them, `[B, d]`. `objective` is what it learns from: "all" (every position at once) if
-it is `causal`, that is, if no state depends on a later event; "last" if not; "cloze" if it `masks`.
+it is `causal`, that is, if no state depends on a later event; "last" if not; "cloze" if it `masks`. tests/test_contracts.py holds
+it to this: no state sees its target, neither padding nor other rows change one, the loss reaches every parameter, and no step
+waits for its device (no `.item()`, no index that is a mask).
 
 All else has a default. `variants` names it in the app. `kept_per_event` prices a training before its first step: the default is
 for blocks of width d; define it if tests/test_budget.py says that more is kept (`super().kept_per_event(columns) + heads * 3 *
