@@ -31,7 +31,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"}  # filelock comes with torch
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
-    "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
+    "sklearn": r"memory/(gauges|recovery)\.py|services/map/.*\.py",
     "scipy": r"(memory/(gauges|routing)|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",

@@ -24,8 +24,17 @@ from dataclasses import replace
 
 import torch
 
-from elastic_core.commands.arguments import device_option, flag, option, run_argument, split_commas
-from elastic_core.commands.finding import Loaded, find_run, load_run, say
+from elastic_core.commands.arguments import (
+    Loaded,
+    device_option,
+    find_run,
+    flag,
+    load_run,
+    option,
+    run_argument,
+    say,
+    split_commas,
+)
 from elastic_core.core.evaluate import NAMES, PROTOCOLS, Report, drawn_people, evaluate
 from elastic_core.core.histories import Split
 from elastic_core.data.sources import PLANTED, here, load

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elastic_core.commands.arguments import option, run_argument
-from elastic_core.commands.finding import load_run, say
+from elastic_core.commands.arguments import load_run, option, run_argument, say
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.gauges import Gauges, gauges

@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, option, run_argument, split_commas
-from elastic_core.commands.finding import load_run, open_items, say
+from elastic_core.commands.arguments import flag, load_run, open_items, option, run_argument, say, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists

@@ -14,8 +14,7 @@ import argparse
 
 import numpy as np
 
-from elastic_core.commands.arguments import option, run_argument
-from elastic_core.commands.finding import load_run
+from elastic_core.commands.arguments import load_run, option, run_argument
 from elastic_core.core.evaluate import evaluate
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset

@@ -137,7 +137,7 @@ class Dataset:
     licence: str
     titles_may_be_shared: bool = False
     has_times: bool = True
-    truth: Any = None  # what a planted world knows of itself (data/truth.py)
+    truth: Any = None  # what a planted world knows of itself (data/synthetic.py)
     ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what

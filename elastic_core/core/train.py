@@ -43,7 +43,7 @@ def out_of_minutes(minutes: float) -> str:
 
 class Keeper:
     """What a loop tells of a training, in this order every epoch. This one keeps the best weights in memory; a run folder's is
-    runs/recorder.py."""
+    runs/training.py."""
 
     kept: dict[str, torch.Tensor]
 

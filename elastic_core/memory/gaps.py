@@ -17,7 +17,7 @@ from pandas import DataFrame
 from elastic_core.core.evaluate import Candidates, Ranks, Report, expected, rank
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.truth import NOISE, Truth
+from elastic_core.data.synthetic import NOISE, Truth
 from elastic_core.errors import InputError
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))

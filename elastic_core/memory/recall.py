@@ -26,7 +26,7 @@ from elastic_core import disk
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.evaluate import Interval
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.data.truth import NOISE
+from elastic_core.data.synthetic import NOISE
 from elastic_core.memory.gaps import gaps, name_of, truth_of
 from elastic_core.models import Recommender
 

@@ -15,7 +15,7 @@ import torch
 
 from elastic_core.core.elastic import top_pairs
 from elastic_core.data import Dataset
-from elastic_core.data.truth import NOISE
+from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.memory.recovery import event_truth
