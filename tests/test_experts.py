@@ -14,7 +14,7 @@ from elastic_core.commands import main
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.evaluate import Candidates, evaluate
+from elastic_core.core.evaluate import Candidates
 from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -22,6 +22,7 @@ from elastic_core.evaluation.compare import over_people
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people
 from elastic_core.services.experts.evidence import Evidence

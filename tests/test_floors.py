@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from elastic_core.core.batches import history_batch
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Catalog, Dataset, Histories, load
 from elastic_core.errors import InputError
 from elastic_core.models import build
@@ -13,6 +12,7 @@ from elastic_core.peers import cooccurrence
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.run_config import DataConfig
+from elastic_core.runs.ranks import evaluate
 
 
 @pytest.fixture

@@ -35,13 +35,14 @@ from elastic_core.commands.arguments import (
     say,
     split_commas,
 )
-from elastic_core.core.evaluate import NAMES, PROTOCOLS, Report, drawn_people, evaluate
+from elastic_core.core.evaluate import NAMES, PROTOCOLS, drawn_people
 from elastic_core.core.histories import Split
 from elastic_core.data.sources import PLANTED, here, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import newcomers
 from elastic_core.machine import commit, find_device
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Report, evaluate
 
 MANY = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"

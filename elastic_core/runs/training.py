@@ -17,7 +17,7 @@ import torch
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender, can_retrieve
-from elastic_core.core.evaluate import PROTOCOLS, drawn_people, evaluate
+from elastic_core.core.evaluate import PROTOCOLS, drawn_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
@@ -27,6 +27,7 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import learned_numbers
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.scale import budget
 
 OnEvent = Callable[[dict[str, Any]], None]

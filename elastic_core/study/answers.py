@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.compare import Luck
 from elastic_core.memory.gaps import BINS
 from elastic_core.memory.recall import name_of
 from elastic_core.recipes import MEMORIES, STUDIED
+from elastic_core.runs.ranks import Interval
 from elastic_core.study import asides, asking
 from elastic_core.study.asking import METRIC, RECALL
 from elastic_core.study.conduct import Study

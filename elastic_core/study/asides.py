@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.power import noise
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import MEMORIES
+from elastic_core.runs.ranks import Interval
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC

@@ -9,11 +9,12 @@ from numpy import ndarray
 
 from elastic_core.bench.timing import interleaved, peak_bytes
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.evaluate import Candidates, evaluate, judging, scored
+from elastic_core.core.evaluate import Candidates, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.evaluation.newcomers import CutReader
 from elastic_core.machine import CPU
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.evidence.versus import best_ten
 
 METRIC, RECALL = "NDCG@10", "HR@10"

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, can_retrieve
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
