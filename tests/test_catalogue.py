@@ -171,7 +171,8 @@ def test_steps_of_training_are_measured_dense_and_by_rows_in_a_large_and_a_small
 
 def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:
     config = recipes.toy().override("train.epochs=1", "train.judged_people=7")
-    with mock.patch("elastic_core.core.train.rank_people", side_effect=rank_people) as judge, mock.patch.object(loop.Recorder, "test"):
+    watched = mock.patch("elastic_core.core.train.rank_people", side_effect=rank_people)
+    with watched as judge, mock.patch.object(loop.Recorder, "test"):
         loop.train(config, small_world, tmp_path / "run")
     users = judge.call_args.args[4]
     assert len(users) == 7 == len(set(users.tolist())) and np.array_equal(users, drawn_people(small_world, 7))
