@@ -181,7 +181,17 @@ def rank_people(
     candidates: Candidates = (plugged("drawn candidates") or Candidates)(dataset, split, seed)
     lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
-    found = list(_ranked(scorer, dataset, candidates, people[order], protocols, batch, device))
+    many, reading = dataset.catalog.n_items >= LARGE and getattr(scorer, "trained", False), getattr(scorer, "reading", None)
+    stretched = plugged("ranks in a large catalogue") if many and reading is not None else None
+    if stretched is not None:
+        with _undisturbed(scorer):
+            found = list(stretched(reading, scorer.length, dataset, candidates, people[order], protocols, batch, device))
+    else:
+        with judging(scorer) as judge:
+            found = [
+                {protocol: rank(scores, targets, candidates.mask(protocol, chunk).to(device)) for protocol in protocols}
+                for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device)
+            ]
     return {protocol: Ranks.join([part[protocol] for part in found]).of(order.argsort()) for protocol in protocols}
 
 
@@ -194,28 +204,6 @@ def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
     """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
     everybody = dataset.asked("valid")
     return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < len(everybody) else None
-
-
-def _ranked(
-    scorer: Scorer,
-    dataset: Dataset,
-    candidates: Candidates,
-    people: np.ndarray,
-    protocols: Sequence[str],
-    batch: int,
-    device: str | torch.device,
-) -> Iterator[dict[str, Ranks]]:
-    """The ranks of batches of people, by protocol."""
-    reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
-    large = reading is not None and dataset.catalog.n_items >= LARGE
-    ranked = plugged("ranks in a large catalogue") if large else None
-    if ranked is None:
-        with judging(scorer) as judge:
-            for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
-                yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}
-        return
-    with _undisturbed(scorer):
-        yield from ranked(reading, scorer.length, dataset, candidates, people, protocols, batch, device)
 
 
 def scored(
