@@ -20,7 +20,7 @@ _HOMES = {
     "load": "elastic_core.data",
     "train": "elastic_core.runs.training",
     "open_run": "elastic_core.runs",
-    "evaluate": "elastic_core.core.evaluate",
+    "evaluate": "elastic_core.runs.ranks",
     "compare_runs": "elastic_core.comparisons",
     "recommend": "elastic_core.services.person.recommend",
     "experts": "elastic_core.services.person.inspect",

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from elastic_core.core.evaluate import NAMES, Interval, Report
+from elastic_core.core.evaluate import NAMES
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison, compare_many
 from elastic_core.evaluation.power import Noise, noise
 from elastic_core.models import model_class
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Interval, Report
 
 
 def needs_training(run: Run) -> bool:

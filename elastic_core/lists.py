@@ -273,3 +273,17 @@ def batch_of(histories: Sequence[ndarray], length: int, times: Sequence[ndarray]
     items = padded(histories)
     padding = bool((items[:, 0] == 0).any())
     return Batch(items, items, times=None if times is None else padded(times), padded=padding)
+
+
+def history_batch(items: list[int] | np.ndarray, length: int, times: list[int] | np.ndarray | None = None) -> Batch:
+    """One history given as dense item ids, oldest first, and when they were met (seconds), where that is known."""
+
+    def padded(values: list[int] | np.ndarray) -> Tensor:
+        row = torch.zeros(1, length, dtype=torch.int64)
+        recent = torch.as_tensor(np.asarray(values, dtype=np.int64)[-length:])
+        if len(recent):
+            row[0, -len(recent) :] = recent
+        return row
+
+    row = padded(items)
+    return Batch(row, row, times=None if times is None else padded(times))

@@ -18,8 +18,7 @@ from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
-from elastic_core.runs.recorder import OnEvent
-from elastic_core.runs.training import train
+from elastic_core.runs.training import OnEvent, train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 

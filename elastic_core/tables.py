@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.comparisons import average, comparable, compare_runs, footing
-from elastic_core.core.evaluate import PROTOCOLS, Report
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison, holm
@@ -20,6 +20,7 @@ from elastic_core.labels import in_words, model_label
 from elastic_core.memory import gaps, recall
 from elastic_core.reproduce import PlannedRun, rows, status
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Report
 
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"

@@ -18,7 +18,7 @@ from elastic_core.recipes import GRID, grid_point
 from elastic_core.reproduce import PlannedRun, reproduce, status
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
-from elastic_core.runs.recorder import OnEvent
+from elastic_core.runs.training import OnEvent
 
 TABLE = "tuning.csv"  # below checkpoints/
 MOST_BYTES = 2**22

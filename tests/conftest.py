@@ -17,7 +17,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-import elastic_core.commands.finding  # noqa: F401 - where runs lie is settled by the folder of its first import
+import elastic_core.commands.arguments  # noqa: F401 - where runs lie is settled by the folder of its first import
 from elastic_core import recipes
 from elastic_core.data import Dataset, load
 from elastic_core.models import Recommender

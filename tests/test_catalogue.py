@@ -17,12 +17,13 @@ from elastic_core.bench import catalogue as losses
 from elastic_core.core import evaluate as evaluation
 from elastic_core.core import histories
 from elastic_core.core.batches import Batch
-from elastic_core.core.evaluate import PROTOCOLS, Report, drawn_people, evaluate
+from elastic_core.core.evaluate import PROTOCOLS, drawn_people, rank_people
 from elastic_core.data import Dataset, planted
 from elastic_core.errors import InputError
 from elastic_core.models import Met, Scorer
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import training as loop
+from elastic_core.runs.ranks import Report, evaluate
 from elastic_core.scale import sampled_softmax as shared
 from elastic_core.scale import stretches
 from elastic_core.scale.sampled_softmax import negative_proposal, sampled_softmax
@@ -170,8 +171,9 @@ def test_steps_of_training_are_measured_dense_and_by_rows_in_a_large_and_a_small
 
 def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:
     config = recipes.toy().override("train.epochs=1", "train.judged_people=7")
-    with mock.patch("elastic_core.core.train.evaluate", side_effect=evaluate) as judge, mock.patch.object(loop.Recorder, "test"):
+    watched = mock.patch("elastic_core.core.train.rank_people", side_effect=rank_people)
+    with watched as judge, mock.patch.object(loop.Recorder, "test"):
         loop.train(config, small_world, tmp_path / "run")
-    users = judge.call_args.kwargs["users"]
+    users = judge.call_args.args[4]
     assert len(users) == 7 == len(set(users.tolist())) and np.array_equal(users, drawn_people(small_world, 7))
     assert drawn_people(small_world, 0) is drawn_people(small_world, small_world.histories.n_users) is None

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from elastic_core.core.evaluate import Ranks, Report
+from elastic_core.core.evaluate import Ranks
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Contrast, compare, compare_many, contrast, over_people, sign_flips
 from elastic_core.evaluation.verdict import ONE_RUN, better, interval, numbers, p_text, sentence
+from elastic_core.runs.ranks import Report
 
 
 def report(above: np.ndarray, **changes: object) -> Report:

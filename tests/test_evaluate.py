@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.evaluate import NAMES, PROTOCOLS, Candidates, evaluate
+from elastic_core.core.evaluate import NAMES, PROTOCOLS, Candidates
 from elastic_core.data import Catalog, Dataset, Histories
 from elastic_core.data.candidates import DrawnCandidates, uniforms
 from elastic_core.errors import InputError
+from elastic_core.runs.ranks import evaluate
 
 SPLITS = ("valid", "test")
 

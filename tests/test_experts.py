@@ -14,14 +14,16 @@ from elastic_core.commands import main
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.evaluate import Candidates, evaluate
+from elastic_core.core.evaluate import Candidates
 from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
+from elastic_core.data.traits import genre_table, trait_table
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people
 from elastic_core.services.experts.evidence import Evidence
@@ -93,20 +95,20 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
 def test_an_item_is_called_by_its_genres_and_its_decade(small_world: Dataset) -> None:
     titles = np.array(["", "Alien (1979)", "Piano, The (1993)", "2001: A Space Odyssey", "Odd (19)", "Kid (1921) "], dtype=object)
     genres = ((), ("Horror", "Sci-Fi"), ("Drama",), ("Sci-Fi",), (), ())
-    names, holds = Catalog(np.array(["", *"abcde"], dtype=object), titles, genres).trait_table
+    names, holds = trait_table(Catalog(np.array(["", *"abcde"], dtype=object), titles, genres))
     assert names == ("Drama", "Horror", "Sci-Fi", "1920s", "1970s", "1990s")
     assert [[names[i] for i in np.flatnonzero(row)] for row in holds] == [
         [], ["Horror", "Sci-Fi", "1970s"], ["Drama", "1990s"], ["Sci-Fi"], [], ["1920s"]
     ]  # fmt: skip
-    assert Catalog.numbered(3).trait_table[1].shape == (4, 0)
-    assert small_world.catalog.trait_table[0] == small_world.catalog.genre_table[0]  # no years in a planted world
+    assert trait_table(Catalog.numbered(3))[1].shape == (4, 0)
+    assert trait_table(small_world.catalog)[0] == genre_table(small_world.catalog)[0]  # no years in a planted world
 
 
 def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small_world: Dataset) -> None:
     """An expert whose vector points at one block of items, beside one drawn at random."""
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
-    genres, holds = small_world.catalog.genre_table
+    genres, holds = genre_table(small_world.catalog)
     with torch.no_grad():
         table = model.events.items.weight  # type: ignore[union-attr]
         model.memories[0].values.weight[7] = torch.from_numpy(holds[:, 1]) @ table  # type: ignore[index, union-attr]

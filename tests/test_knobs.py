@@ -10,6 +10,7 @@ from elastic_core import models, recipes
 from elastic_core.commands.experts import shown
 from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset, load
+from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, memory_of, tracing
@@ -164,7 +165,7 @@ def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(s
     model, dataset = slots
     traffic, means = routing(model, dataset), knobs.stands_for(model, dataset, routing(model, dataset))
     read, own = reading(dataset, 3), traffic.experts[3]
-    genres, holds = dataset.catalog.genre_table
+    genres, holds = genre_table(dataset.catalog)
     lent = int(np.setdiff1d(np.flatnonzero(traffic.load), own)[0])
     for turn in (Turn(((int(own[1]), 4.0),)), Turn(((int(own[0]), 0.0),), lent, 2.0)):
         found = steering.steer(model, dataset, read, turn, traffic, own, means)

@@ -32,7 +32,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"}  # filelock comes with torch
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
-    "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
+    "sklearn": r"memory/(gauges|recovery)\.py|services/map/.*\.py",
     "scipy": r"(memory/(gauges|routing)|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
@@ -175,9 +175,9 @@ def test_files_are_short() -> None:
 
 # Python tokens without comments and layout: what a room may hold, and what it is to come down to.
 BUDGET = {
-    "elastic_core/core": (29_950, 25_000), "elastic_core/scale": (12_000, 12_000),
-    "elastic_core/slots": (7_300, 7_000), "elastic_core/following": (6_800, 6_000), "elastic_core/runs": (10_950, 9_000),
-    "elastic_core": (317_000, 185_000), "pages": (104_000, 70_000),
+    "elastic_core/core": (25_000, 25_000), "elastic_core/scale": (13_700, 12_000), "elastic_core/slots": (7_850, 7_000),
+    "elastic_core/following": (6_800, 6_000), "elastic_core/runs": (11_600, 9_000),
+    "elastic_core": (317_500, 185_000), "pages": (104_000, 70_000),
 }  # fmt: skip
 # What grows by being plugged into may have any number of files or screens, none of them larger than this, or than is said here.
 LARGEST = {"elastic_core/peers/*.py": 2_600, "elastic_core/objectives/*.py": 1_500, "pages/*/page.py": 12_000}

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.evaluate import PROTOCOLS, Ranks, Report
+from elastic_core.core.evaluate import PROTOCOLS, Ranks
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.reproduce import REPEATS, VARIANTS, rows
 from elastic_core.runs import CONFIG, Run
-from elastic_core.runs.ranks import FILE
+from elastic_core.runs.ranks import FILE, Report
 from elastic_core.services.method import effects, notes
 from elastic_core.services.method.effects import measured_variant, table_3
 from elastic_core.services.speed import curves

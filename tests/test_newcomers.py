@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from elastic_core.commands import main
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.evaluation.newcomers import after_few
 from elastic_core.models import Recommender, build
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.recommend import recommend
 
 Tiny = tuple[Recommender, Dataset, Run]

@@ -10,10 +10,10 @@ import pytest
 
 from elastic_core import models
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import EVENTS, Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.train import beside, outcome, run_table
 from elastic_core.services.train.beside import Beside, BesideRow

@@ -11,11 +11,11 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from elastic_core.core.evaluate import Ranks, Report, evaluate
+from elastic_core.core.evaluate import Ranks
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.runs.ranks import FILE, read_ranks, write_ranks
+from elastic_core.runs.ranks import FILE, Report, evaluate, read_ranks, write_ranks
 
 
 def test_a_training_keeps_the_ranks_of_its_test_and_every_number_follows_from_them(tiny_runs: Path) -> None:

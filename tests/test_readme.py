@@ -12,13 +12,14 @@ from elastic_core import readme, report
 from elastic_core.bench import leak
 from elastic_core.bench.store import Figure, write_rows
 from elastic_core.bench.store import Row as Measured
-from elastic_core.core.evaluate import PROTOCOLS, Ranks, Report
+from elastic_core.core.evaluate import PROTOCOLS, Ranks
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.readme import BEGIN, END, readme_summary, results, rewrite
 from elastic_core.reproduce import PlannedRun, rows
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Report
 from elastic_core.tables import NO_RANKS
 from elastic_core.tuning import TABLE, TuningOutcome, keep_outcome
 

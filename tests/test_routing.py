@@ -14,7 +14,7 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Retrieved, Retrieves
 from elastic_core.data import Dataset, load
-from elastic_core.data.truth import NOISE
+from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory import gaps
 from elastic_core.memory.gauges import gauges

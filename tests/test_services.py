@@ -6,15 +6,15 @@ import torch
 
 import elastic_core.models as models
 from elastic_core import recipes
-from elastic_core.core.batches import history_batch
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.evaluate import evaluate
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.lists import history_batch
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig, PlantedConfig
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person import inspect
 from elastic_core.services.person.recommend import Reading, answer, moved, reading, recommend
 from elastic_core.services.train import presets

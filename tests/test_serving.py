@@ -29,11 +29,10 @@ from test_streaming import N_ITEMS, made
 
 from elastic_core import machine
 from elastic_core.commands import main
-from elastic_core.core.batches import history_batch
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
-from elastic_core.lists import Lister
+from elastic_core.lists import Lister, history_batch
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.serving.answers import MANY, Answers, Conflict, Request

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
 from elastic_core.labels import MET, OWN_TABLE, is_variant
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run, ranks
+from elastic_core.runs.ranks import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = sorted(file.parent for file in (ROOT / "checkpoints").glob(f"*/{CONFIG}"))

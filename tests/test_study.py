@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.evaluate import evaluate
 from elastic_core.core.objective import All, AllConfig
 from elastic_core.data import load
 from elastic_core.data.by_time import by_time
@@ -21,6 +20,7 @@ from elastic_core.evaluation.compare import Luck
 from elastic_core.models import build
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.run_config import DataConfig, PlantedConfig
+from elastic_core.runs.ranks import evaluate
 from elastic_core.study import asking, conduct, plan, sheet
 from elastic_core.study.asked import Clock, StudyAsked
 from elastic_core.study.conduct import ANSWER, PAGE, Study

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.evaluate import Ranks, Report
+from elastic_core.core.evaluate import Ranks
 from elastic_core.data import Dataset
 from elastic_core.evaluation.compare import compare_many
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Report
 from elastic_core.services.person import inspect
 from elastic_core.services.tour import answers
 from elastic_core.services.tour.answers import TourAsked

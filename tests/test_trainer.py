@@ -23,7 +23,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import Scorer, memory_of
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, recorder
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, training
 from elastic_core.runs.training import train
 from elastic_core.scale import eager
 from elastic_core.scale.ahead import drawn_ahead
@@ -220,7 +220,7 @@ def test_a_kill_before_every_single_write_changes_nothing(
     for out in left:
         with monkeypatch.context() as patched:
             if Run(out).has_report:  # scored: whatever is missing, the test is not scored again
-                patched.setattr(recorder, "evaluate", None)
+                patched.setattr(training, "evaluate", None)
             assert numbers(train(tiny(epochs=2), world, out)) == expected, out
         assert not [file.name for file in out.iterdir() if file.name.startswith((".resume", ".ranks", ".model", ".config"))]
     assert len(left) > 10  # config, items, start, weights, two epoch rows and resume files, test, end

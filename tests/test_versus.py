@@ -13,7 +13,6 @@ import torch
 from elastic_core import comparisons, disk, recipes, runs
 from elastic_core.comparisons import compare_runs, system, systems
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.evaluate import Report, evaluate
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import compare, compare_many, holm
@@ -22,6 +21,7 @@ from elastic_core.models import build
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run, list_runs
+from elastic_core.runs.ranks import Report, evaluate
 from elastic_core.services.evidence import slices, standings, versus
 from elastic_core.services.evidence.versus import Lists, list_everybody
 from elastic_core.services.person.recommend import recommend

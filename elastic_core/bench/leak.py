@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from elastic_core import models
 from elastic_core.bench.store import Figure, Row, readable_rows
-from elastic_core.core.evaluate import Interval, evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
 from elastic_core.errors import InputError
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import recipe
 from elastic_core.run_config import RunConfig
+from elastic_core.runs.ranks import Interval, evaluate
 
 METRIC, BENCH, NEEDED = "NDCG@10", "leak", ("world", "times", "seed", "test")
 HONEST, PEEKING = "honest", "as published"

@@ -51,8 +51,7 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.arguments import deadline, device_option, flag, option, split_commas
-from elastic_core.commands.finding import CHECKPOINTS, find_run, say
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, device_option, find_run, flag, option, say, split_commas
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device

@@ -13,8 +13,7 @@ With --power: which difference so many people and seeds find four times out of f
 
 import argparse
 
-from elastic_core.commands.arguments import flag, option, split_commas
-from elastic_core.commands.finding import find_run
+from elastic_core.commands.arguments import find_run, flag, option, split_commas
 from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.core.evaluate import NAMES, PROTOCOLS
 from elastic_core.evaluation import verdict

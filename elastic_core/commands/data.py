@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.commands.arguments import data_settings, file_options, flag, fold_options
-from elastic_core.commands.finding import say
+from elastic_core.commands.arguments import data_settings, file_options, flag, fold_options, say
 from elastic_core.data import Dataset, load
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED

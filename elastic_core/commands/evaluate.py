@@ -24,15 +24,25 @@ from dataclasses import replace
 
 import torch
 
-from elastic_core.commands.arguments import device_option, flag, option, run_argument, split_commas
-from elastic_core.commands.finding import Loaded, find_run, load_run, say
-from elastic_core.core.evaluate import NAMES, PROTOCOLS, Report, drawn_people, evaluate
+from elastic_core.commands.arguments import (
+    Loaded,
+    device_option,
+    find_run,
+    flag,
+    load_run,
+    option,
+    run_argument,
+    say,
+    split_commas,
+)
+from elastic_core.core.evaluate import NAMES, PROTOCOLS, drawn_people
 from elastic_core.core.histories import Split
 from elastic_core.data.sources import PLANTED, here, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import newcomers
 from elastic_core.machine import commit, find_device
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Report, evaluate
 
 MANY = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"

@@ -23,8 +23,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from elastic_core.commands.arguments import flag, option, run_argument
-from elastic_core.commands.finding import Loaded, load_run, say
+from elastic_core.commands.arguments import Loaded, flag, load_run, option, run_argument, say
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations

@@ -18,8 +18,7 @@ Every export is compared with the run over 33 histories; where a score differs b
 import argparse
 from pathlib import Path
 
-from elastic_core.commands.arguments import run_argument
-from elastic_core.commands.finding import open_items, say
+from elastic_core.commands.arguments import open_items, run_argument, say
 from elastic_core.errors import InputError
 from elastic_core.exported import export, save, save_onnx
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elastic_core.commands.arguments import option, run_argument
-from elastic_core.commands.finding import load_run, say
+from elastic_core.commands.arguments import load_run, option, run_argument, say
 from elastic_core.data import Dataset
+from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
 from elastic_core.memory.gauges import Gauges, gauges
 from elastic_core.memory.latents import fit_latents
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask(model: Recommender, dataset: Dataset) -> Found:
-    traffic, named = routing(model, dataset, "test"), bool(dataset.catalog.genre_table[0])
+    traffic, named = routing(model, dataset, "test"), bool(genre_table(dataset.catalog)[0])
     held = overview.held_out_labels(overview.survey(model, dataset, traffic)) if named else None
     knob = None
     if named:

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 from elastic_core.bench import leak
 from elastic_core.bench.store import Row, select_rows, write_rows
-from elastic_core.commands.arguments import deadline, flag, option
-from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, flag, option, say
 from elastic_core.data import load
 
 FILE = CHECKPOINTS / "benchmarks" / "leak.csv"

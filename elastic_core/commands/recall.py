@@ -17,8 +17,7 @@ import fnmatch
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, option
-from elastic_core.commands.finding import CHECKPOINTS, find_run, say
+from elastic_core.commands.arguments import CHECKPOINTS, find_run, flag, option, say
 from elastic_core.data import load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError

@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, option, run_argument, split_commas
-from elastic_core.commands.finding import load_run, open_items, say
+from elastic_core.commands.arguments import flag, load_run, open_items, option, run_argument, say, split_commas
 from elastic_core.data import Catalog, Dataset
+from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists
 from elastic_core.models import Recommender
@@ -153,7 +153,7 @@ def history(catalog: Catalog, arguments: Namespace) -> list[int]:
 
 def by_title(catalog: Catalog, text: str) -> int:
     """The one item whose title is, or else starts with, or else contains, `text`."""
-    candidates = catalog.search(text).tolist()
+    candidates = find_titles(catalog, text).tolist()
     lowered = text.lower()
     for fits in (str.__eq__, str.startswith):
         closer = [i for i in candidates if fits(catalog.title(i).lower(), lowered)]

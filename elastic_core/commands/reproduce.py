@@ -15,8 +15,7 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
 import time
 from argparse import ArgumentParser, Namespace
 
-from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option
-from elastic_core.commands.finding import say
+from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, say
 from elastic_core.commands.progress import Progress
 from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset, load

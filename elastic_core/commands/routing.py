@@ -14,9 +14,7 @@ import argparse
 
 import numpy as np
 
-from elastic_core.commands.arguments import option, run_argument
-from elastic_core.commands.finding import load_run
-from elastic_core.core.evaluate import evaluate
+from elastic_core.commands.arguments import load_run, option, run_argument
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -25,6 +23,7 @@ from elastic_core.memory.gauges import gauges
 from elastic_core.memory.recovery import Score, beside_nulls, ceiling
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import evaluate
 
 SPLITS = ("test", "valid", "train")
 

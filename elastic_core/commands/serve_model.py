@@ -17,8 +17,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.commands.arguments import flag, option, run_argument
-from elastic_core.commands.finding import open_items, say
+from elastic_core.commands.arguments import flag, open_items, option, run_argument, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister

@@ -28,8 +28,7 @@ from typing import Any
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, option, run_argument
-from elastic_core.commands.finding import open_items, say
+from elastic_core.commands.arguments import flag, open_items, option, run_argument, say
 from elastic_core.commands.progress import Stopped, stop_on_signals
 from elastic_core.data import Catalog
 from elastic_core.data.reading.columns import USUAL, usual_key

@@ -16,8 +16,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from elastic_core.commands.arguments import data_settings, file_options, fold_options, option, split_commas
-from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, option, say, split_commas
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
 from elastic_core.services.background.durations import about, clock

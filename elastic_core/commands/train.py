@@ -29,8 +29,7 @@ from pathlib import Path
 import torch
 
 from elastic_core import disk, models
-from elastic_core.commands.arguments import file_options, mapped, option
-from elastic_core.commands.finding import CHECKPOINTS, find_run, say
+from elastic_core.commands.arguments import CHECKPOINTS, file_options, find_run, mapped, option, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.histories import Dataset

@@ -10,8 +10,7 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
 
 from argparse import ArgumentParser, Namespace
 
-from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, split_commas
-from elastic_core.commands.finding import say
+from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, say, split_commas
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError

@@ -72,10 +72,6 @@ class Batch:
     def to(self, device: str | torch.device) -> "Batch":
         return self.moved(lambda x: x.to(device, non_blocking=True))
 
-    def pinned(self) -> "Batch":
-        """In memory that a GPU reads without the processor."""
-        return self.moved(Tensor.pin_memory)
-
     def moved(self, how: Callable[[Tensor], Tensor]) -> "Batch":
         return replace(self._each(how), counted=None if self.targets is None else self.places.each(how))
 
@@ -111,20 +107,6 @@ def reading_batch(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length:
     return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()))
 
 
-def history_batch(items: list[int] | np.ndarray, length: int, times: list[int] | np.ndarray | None = None) -> Batch:
-    """One history given as dense item ids, oldest first, and when they were met (seconds), where that is known."""
-
-    def padded(values: list[int] | np.ndarray) -> Tensor:
-        row = torch.zeros(1, length, dtype=torch.int64)
-        recent = torch.as_tensor(np.asarray(values, dtype=np.int64)[-length:])
-        if len(recent):
-            row[0, -len(recent) :] = recent
-        return row
-
-    row = padded(items)
-    return Batch(row, row, times=None if times is None else padded(times))
-
-
 def needed_columns(events: np.ndarray, length: int) -> int:
     """Columns that a batch needs: its longest history, rounded up to eights, at most `length`. Padding is invisible, so
     this changes no score."""
@@ -150,32 +132,12 @@ class Met(NamedTuple):
 
     def among(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """1 where a row has met an item, float `[M, n_items + 1]`; column 0 is 0."""
-        items = self._known(n_items, part)
+        items = self.known(n_items, part)
         found = torch.zeros(len(items), n_items + 1, device=items.device).scatter_(1, items, 1.0)
         found[:, 0] = 0
         return found
 
-    def of(self, chosen: Tensor, n_items: int) -> Tensor:
-        """The columns `chosen [C]` (none of them 0) of `among`, without the others: `[M, C]`."""
-        ordered = chosen.sort().values
-        column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
-        column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
-        items = column[self._known(n_items)]
-        found = torch.zeros(len(items), len(chosen) + 1, device=items.device).scatter_(1, items, 1.0)
-        return found[:, column[chosen]]
-
-    def at(self, own: Tensor, n_items: int) -> Tensor:
-        """Whether every row has met its own item: `[M]` → float `[M, 1]`."""
-        return (self._known(n_items) == own.unsqueeze(1)).any(1, keepdim=True).float()
-
-    def pairs(self, n_items: int) -> tuple[Tensor, Tensor]:
-        """Every row and item that `among` has a 1 for, each once: int64 `[E]`, `[E]`, in the order of the items."""
-        items = self._known(n_items)
-        key = (items * len(items) + torch.arange(len(items), device=items.device).unsqueeze(1)).flatten().unique()
-        found, row = key.div(max(len(items), 1), rounding_mode="floor"), key % max(len(items), 1)
-        return row[found > 0], found[found > 0]
-
-    def _known(self, n_items: int, part: slice = slice(None)) -> Tensor:
+    def known(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """The items `[M, N]` that rows have met, 0 in all other places."""
         items = self.items[self.row[part]]
         if self.upto is not None:

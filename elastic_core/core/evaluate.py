@@ -6,16 +6,13 @@ pop100, uniform100  100 others, drawn (data/candidates.py)
 
 One forward pass per batch serves all protocols; in a catalogue of LARGE items, a stretch of it at a time (stretches.py).
 What is found are ranks, one a person and protocol; every metric follows from them, so two reports can be compared in pairs
-(compare.py) and a run keeps nothing but its ranks (ranks.py).
+(evaluation/compare.py) and a run keeps nothing but its ranks (runs/ranks.py).
 """
 
-import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -161,89 +158,22 @@ class Scorer(Protocol):
     def score(self, batch: Batch) -> Tensor: ...
 
 
-class Interval(NamedTuple):
-    """A mean over people, its standard error, and the 95% interval of a normal distribution around it."""
-
-    mean: float
-    error: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> "Interval":
-        """Of one number a person, float64 [users]."""
-        mean = float(values.mean())
-        error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-        return cls(mean, error, mean - 1.96 * error, mean + 1.96 * error)
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What one evaluation found: ranks by protocol, int32 [users] in the order of `users`; the rest is derived.
-
-    `seed` drew the sampled candidates; `commit` is that of the code that ranked, where it is known. `seconds` is what the
-    evaluation took, 0 for a report that was read from a file.
-    """
-
-    ranks: dict[str, Ranks]
-    users: np.ndarray
-    split: str
-    data_hash: str
-    seed: int
-    seconds: float
-    commit: str = ""
-
-    @cached_property
-    def per_user(self) -> dict[str, dict[str, np.ndarray]]:
-        """`per_user[protocol][metric]` is float64 [users], in the order of `users`."""
-        return {protocol: expected(ranks) for protocol, ranks in self.ranks.items()}
-
-    @cached_property
-    def metrics(self) -> dict[str, dict[str, float]]:
-        return {p: {name: float(values.mean()) for name, values in table.items()} for p, table in self.per_user.items()}
-
-    @property
-    def errors(self) -> dict[str, dict[str, float]]:
-        """Standard errors of `metrics`, over people."""
-        return {p: {name: self.interval(p, name).error for name in table} for p, table in self.per_user.items()}
-
-    def values(self, protocol: str, metric: str) -> np.ndarray:
-        """One metric per person. Raises InputError if it was not evaluated."""
-        for name, known in ((protocol, self.per_user), (metric, self.per_user.get(protocol, {}))):
-            if name not in known:
-                raise InputError(f"the report has no {name!r}; it has {', '.join(known)}")
-        return self.per_user[protocol][metric]
-
-    def interval(self, protocol: str, metric: str) -> Interval:
-        return Interval.of(self.values(protocol, metric))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One plain row per protocol and metric, with everything that a number must carry."""
-        common = {"split": self.split, "data_hash": self.data_hash, "seed": self.seed, "users": len(self.users)}
-        return [
-            {"protocol": protocol, "metric": metric, **self.interval(protocol, metric)._asdict(), **common}
-            for protocol, table in self.per_user.items()
-            for metric in table
-        ]
-
-
-def evaluate(
+def rank_people(
     scorer: Scorer,
     dataset: Dataset,
-    split: Split = "test",
-    protocols: Sequence[str] = PROTOCOLS,
+    split: Split,
+    protocols: Sequence[str],
+    people: np.ndarray | None = None,
     batch: int = 256,
     device: str | torch.device = "cpu",
     seed: int = SEED,
-    users: np.ndarray | None = None,
-) -> Report:
-    """Score each person's target after the history that `split` lets a model read.
+) -> dict[str, Ranks]:
+    """Rank each person's target after the history that `split` lets a model read: by protocol, in the order of `people`.
 
-    `users` are dense user numbers (default: everybody), `device` is where the scorer already lives, `seed` draws the sampled
-    candidates. Raises InputError for unknown splits, protocols or users, and for scores that are NaN or +inf.
+    `people` are dense user numbers (None: everybody who is asked), `device` is where the scorer already lives, `seed` draws the
+    sampled candidates. Raises InputError for unknown splits, protocols or people, and for scores that are NaN or +inf.
     """
-    began = time.perf_counter()
-    people = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
+    people = dataset.asked(split) if people is None else people
     if not len(people) or not len(protocols) or batch < 1:
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
     if people.min() < 0 or people.max() >= dataset.histories.n_users:
@@ -251,40 +181,29 @@ def evaluate(
     candidates: Candidates = (plugged("drawn candidates") or Candidates)(dataset, split, seed)
     lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
-    parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}
-    for found in _ranked(scorer, dataset, candidates, people[order], protocols, batch, device):
-        for protocol in protocols:
-            parts[protocol].append(found[protocol])
-    ranks = {protocol: Ranks.join(found).of(order.argsort()) for protocol, found in parts.items()}
-    return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
+    many, reading = dataset.catalog.n_items >= LARGE and getattr(scorer, "trained", False), getattr(scorer, "reading", None)
+    stretched = plugged("ranks in a large catalogue") if many and reading is not None else None
+    if stretched is not None:
+        with _undisturbed(scorer):
+            found = list(stretched(reading, scorer.length, dataset, candidates, people[order], protocols, batch, device))
+    else:
+        with judging(scorer) as judge:
+            found = [
+                {protocol: rank(scores, targets, candidates.mask(protocol, chunk).to(device)) for protocol in protocols}
+                for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device)
+            ]
+    return {protocol: Ranks.join([part[protocol] for part in found]).of(order.argsort()) for protocol in protocols}
+
+
+def mean_metrics(ranks: Ranks) -> dict[str, float]:
+    """Every metric in NAMES, over people."""
+    return {name: float(values.mean()) for name, values in expected(ranks).items()}
 
 
 def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
     """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
     everybody = dataset.asked("valid")
     return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < len(everybody) else None
-
-
-def _ranked(
-    scorer: Scorer,
-    dataset: Dataset,
-    candidates: Candidates,
-    people: np.ndarray,
-    protocols: Sequence[str],
-    batch: int,
-    device: str | torch.device,
-) -> Iterator[dict[str, Ranks]]:
-    """The ranks of batches of people, by protocol."""
-    reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
-    large = reading is not None and dataset.catalog.n_items >= LARGE
-    ranked = plugged("ranks in a large catalogue") if large else None
-    if ranked is None:
-        with judging(scorer) as judge:
-            for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
-                yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}
-        return
-    with _undisturbed(scorer):
-        yield from ranked(reading, scorer.length, dataset, candidates, people, protocols, batch, device)
 
 
 def scored(

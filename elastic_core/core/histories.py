@@ -4,7 +4,6 @@ The last event of a history is the test target, the one before it the validation
 """
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +14,6 @@ import numpy as np
 from elastic_core.errors import InputError
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
-
-
-YEAR = re.compile(r"\S\s*\((\d{3})\d\)\s*$")  # up to its decade
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,42 +56,9 @@ class Catalog:
             raise InputError(f"the catalogue has no item {str(raw_id)!r}")
         return found
 
-    def search(self, text: str) -> np.ndarray:
-        """Dense ids whose title (or raw id, where there are no titles) contains every word of `text`; case is ignored."""
-        words = text.lower().split()
-        return np.array([i + 1 for i, name in enumerate(self._lowered) if all(word in name for word in words)], dtype=np.int64)
-
-    @cached_property
-    def genre_table(self) -> tuple[tuple[str, ...], np.ndarray]:
-        """Every genre by name, and which items have which, float32 [n_items + 1, G]; none where nothing is known of them."""
-        listed = self.genres or ((),) * (self.n_items + 1)
-        names = tuple(sorted({genre for genres in listed for genre in genres}))
-        where = {name: i for i, name in enumerate(names)}
-        holds = np.zeros((len(listed), len(names)), np.float32)
-        for item, genres in enumerate(listed):
-            holds[item, [where[genre] for genre in genres]] = 1
-        return names, holds
-
-    @cached_property
-    def trait_table(self) -> tuple[tuple[str, ...], np.ndarray]:
-        """As `genre_table`, what an item may be called: its genres, and the decade of a year that ends its title ("1970s")."""
-        names, holds = self.genre_table
-        of = np.array([_decade(str(title)) for title in (np.full(len(self.ids), "") if self.titles is None else self.titles)])
-        decades = tuple(np.unique(of[of != ""]).tolist())
-        return names + decades, np.concatenate([holds, *((of == decade)[:, None].astype(np.float32) for decade in decades)], 1)
-
     @cached_property
     def _index(self) -> dict[str, int]:
         return {str(raw): dense for dense, raw in enumerate(self.ids) if dense}
-
-    @cached_property
-    def _lowered(self) -> list[str]:
-        return [self.title(item).lower() for item in range(1, self.n_items + 1)]
-
-
-def _decade(title: str) -> str:
-    found = YEAR.search(title)
-    return f"{found[1]}0s" if found else ""
 
 
 Split = Literal["train", "valid", "test"]
@@ -137,7 +100,7 @@ class Dataset:
     licence: str
     titles_may_be_shared: bool = False
     has_times: bool = True
-    truth: Any = None  # what a planted world knows of itself (data/truth.py)
+    truth: Any = None  # what a planted world knows of itself (data/synthetic.py)
     ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what

@@ -4,7 +4,6 @@ The core names a socket and the sentence it says where nothing is plugged in; wh
 holds it. That is imported when it is first asked for, so nobody waits for what is not used.
 """
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
@@ -21,13 +20,11 @@ def plug(places: Mapping[str, str]) -> None:
     """Say where what belongs into some sockets is found: each as `module:name`."""
     _places.update(places)
     _found.clear()
-    plugged.cache_clear()
 
 
-@functools.cache
 def plugged(socket: str) -> Any:
     """Return what was plugged into a socket, None where nothing was."""
-    if socket not in _found:  # a compiler looks behind the cache and must not meet an import there
+    if socket not in _found:
         module, _, name = _places.get(socket, "").partition(":")
         _found[socket] = getattr(import_module(module), name) if module else None
     return _found[socket]

@@ -20,7 +20,7 @@ from elastic_core.core import objective as objectives
 from elastic_core.core.batches import ALONE, Alone, Batch
 from elastic_core.core.config import FitConfig, TrainConfig
 from elastic_core.core.contract import Recommender, build, check_data
-from elastic_core.core.evaluate import drawn_people, evaluate
+from elastic_core.core.evaluate import drawn_people, mean_metrics, rank_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.plugs import plugged
 from elastic_core.core.step import Learner, make_learner
@@ -43,7 +43,7 @@ def out_of_minutes(minutes: float) -> str:
 
 class Keeper:
     """What a loop tells of a training, in this order every epoch. This one keeps the best weights in memory; a run folder's is
-    runs/recorder.py."""
+    runs/training.py."""
 
     kept: dict[str, torch.Tensor]
 
@@ -144,7 +144,7 @@ class Loop:
 
     def _valid(self, judged: Recommender) -> dict[str, float]:
         protocol, some = self.config.train.judged_by, drawn_people(self.dataset, self.config.train.judged_people)
-        return evaluate(judged, self.dataset, "valid", (protocol,), device=str(self.device), users=some).metrics[protocol]
+        return mean_metrics(rank_people(judged, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
 
     def _epoch(self) -> dict[str, Any]:
         """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""

@@ -2,7 +2,6 @@
 
 from elastic_core.core.histories import Catalog, Dataset, Histories
 from elastic_core.data.sources import load
-from elastic_core.data.synthetic import planted
-from elastic_core.data.truth import Truth
+from elastic_core.data.synthetic import Truth, planted
 
 __all__ = ["Catalog", "Dataset", "Histories", "Truth", "load", "planted"]

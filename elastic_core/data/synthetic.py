@@ -15,6 +15,7 @@ exactly rounded operations decide (no exp or log of floats), and popularity is r
 drawn piece by piece, in the same order: little is held beside the events themselves, 25 bytes for each.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,6 @@ from numpy.random import Generator
 
 from elastic_core.core.histories import Catalog, Dataset, Histories, pieces, tally
 from elastic_core.data.folding import core
-from elastic_core.data.truth import NOISE, SUCCESSOR_SHARES, Truth
 from elastic_core.errors import InputError
 from elastic_core.run_config import PlantedConfig
 
@@ -36,8 +36,47 @@ NAMES = (
     "Architecture, Rowing, Fairy Tales, Guitar, Barbecue, Crime Novels, Dogs, Horse Riding, Ancient Rome, Board Games, "
     "Juggling, Heavy Metal, Marathons"
 )
+SUCCESSOR_SHARES = (0.6, 0.25, 0.15)  # an item's first, second and third successor within its interest
+NOISE = -1  # the interest of an event that has none
 SHORTEST, HELD_OUT = 8, 2
 SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The planted interests, aligned with the dense ids and events of the Dataset that carries them."""
+
+    interests: tuple[str, ...]
+    item_interest: ndarray  # int32 [n_items + 1]; -1 for padding
+    event_interest: ndarray  # int32 [events]; -1 for an event drawn from global popularity
+    user_mixture: ndarray  # float32 [users, interests], in force at the user's last event; rows sum to 1
+    successors: ndarray  # int32 [n_items + 1, 3], dense ids in order of probability; 0 where dropped by the k-core
+    popularity: ndarray  # float64 [n_items + 1], relative
+    determinism: float
+    noise: float
+
+    def oracle(self, items: ndarray, starts: ndarray, ends: ndarray, users: ndarray) -> ndarray:
+        """float64 [B, n_items + 1]: the next item's distribution, given who the user is and what truly moved them.
+
+        Reads the events starts[b]:ends[b] of the flat `items`. A ceiling for any model, not a rival: it knows the mixture in
+        force and each event's interest. It is exact but for interests that left and came back, and dropped items.
+        """
+        scores = np.zeros((len(ends), len(self.item_interest)))
+        popular = self.popularity / self.popularity.sum()
+        member = self.item_interest[None, :] == np.arange(len(self.interests))[:, None]
+        within = member * self.popularity
+        within = within / np.maximum(within.sum(1, keepdims=True), 1e-300)
+        for row, (start, end, user) in enumerate(zip(starts, ends, users, strict=True)):
+            scores[row] = self.noise * popular
+            for interest in np.flatnonzero(self.user_mixture[user]):
+                share = (1 - self.noise) * float(self.user_mixture[user, interest])
+                met = np.flatnonzero(self.event_interest[start:end] == interest)
+                follow = self.determinism if len(met) else 0.0
+                scores[row] += share * (1 - follow) * within[interest]
+                if len(met):
+                    np.add.at(scores[row], self.successors[items[start + met[-1]]], share * follow * np.array(SUCCESSOR_SHARES))
+            scores[row, [0, int(items[end - 1])]] = 0  # padding, and the item just met: never twice in a row
+        return scores
 
 
 class _World(NamedTuple):

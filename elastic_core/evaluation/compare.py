@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from elastic_core.core.evaluate import Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation.verdict import LEVEL
+from elastic_core.runs.ranks import Report
 
 FLIPS = 10_000
 ROUNDING = 1e-12  # of the largest number: what means of the same numbers may differ by

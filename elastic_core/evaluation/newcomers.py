@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.evaluate import Interval, evaluate
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import Interval, evaluate
 
 METRIC, NOBODY = "NDCG@10", torch.empty(0)
 

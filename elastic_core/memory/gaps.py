@@ -14,11 +14,12 @@ import torch
 from numpy import ndarray
 from pandas import DataFrame
 
-from elastic_core.core.evaluate import Candidates, Ranks, Report, expected, rank
+from elastic_core.core.evaluate import Candidates, Ranks, expected, rank
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.truth import NOISE, Truth
+from elastic_core.data.synthetic import NOISE, Truth
 from elastic_core.errors import InputError
+from elastic_core.runs.ranks import Report
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
 METRIC, PROTOCOL = "NDCG@10", "full-seen"

@@ -22,6 +22,7 @@ from numpy.random import Generator
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.histories import Dataset, Split
+from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import retrieved
 from elastic_core.models import Recommender
@@ -121,7 +122,7 @@ def held_out_r2(x: ndarray, y: ndarray, rng: Generator) -> float:
 
 def genre_shares(dataset: Dataset, items: ndarray) -> ndarray | None:
     """What part of a history `items [U, N]` (0 pads) has each genre, `[U, genres]`; an item with several counts for each."""
-    names, table = dataset.catalog.genre_table
+    names, table = genre_table(dataset.catalog)
     return mean_shares(items, table) if names else None
 
 

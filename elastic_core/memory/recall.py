@@ -24,11 +24,11 @@ from pandas import DataFrame
 
 from elastic_core import disk
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.evaluate import Interval
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.data.truth import NOISE
+from elastic_core.data.synthetic import NOISE
 from elastic_core.memory.gaps import gaps, name_of, truth_of
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import Interval
 
 BINS = ((1, 1), (2, 10), (11, 50), (51, 100), (101, 200), (201, 500), (501, 10**9))
 BATCH = 16

@@ -25,7 +25,7 @@ from elastic_core import models
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import InterestMemory
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.truth import NOISE, recovery
+from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory.gaps import truth_of
 from elastic_core.models import Recommender, tracing
@@ -140,3 +140,14 @@ def event_truth(dataset: Dataset, users: ndarray, ends: ndarray, length: int) ->
     assert dataset.truth is not None
     where = ends[:, None] + np.arange(-length, 0)
     return dataset.truth.event_interest[where[where >= dataset.histories.offsets[users][:, None]]]
+
+
+def recovery(found: ndarray, truth: ndarray) -> dict[str, float]:
+    """Purity and adjusted mutual information (Vinh et al. 2010) of found labels (experts) against true ones, without noise."""
+    from sklearn.metrics import adjusted_mutual_info_score  # a second to import, for worlds whose truth is known alone
+    from sklearn.metrics.cluster import contingency_matrix
+
+    kept = np.asarray(truth) != NOISE
+    labels, true = np.asarray(found)[kept], np.asarray(truth)[kept]
+    common = contingency_matrix(true, labels).max(0).sum() if len(true) else 0  # events of a label's commonest true one
+    return {"purity": float(common / max(len(true), 1)), "ami": float(adjusted_mutual_info_score(true, labels))}

@@ -35,12 +35,12 @@ from safetensors.torch import save_file
 
 from elastic_core import disk, models
 from elastic_core.core.contract import Recommender
-from elastic_core.core.evaluate import Report
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import items, log, ranks
+from elastic_core.runs.ranks import Report
 from elastic_core.runs.weights import model_from, tensors
 
 if TYPE_CHECKING:

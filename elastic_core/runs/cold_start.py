@@ -17,6 +17,7 @@ from elastic_core import disk, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
+from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
 from elastic_core.runs.weights import model_from
@@ -60,7 +61,7 @@ def grown(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) 
 
 def features(catalog: Catalog) -> np.ndarray:
     """Return which items have which traits and words of titles, of those that items share: float64 `[n_items + 1, F]`."""
-    _, traits = catalog.trait_table
+    _, traits = trait_table(catalog)
     titles = np.full(catalog.n_items + 1, "") if catalog.titles is None else catalog.titles
     words = [set(re.findall(r"[^\W\d_]{3,}", str(title).lower())) for title in titles]
     often = Counter(word for said in words for word in said)

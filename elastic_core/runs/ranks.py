@@ -1,4 +1,5 @@
-"""The ranks of a whole test as a file, `ranks.safetensors` in a run's folder: what every table and comparison reads.
+"""What an evaluation found: ranks by protocol, the metrics of people that follow, and the file of a whole test's ranks,
+`ranks.safetensors` in a run's folder, which every table and comparison reads:
 
     <protocol>.above   [users]   candidates above the target, of everybody in order (core/evaluate.py)
     <protocol>.tied    [users]   others with its score; left out where nobody has any
@@ -9,15 +10,21 @@ Every metric at every cutoff follows from these numbers, so nothing else is kept
 unpickled, its size is bounded, and every tensor is checked before it is believed.
 """
 
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors
+import torch
 from safetensors.numpy import save_file
 
-from elastic_core.core.evaluate import PROTOCOLS, Ranks, Report
+from elastic_core.core.evaluate import PROTOCOLS, SEED, Ranks, Scorer, expected, rank_people
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.disk import parsing
 from elastic_core.errors import InputError
 from elastic_core.machine import commit
@@ -28,6 +35,97 @@ MOST_PEOPLE = 15_000_000  # they are read as int32, and as int64 numbers of peop
 SAME = "NDCG@10"  # by which ranks are known again
 HIGHEST = 2**30  # a count of candidates beyond this is no count
 KINDS: dict[str, type[np.integer[Any]]] = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32}  # as safetensors calls them
+
+
+class Interval(NamedTuple):
+    """A mean over people, its standard error, and the 95% interval of a normal distribution around it."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Interval":
+        """Of one number a person, float64 [users]."""
+        mean = float(values.mean())
+        error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        return cls(mean, error, mean - 1.96 * error, mean + 1.96 * error)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What one evaluation found: ranks by protocol, int32 [users] in the order of `users`; the rest is derived.
+
+    `seed` drew the sampled candidates; `commit` is that of the code that ranked, where it is known. `seconds` is what the
+    evaluation took, 0 for a report that was read from a file.
+    """
+
+    ranks: dict[str, Ranks]
+    users: np.ndarray
+    split: str
+    data_hash: str
+    seed: int
+    seconds: float
+    commit: str = ""
+
+    @cached_property
+    def per_user(self) -> dict[str, dict[str, np.ndarray]]:
+        """`per_user[protocol][metric]` is float64 [users], in the order of `users`."""
+        return {protocol: expected(ranks) for protocol, ranks in self.ranks.items()}
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        return {
+            protocol: {name: float(values.mean()) for name, values in table.items()} for protocol, table in self.per_user.items()
+        }
+
+    @property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """Standard errors of `metrics`, over people."""
+        return {p: {name: self.interval(p, name).error for name in table} for p, table in self.per_user.items()}
+
+    def values(self, protocol: str, metric: str) -> np.ndarray:
+        """One metric per person. Raises InputError if it was not evaluated."""
+        for name, known in ((protocol, self.per_user), (metric, self.per_user.get(protocol, {}))):
+            if name not in known:
+                raise InputError(f"the report has no {name!r}; it has {', '.join(known)}")
+        return self.per_user[protocol][metric]
+
+    def interval(self, protocol: str, metric: str) -> Interval:
+        return Interval.of(self.values(protocol, metric))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row per protocol and metric, with everything that a number must carry."""
+        common = {"split": self.split, "data_hash": self.data_hash, "seed": self.seed, "users": len(self.users)}
+        return [
+            {"protocol": protocol, "metric": metric, **self.interval(protocol, metric)._asdict(), **common}
+            for protocol, table in self.per_user.items()
+            for metric in table
+        ]
+
+
+def evaluate(
+    scorer: Scorer,
+    dataset: Dataset,
+    split: Split = "test",
+    protocols: Sequence[str] = PROTOCOLS,
+    batch: int = 256,
+    device: str | torch.device = "cpu",
+    seed: int = SEED,
+    users: np.ndarray | None = None,
+) -> Report:
+    """Score each person's target after the history that `split` lets a model read.
+
+    `users` are dense user numbers (default: everybody); the rest is as of `rank_people`. Raises InputError as that does.
+    """
+    began = time.perf_counter()
+    people = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
+    ranks = rank_people(scorer, dataset, split, protocols, people, batch, device, seed)
+    return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
 
 
 def write_ranks(report: Report, path: Path) -> None:

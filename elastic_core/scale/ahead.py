@@ -11,7 +11,7 @@ from elastic_core.core.batches import Batch
 def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
     """The batches, on the device, in their order. What is drawn follows from the batches alone, whoever draws it, and what is
     raised there is raised here."""
-    return (batch.to(device) for batch in drawn_ahead(batch.pinned() for batch in batches))
+    return (batch.to(device) for batch in drawn_ahead(batch.moved(torch.Tensor.pin_memory) for batch in batches))
 
 
 def drawn_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from elastic_core.core.batches import Met
 from elastic_core.core.layers import autocast_to
+from elastic_core.scale.met import met_own, met_pairs
 from elastic_core.scale.passes import probabilities
 
 TILE_ROWS, TILE_ITEMS = 256, 2_048  # of logits worked on together: 2 MiB, which a core's own cache nearly holds
@@ -82,7 +83,7 @@ class _Tiles:
         self.parts = vectors.shape[1]
         self.flat, self.table, self.bias, self.half = vectors.to(half).flatten(0, 1), table, bias, half
         self.again, self.met = again, None if again is None else met
-        self.seen = None if self.met is None else self.met.pairs(len(table) - 1)
+        self.seen = None if self.met is None else met_pairs(self.met, len(table) - 1)
         on_cpu = vectors.device.type == "cpu"
         self.rows, self.items = (TILE_ROWS, TILE_ITEMS) if on_cpu else (max(len(self.flat), 1), TILE_ITEMS_GPU)
 
@@ -110,7 +111,7 @@ class _Tiles:
         if self.bias is not None:
             found += self.bias[targets].float().unsqueeze(1)
         if self.met is not None and self.again is not None:
-            found += self.again.float() * self.met.at(targets, len(self.table) - 1)
+            found += self.again.float() * met_own(self.met, targets, len(self.table) - 1)
         return found.flatten()
 
     def _met(self, items: slice) -> tuple[Tensor, Tensor] | None:

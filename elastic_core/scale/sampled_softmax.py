@@ -9,6 +9,7 @@ from torch.nn import functional
 from elastic_core.core.batches import Met, one_draw
 from elastic_core.core.contract import Scorer
 from elastic_core.core.layers import autocast_to
+from elastic_core.scale.met import met_among, met_own
 from elastic_core.scale.passes import CHUNK_BYTES, probabilities
 
 APART = 16  # numbers between rows of logits that are worked on together
@@ -51,7 +52,7 @@ def sampled_softmax(
     vectors, shares = scorer.split(states)
     n_items = len(proposal) - 1
     again = None if met is None else scorer.again
-    seen = None if met is None or again is None else (met.at(targets, n_items).flatten(), met.of(drawn, n_items))
+    seen = None if met is None or again is None else (met_own(met, targets, n_items).flatten(), met_among(met, drawn, n_items))
     if scorer.pairs is None:
         return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, again, seen, sparse)
     right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity

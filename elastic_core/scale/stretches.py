@@ -17,6 +17,7 @@ from elastic_core.core.batches import Batch, Met, reading_batch
 from elastic_core.core.evaluate import Candidates, Listed, Ranks
 from elastic_core.core.histories import Dataset
 from elastic_core.errors import InputError
+from elastic_core.scale.met import met_pairs
 
 NUMBERS = 1 << 21  # scores that are looked at together: 8 MiB
 
@@ -30,7 +31,7 @@ class Stretches:
         self.scorer, self.states = scorer, states
         self.items = len(scorer.table) - 1
         self.width = max(1, NUMBERS // (len(states) * max(scorer.parts, 1)))
-        self.met = None if scorer.again is None else Pairs(*met.pairs(self.items))
+        self.met = None if scorer.again is None else Pairs(*met_pairs(met, self.items))
         self.norm: Tensor | None = None
         if scorer.parts:
             for items in self:

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from elastic_core.core.evaluate import Interval
+from elastic_core.data.traits import genre_table
 from elastic_core.evaluation.compare import Luck
 from elastic_core.memory.gaps import BINS
 from elastic_core.memory.recall import name_of
 from elastic_core.recipes import MEMORIES, STUDIED
+from elastic_core.runs.ranks import Interval
 from elastic_core.study import asides, asking
 from elastic_core.study.asking import METRIC, RECALL
 from elastic_core.study.conduct import Study
@@ -117,7 +118,7 @@ def _history(side: Side, asked: dict[str, Question], found: dict[str, Found]) ->
 def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     """Recall by events since the last item of the kind of what came next."""
     data = side.data
-    if not data.catalog.genre_table[0]:
+    if not genre_table(data.catalog)[0]:
         return ["Of what kind items are is not known (no genres came along), so neither is recall by silence."], []
     gap = asking.since_alike(data)[data.asked("test")]
     wanted = (side.best, *(own for own, _ in MEMORIES), side.floor)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from elastic_core.core.evaluate import Interval
+from elastic_core.data.traits import genre_table
 from elastic_core.evaluation.power import noise
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import MEMORIES
+from elastic_core.runs.ranks import Interval
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
@@ -31,7 +32,7 @@ CHOSEN = "what people chose"
 
 
 def data(study: Study) -> Section:
-    here_, names = study.data, study.data.catalog.genre_table[0]
+    here_, names = study.data, genre_table(study.data.catalog)[0]
     lengths, seen = here_.histories.lengths, here_.counts()[here_.targets("test")]
     low, middle, high = np.quantile(lengths, [0.1, 0.5, 0.9]).astype(int)
     again = repeats(here_)
@@ -128,7 +129,7 @@ def upcoming(study: Study, side: Side, found: dict[str, Found]) -> Section:
             f"{study.data.ties.test:.0%} of test items have the same time as the event before. Ask again with --ties random: "
             "then no order of the file can be learned."
         )
-    if not study.data.catalog.genre_table[0]:
+    if not genre_table(study.data.catalog)[0]:
         sentences.append("Say of what kind items are (--titles FILE, with genres): then recall by silence can be asked.")
     if unknown := sum(one.answer == UNKNOWN for one in found.values()):
         sentences.append(f"{unknown} of {len(found)} questions are not known: the section before this says what they would take.")

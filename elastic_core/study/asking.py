@@ -9,11 +9,13 @@ from numpy import ndarray
 
 from elastic_core.bench.timing import interleaved, peak_bytes
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.evaluate import Candidates, evaluate, judging, scored
+from elastic_core.core.evaluate import Candidates, judging, scored
 from elastic_core.data import Dataset
+from elastic_core.data.traits import genre_table
 from elastic_core.evaluation.newcomers import CutReader
 from elastic_core.machine import CPU
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.evidence.versus import best_ten
 
 METRIC, RECALL = "NDCG@10", "HR@10"
@@ -60,7 +62,7 @@ def among(shown: ndarray, some: ndarray) -> ndarray:
 def since_alike(dataset: Dataset) -> ndarray:
     """Events since the last one of the kind of what came next (a genre in common), int [users]; 0 where there is none, or the
     kinds are not known."""
-    names, holds = dataset.catalog.genre_table
+    names, holds = genre_table(dataset.catalog)
     starts, ends, targets = dataset.histories.offsets[:-1], dataset.ends("test"), dataset.targets("test")
     found = np.zeros(len(ends), dtype=np.int64)
     if not names:

@@ -23,13 +23,14 @@ from filelock import FileLock, Timeout
 
 from elastic_core import disk
 from elastic_core.core.config import ModelConfig, TrainConfig
-from elastic_core.core.evaluate import drawn_people, evaluate
+from elastic_core.core.evaluate import drawn_people
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError
 from elastic_core.recipes import JUDGED, STUDIED, objective_settings
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.runs.training import train
 from elastic_core.services.train import beside
 from elastic_core.study import asking, plan

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.verdict import wilson
 from elastic_core.labels import model_label
 from elastic_core.recipes import STUDIED
+from elastic_core.runs.ranks import Interval
 from elastic_core.study.verdicts import Found
 
 Section = dict[str, Any]

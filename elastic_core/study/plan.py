@@ -13,10 +13,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from elastic_core import models
-from elastic_core.core.evaluate import PROTOCOLS, evaluate
+from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.recipes import JUDGED, STUDIED, studied
 from elastic_core.run_config import DataConfig, RunConfig
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.train.estimate import estimate
 
 Way = Literal["last", "time"]  # how events are held out: everybody's last, or all after a date

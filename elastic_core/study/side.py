@@ -11,11 +11,11 @@ import numpy as np
 from numpy import ndarray
 
 from elastic_core import disk, models
-from elastic_core.core.evaluate import Interval
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Interval
 from elastic_core.study.asked import MOST_BYTES
 from elastic_core.study.asking import METRIC
 from elastic_core.study.plan import CUTS, EPOCHS, SEEDS, Way

@@ -7,12 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import comparisons
-from elastic_core.core.evaluate import NAMES, PROTOCOLS, Report
+from elastic_core.core.evaluate import NAMES, PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import apart, data_called
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Report
 from elastic_core.services.evidence import slices, standings, versus
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect

@@ -12,11 +12,11 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.comparisons import compare_runs
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import load
 from elastic_core.evaluation.compare import compare
 from elastic_core.evaluation.verdict import ONE_RUN, p_text
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.evidence import standings
 from elastic_core.text import minus
 from pages.evidence import charts

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from elastic_core.core.histories import Dataset
 from elastic_core.data.folding import core, fold, natural_order
 from elastic_core.data.reading import Table
+from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 
 EVENTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=120)
@@ -95,7 +96,7 @@ def test_catalog_and_lookups():
     catalog = make([(u, i, i) for u in range(3) for i in range(5)]).catalog
     assert catalog.title(1) == "item 0"
     assert catalog.index("4") == 5
-    assert catalog.search("ITEM 3").tolist() == [4]
+    assert find_titles(catalog, "ITEM 3").tolist() == [4]
     for call in (lambda: catalog.title(0), lambda: catalog.title(6), lambda: catalog.index("9"), lambda: catalog.index("")):
         with pytest.raises(InputError):
             call()

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.data import load, planted
-from elastic_core.data.truth import recovery
 from elastic_core.errors import InputError
+from elastic_core.memory.recovery import recovery
 from elastic_core.run_config import DataConfig, PlantedConfig
 
 SMALL = PlantedConfig(users=400, items=320, interests=8, mean_length=40, max_length=200)

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.layers import left_align
+from elastic_core.data.traits import genre_table
 from elastic_core.models import Batch, Catalog, ModelConfig, Recommender, Weight
 
 NODES = 8  # of the integral
@@ -116,7 +117,7 @@ class ModulatedConfig(ModelConfig):
 def named_marks(catalog: Catalog, most: int = MARKS) -> tuple[list[str], np.ndarray]:
     """What the marks are called, and how much every item is of which, float32 `[n_items + 1, E]`: rows add up to 1, that of
     padding is 0."""
-    genres, holds = catalog.genre_table
+    genres, holds = genre_table(catalog)
     order = np.argsort(-holds.sum(0), kind="stable")
     few = len(order) > most
     kept, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.evaluate import Report
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import contrast, holm
+from elastic_core.runs.ranks import Report
 from elastic_core.text import minus
 
 COLD = 10  # a target with fewer training events than this is cold

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.evaluate import Candidates, Report, judging, scored
+from elastic_core.core.evaluate import Candidates, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import Report
 
 TOP = 10
 CHUNK = 128

@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
+from elastic_core.data.traits import genre_table
 from elastic_core.memory.routing import limits_of
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
@@ -38,7 +39,7 @@ def codewords(model: Quantises) -> Codewords:
 def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
     """All words of all codebooks."""
     chosen, size = found.chosen.numpy(), found.words.shape[1]
-    names, holds = dataset.catalog.genre_table
+    names, holds = genre_table(dataset.catalog)
     rng = np.random.default_rng([0, 1])  # not the stream that a planted world of this seed was drawn from
     counts = dataset.counts()[1:].astype(float)
     learned = rng.permutation(len(chosen)) % 2 == 0

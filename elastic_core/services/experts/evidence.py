@@ -1,6 +1,6 @@
 """Is a genre over-represented around an expert, or is that chance? Ratios of means with intervals.
 
-A genre here is what an item may be called: its genres and its decade (`Catalog.trait_table`).
+A genre here is what an item may be called: its genres and its decade (`data.traits.trait_table`).
 lift = mean share of the genre among the expert's people / mean share it is compared with. The interval is normal in
 log(lift) with the standard error of a ratio estimator over people (Cochran 1977, §6.4); it is widened so that all G genres
 of an expert hold together in 95% of cases (Bonferroni), because a label is the best of G looks.
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
+from elastic_core.data.traits import trait_table
 from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
@@ -117,12 +118,12 @@ class Evidence:
 
 def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
     """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, `[U, G]`."""
-    return mean_shares(items, dataset.catalog.trait_table[1])
+    return mean_shares(items, trait_table(dataset.catalog)[1])
 
 
 def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:
     """Genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
-    if not (genres := dataset.catalog.trait_table[0]):
+    if not (genres := trait_table(dataset.catalog)[0]):
         return None
     everybody = np.arange(dataset.histories.n_users)
     known = np.concatenate([trait_shares(dataset, batch.items.numpy()) for _, batch in batches(model, dataset, everybody)])

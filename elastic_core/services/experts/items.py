@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
 from elastic_core.data import Dataset
+from elastic_core.data.traits import trait_table
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.ablation import drop, retrieving
@@ -119,7 +120,7 @@ def alone(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -
 @torch.inference_mode()
 def preferred(model: Recommender, dataset: Dataset, expert: int) -> tuple[str, float, float] | None:
     """Genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or distributions."""
-    (genres, holds), memory, rng = dataset.catalog.trait_table, memory_of(model), np.random.default_rng(expert)
+    (genres, holds), memory, rng = trait_table(dataset.catalog), memory_of(model), np.random.default_rng(expert)
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
     own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
     if own is None or not genres:

@@ -20,6 +20,7 @@ import torch
 
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Dataset
+from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
@@ -50,7 +51,7 @@ def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: ov
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""
-    genres, table = dataset.catalog.trait_table
+    genres, table = trait_table(dataset.catalog)
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
     own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
@@ -118,7 +119,7 @@ def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factor
     if len(np.unique(means[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
     before = ablation.judged(model, dataset, users)
-    table = dataset.catalog.trait_table[1]
+    table = trait_table(dataset.catalog)[1]
 
     def others(mine: np.ndarray) -> np.ndarray:
         """Another expert's genre for every one of `mine [U]`, never the same."""

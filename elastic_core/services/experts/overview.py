@@ -15,7 +15,8 @@ import torch
 
 from elastic_core.core.elastic import top_pairs
 from elastic_core.data import Dataset
-from elastic_core.data.truth import NOISE
+from elastic_core.data.synthetic import NOISE
+from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.memory.recovery import event_truth
@@ -145,7 +146,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     whole.check_size(model)
-    genres, holds = dataset.catalog.trait_table
+    genres, holds = trait_table(dataset.catalog)
     table, everybody = torch.from_numpy(holds), np.arange(dataset.histories.n_users)
     k, traced = traffic.experts.shape[1], model.traces
     halves, bars, shares, reads, votes = [], [], [], [], []

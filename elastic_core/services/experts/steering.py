@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import history_batch
 from elastic_core.data import Dataset
+from elastic_core.data.traits import trait_table
+from elastic_core.lists import history_batch
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs
@@ -104,7 +105,7 @@ def steer(
     (factors, lent), used = turn.on(own[None]), np.flatnonzero(traffic.load)
     before = answer(model, dataset, read)
     after = answer(model, dataset, read, edit=knobs.turns(model, factors, lent))
-    change, (genres, holds) = moved(before, after), dataset.catalog.trait_table
+    change, (genres, holds) = moved(before, after), trait_table(dataset.catalog)
     random = others(factors[0], int(lent[0]), own, used, DRAWS, seed=0) if not turn.still else []
     tops, parts = _many(model, read, random, holds)
     ten, rows = (before.table["item"].to_numpy(), after.table["item"].to_numpy()), []

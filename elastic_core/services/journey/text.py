@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from elastic_core.data import Dataset
+from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, Version, start
@@ -177,7 +178,7 @@ def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int
         exact = list(dict.fromkeys(names.get(_folded_text(text), []) + _by_id(dataset, text)))
         if exact:
             return exact
-    found = dataset.catalog.search(LEADING.sub("", line)).tolist()
+    found = find_titles(dataset.catalog, LEADING.sub("", line)).tolist()
     return sorted(found, key=lambda item: -dataset.all_counts()[item]) if len(found) > 1 else found
 
 

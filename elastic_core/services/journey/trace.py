@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch, history_batch
+from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.person.inspect import split_year

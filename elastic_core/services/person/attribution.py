@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from elastic_core.core.batches import history_batch
 from elastic_core.core.contract import Attribution, Edit
 from elastic_core.core.evaluate import Candidates
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
+from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Retrieves, can_retrieve, memory_of
 from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Reading, batches

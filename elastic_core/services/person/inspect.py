@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
+from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, can_retrieve
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
@@ -98,7 +99,7 @@ def repeats(dataset: Dataset) -> Repeats:
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     """Items whose title has every word of `text`: item, title, events; the most frequent first."""
-    found = dataset.catalog.search(text)
+    found = find_titles(dataset.catalog, text)
     counts = dataset.all_counts()[found]
     table = pd.DataFrame({"item": found, "title": dataset.catalog.called(found), "events": counts})
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from elastic_core.core.batches import history_batch
 from elastic_core.errors import InputError
+from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.person import chance
 from elastic_core.services.person.attribution import attributed

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.evaluate import evaluate
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
+from elastic_core.runs.ranks import evaluate
 
 FEWEST = 10  # events that a share of a genre needs to mean anything
 

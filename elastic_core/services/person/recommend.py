@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch, history_batch, needed_columns, reading_batch
+from elastic_core.core.batches import Batch, needed_columns, reading_batch
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.labels import join_names
+from elastic_core.lists import history_batch
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person.names import split_year
 from elastic_core.services.person.people import numbered

@@ -16,11 +16,12 @@ import numpy as np
 from elastic_core import disk, models
 from elastic_core.comparisons import needs_training
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.evaluate import Ranks, evaluate, expected
+from elastic_core.core.evaluate import Ranks, expected
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import compare_many
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person import inspect
 
 FILE, MOST_BYTES, MOST_ROWS = "beside.json", 2**16, 20

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from elastic_core.comparisons import needs_training, system
-from elastic_core.core.evaluate import Interval
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
+from elastic_core.runs.ranks import Interval
 from elastic_core.services.train import beside, presets
 from elastic_core.services.train.beside import METRIC, PROTOCOL, Beside
 from elastic_core.text import markdown
