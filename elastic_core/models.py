@@ -18,9 +18,10 @@ it is `causal`, that is, if no state depends on a later event; "last" if not; "c
 it to this: no state sees its target, neither padding nor other rows change one, the loss reaches every parameter, and no step
 waits for its device (no `.item()`, no index that is a mask).
 
-All else has a default. `variants` names it in the app. `kept_per_event` prices a training before its first step: the default is
-for blocks of width d; define it if tests/test_budget.py says that more is kept (`super().kept_per_event(columns) + heads * 3 *
-columns` of an attention that holds its N x N weights). What only some models tell (`last_weights`): peers/parts/capabilities.py.
+All else has a default. `variants` names it in the app. `kept_per_event` prices a training before its first step: the default, of
+blocks of width d around an attention that holds its N x N weights, is safe for most; define it if tests/test_budget.py says that
+it is not, or where a long history costs less (`self.kept_by_blocks()`). What only some tell, as `last_weights`, is in
+peers/parts/capabilities.py.
 """
 
 # ruff: noqa: F401

@@ -258,7 +258,11 @@ class Recommender(nn.Module):
 
     def kept_per_event(self, columns: int) -> int:
         """About how many numbers a layer keeps of one of `columns` events for the backward pass, from above: what a training
-        is priced with before its first step (scale/budget.py). Counted over the models of this package: 15 to 25 d."""
+        is priced with before its first step (scale/budget.py): blocks, and the scores and weights of every pair, N x N."""
+        return self.kept_by_blocks() + 3 * self.config.heads * columns
+
+    def kept_by_blocks(self) -> int:
+        """The same without the pairs. Counted over the models of this package: 15 to 25 d."""
         return (16 + 4 * getattr(self.config, "expansion", 1)) * self.config.width
 
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:

@@ -314,7 +314,7 @@ class WithMemory(Retrieves):
         return self.standing.log_probabilities(self, experts) if self.standing is not None and self.retrieves else None
 
     def kept_per_event(self, columns: int) -> int:
-        return super().kept_per_event(columns) + self.config.heads * 34 * (self.config.width + self.config.k)
+        return self.kept_by_blocks() + self.config.heads * 34 * (self.config.width + self.config.k)
 
 
 # --- the model -------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class SASRec(Streams):
         return torch.stack(found)
 
     def kept_per_event(self, columns: int) -> int:
-        return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
+        return self.kept_by_blocks() if self.config.fused else super().kept_per_event(columns)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         real = batch.mask

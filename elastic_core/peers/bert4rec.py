@@ -33,6 +33,9 @@ class Bert4Rec(Blocks):
     attention = MaskedAttention
     variants = (Variant("BERT4Rec", {}, "Self-attention in both directions, learned by filling in masked events."),)
 
+    def kept_per_event(self, columns: int) -> int:
+        return self.kept_by_blocks()  # its attention is fused
+
     def asked(self, batch: Batch) -> Batch:
         return mask_behind(batch, self.length, self.n_items + 1)
 

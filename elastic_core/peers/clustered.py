@@ -135,4 +135,4 @@ class Clustered(Blocks):
         config = self.config
         top = min(config.top, columns)
         clusters = config.heads * config.clusters * (7 + -(-6 * top // columns))
-        return super().kept_per_event(columns) + clusters + top * (2 * config.width + 12 * config.heads)
+        return self.kept_by_blocks() + clusters + top * (2 * config.width + 12 * config.heads)

@@ -119,9 +119,8 @@ class HSTU(Recommender):
         return self.norm(self._encode(batch, last=True)[:, -1])
 
     def kept_per_event(self, columns: int) -> int:
-        """Beside the block's own: the scores and weights of every pair, N x N, and their buckets."""
-        pairs = 3 * self.config.heads + (4 if self.config.times != "none" else 0)
-        return super().kept_per_event(columns) + pairs * columns
+        """Beside the scores and weights of every pair, N x N: their buckets."""
+        return super().kept_per_event(columns) + (4 * columns if self.config.times != "none" else 0)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`."""

@@ -72,8 +72,4 @@ class Linformer(Blocks):
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values before and after the projection, and the scores."""
         config = self.config
-        return (
-            super().kept_per_event(columns)
-            + 2 * config.width
-            + config.rank * (4 * config.heads + -(-4 * config.width // columns))
-        )
+        return self.kept_by_blocks() + 2 * config.width + config.rank * (4 * config.heads + -(-4 * config.width // columns))

@@ -138,7 +138,7 @@ class LinRec(Blocks, Streams):
         """Beside the block's own: φ and its norms, and in the causal form a chunk's products and the states between chunks."""
         width, chunk = self.config.width, min(CHUNK, columns)
         states = 2 * self.config.heads * chunk + 2 * width * width // (self.config.heads * chunk) if self.causal else 0
-        return super().kept_per_event(columns) + 8 * width + states
+        return self.kept_by_blocks() + 8 * width + states
 
     def open_stream(self, room: int) -> "LinRecStream":
         return LinRecStream(self, room)

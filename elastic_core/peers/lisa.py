@@ -271,7 +271,7 @@ class Lisa(Streams):
         return self.config.books, self.config.words
 
     def kept_per_event(self, columns: int) -> int:
-        return super().kept_per_event(columns) + self.config.books * (8 * self.config.words + 3 * self.config.width)
+        return self.kept_by_blocks() + self.config.books * (8 * self.config.words + 3 * self.config.width)
 
     def open_stream(self, room: int) -> "LisaStream":
         return LisaStream(self, room)

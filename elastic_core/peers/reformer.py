@@ -70,4 +70,4 @@ class Reformer(Blocks):
     config: ReformerConfig
 
     def kept_per_event(self, columns: int) -> int:
-        return super().kept_per_event(columns) + kept(columns, self.config, self.config.rounds)
+        return self.kept_by_blocks() + kept(columns, self.config, self.config.rounds)

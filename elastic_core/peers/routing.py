@@ -95,4 +95,4 @@ class Routing(Blocks):
         self.train(was_training)
 
     def kept_per_event(self, columns: int) -> int:
-        return super().kept_per_event(columns) + kept(columns, self.config, 1)
+        return self.kept_by_blocks() + kept(columns, self.config, 1)

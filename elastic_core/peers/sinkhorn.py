@@ -165,4 +165,4 @@ class Sinkhorn(Blocks):
         blocks = -(-columns // block)
         padded, scores = blocks * block / columns, config.heads * 2 * block * 4
         order = blocks * blocks * config.heads * (8 + 6 * ITERATIONS) / columns
-        return super().kept_per_event(columns) + round(padded * (12 * config.width + scores) + order) + 1
+        return self.kept_by_blocks() + round(padded * (12 * config.width + scores) + order) + 1

@@ -168,7 +168,7 @@ class SMA(Modulated):
     def kept_per_event(self, columns: int) -> int:
         c = self.config
         intensities = self.kept_by_intensities(1 + (c.intensity == "event"))
-        return super().kept_per_event(columns) + 4 * c.width + intensities + (5 * c.heads + 2) * columns
+        return self.kept_by_blocks() + 4 * c.width + intensities + (5 * c.heads + 2) * columns
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
