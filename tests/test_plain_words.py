@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import textstat
 import wordfreq
 
@@ -101,12 +100,9 @@ def faults(text: str) -> list[str]:
     return found
 
 
-SAID = [found for found in (*sections(), *sentences_in_code()) if not found[0].startswith(NOT_SAID)]
-
-
-@pytest.mark.parametrize(("place", "text"), SAID, ids=[place for place, _ in SAID])
-def test_what_a_screen_says_can_be_read_once(place: str, text: str) -> None:
-    assert not faults(text), f"{place}: {faults(text)}"
+def test_what_a_screen_says_can_be_read_once() -> None:
+    said = [found for found in (*sections(), *sentences_in_code()) if not found[0].startswith(NOT_SAID)]
+    assert len(said) > 900 and not {place: found for place, text in said if (found := faults(text))}
 
 
 def test_hard_sentences_are_found() -> None:

@@ -1,13 +1,10 @@
 """A study of somebody's clicks: held out by the clock, killed and gone on, and no claim where there is nothing."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -213,19 +210,21 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
         assert len(run.events("epoch")) >= epochs and run.finished
 
 
+def conducted(folder: Path) -> None:
+    """Runs in a child process."""
+    conduct.SLACK = 1e9
+    tiny(folder).conduct()
+
+
 @pytest.mark.parametrize("at", ["last/elastic-slots-seed0", "last/elastic-slots-memory-none-seed1"])
-def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.path.insert(0, 'tests')\nfrom pathlib import Path\nfrom test_study import conduct, tiny\n"
-        f"conduct.SLACK = 1e9\ntiny(Path({str(tmp_path / 'here')!r})).conduct()"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, env=environment, start_new_session=True)
+def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any) -> None:
+    child = children.Process(target=conducted, args=(tmp_path / "here",))
+    child.start()
     deadline = time.monotonic() + 120
-    while not (tmp_path / "here" / at).exists() and child.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+    while not (tmp_path / "here" / at).exists() and child.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child.kill()
+    child.join()
     kept = json.loads((tmp_path / "here" / conduct.STUDY).read_text())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(conduct, "SLACK", 1e9)
