@@ -6,8 +6,9 @@ import os
 import runpy
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ class Forked:
     """A call in a process and a session of its own; what it prints is kept apart. `children`: the fixture of this name."""
 
     def __init__(self, children: Any, body: Callable[..., object], *given: Any, folder: Path, **environment: str) -> None:
-        self.kept = tempfile.TemporaryDirectory()
-        files = [str(Path(self.kept.name, name)) for name in ("out", "err")]
-        self.process = children.Process(target=_call, args=(body, given, str(folder), environment, files))
+        ends = [children.Pipe(duplex=False) for _ in ("out", "err")]
+        written = [writer for _, writer in ends]
+        self.process = children.Process(target=_call, args=(body, given, str(folder), environment, written))
         self.process.start()
+        for writer in written:
+            writer.close()
+        self.readers = ThreadPoolExecutor(len(ends))
+        self.said = [self.readers.submit(_read, reader) for reader, _ in ends]
 
     def send_signal(self, number: int) -> None:
         os.kill(self.process.pid, number)
@@ -27,11 +32,10 @@ class Forked:
     def ended(self, seconds: float = 240) -> tuple[int, str, str]:
         """Exit code, output and errors, when it has ended; it is killed when it does not."""
         self.process.join(seconds)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        out, err = (Path(self.kept.name, name).read_text() for name in ("out", "err"))
-        self.kept.cleanup()
+        self.process.kill()
+        self.process.join()
+        out, err = (said.result() for said in self.said)
+        self.readers.shutdown()
         return self.process.exitcode, out, err
 
 
@@ -41,14 +45,20 @@ def command(*words: str) -> None:
     runpy.run_module("elastic_core", run_name="__main__", alter_sys=True)
 
 
+def _read(reader: Connection) -> str:
+    with reader, os.fdopen(reader.fileno(), encoding="utf-8", closefd=False) as file:
+        return file.read()
+
+
 def _call(
-    body: Callable[..., object], given: tuple[Any, ...], folder: str, environment: dict[str, str], files: list[str]
+    body: Callable[..., object], given: tuple[Any, ...], folder: str, environment: dict[str, str], written: list[Connection]
 ) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     os.environ.update(environment)
-    for number, file in enumerate(files, 1):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
-    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False, buffering=1) for number in (1, 2))
+    for number, writer in enumerate(written, 1):
+        os.dup2(writer.fileno(), number)
+        writer.close()
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False, buffering=1, encoding="utf-8") for number in (1, 2))
     body(*given)
