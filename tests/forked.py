@@ -60,5 +60,5 @@ def _call(
     for number, writer in enumerate(written, 1):
         os.dup2(writer.fileno(), number)
         writer.close()
-    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False, buffering=1, encoding="utf-8") for number in (1, 2))
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", how, "utf-8", closefd=False) for number, how in ((1, -1), (2, 1)))
     body(*given)

@@ -234,6 +234,7 @@ def work_on_a_full_disk(root: Path, job: str, begun: bool) -> None:
     if not begun:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
     worker.work(root, "train", job)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # for what it has not said yet
 
 
 @pytest.mark.parametrize("begun", [False, True])
