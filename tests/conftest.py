@@ -37,7 +37,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if os.path.ismount("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2**32:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
 settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
 settings.load_profile("shared machine")
 logging.getLogger("streamlit.runtime.caching.cache_data_api").disabled = True  # says of every cache that there is no server
@@ -78,6 +77,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("network"):
                 item.add_marker(pytest.mark.skip(reason="talks to the outside; asked for with -m network"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """The tensors here are tiny: a second thread would only wait for the first. UMAP sets more, for all that come after it."""
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture

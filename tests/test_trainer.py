@@ -46,14 +46,6 @@ def world() -> Dataset:
     return load(tiny().data)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def numbers(run: Run) -> Any:
     """All that a run measured and kept, without the clock."""
     epochs = [{k: v for k, v in row.items() if k != "seconds"} for row in run.events("epoch")]

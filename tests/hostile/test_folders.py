@@ -1,6 +1,5 @@
 """A corpus of hostile folders: each is a line with its sentence, none reaches its neighbours, nothing outside is touched."""
 
-import functools
 import json
 import os
 import shutil
@@ -14,7 +13,7 @@ import pytest
 from folders import JOBS, NO_FOLDER, ODD_NAMES, RUNS, SECRET, UPLOADS, Bomb, Odd
 
 from elastic_core import recipes
-from elastic_core.data import load
+from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
@@ -26,7 +25,6 @@ from elastic_core.services.train.jobs import Jobs
 from elastic_core.services.train.watching import watch
 
 GOOD = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
-read = functools.cache(load)  # most runs are of the same data
 QUICK = 5.0  # seconds of processor time that a list may take at most, whatever lies in it
 
 
@@ -54,6 +52,15 @@ def sentence(text: str, wanted: str) -> None:
 @pytest.fixture
 def runs(tiny_runs: Path, outside: Path) -> Path:
     return Path(shutil.copytree(tiny_runs, outside.parent / "runs"))
+
+
+LOADED: dict[str, Dataset] = {}  # most runs are of the same data
+
+
+def loaded(run: Run) -> Dataset:
+    if (known := repr(run.config.data)) not in LOADED:
+        LOADED[known] = load(run.config.data)
+    return LOADED[known]
 
 
 def readers(run: Run) -> None:
@@ -88,10 +95,10 @@ def test_a_run(runs: Path, odd: Odd) -> None:
         readers(run)
         if odd.opened:
             with pytest.raises(InputError) as error:
-                run.model(read(run.config.data))
+                run.model(loaded(run))
             sentence(str(error.value), odd.says)
         else:
-            run.model(read(run.config.data))
+            run.model(loaded(run))
     assert time.process_time() - began < QUICK
 
 
