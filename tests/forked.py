@@ -1,10 +1,11 @@
 """What people start as a process, as a fork of one that has everything imported: milliseconds, not the seconds of its imports.
 
-What is tested of the start itself needs a real one."""
+What is tested of the start itself needs a real one. And where either may listen."""
 
 import os
 import runpy
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -62,3 +63,9 @@ def _call(
         writer.close()
     sys.stdout, sys.stderr = (os.fdopen(number, "w", how, "utf-8", closefd=False) for number, how in ((1, -1), (2, 1)))
     body(*given)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

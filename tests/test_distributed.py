@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from forked import Forked, command
+from forked import Forked, command, free_port
 from test_trainer import MODEL, PLANTED, WINDOW, numbers
 
 from elastic_core import disk, runs
@@ -103,12 +102,6 @@ def _trouble(kind: str, steps: list[int]) -> None:
         return usual(self, batch)
 
     loop.Learner.step = step  # type: ignore[method-assign]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def together(children: Any, config: RunConfig, out: Path, count: int = 2, trouble: str = "") -> list[int]:

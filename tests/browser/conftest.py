@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from forked import free_port
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
-from visiting import Server, Visit, copy_app, free_port
+from visiting import Server, Visit, copy_app
 
 FLAGS = ("no-sandbox", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
          "enable-unsafe-swiftshader", "process-per-site")  # fmt: skip

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from forked import free_port
 from playwright.sync_api import BrowserContext, expect
-from visiting import ROOT, Server, Visit, free_port
+from visiting import ROOT, Server, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"

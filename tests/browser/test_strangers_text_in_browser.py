@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from forked import free_port
 from playwright.sync_api import Browser, BrowserContext
-from visiting import ROOT, Server, Visit, copy_app, free_port
+from visiting import ROOT, Server, Visit, copy_app
 
 sys.path.append(str(ROOT / "tests" / "hostile"))
 from strangers import EVIL, FOLDER, PEER, TRAP, world
