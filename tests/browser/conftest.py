@@ -78,11 +78,18 @@ def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Serve
     seen.leave()
 
 
+@pytest.fixture(scope="session")
+def others(browser: Browser, server: Server) -> Iterator[BrowserContext]:
+    """The profile of everybody else, with a page that stays as well."""
+    opened = new_context(browser)
+    opened.new_page().goto(f"{server.url}/_stcore/health")
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def elsewhere(browser: Browser, server: Server) -> Iterator[Visit]:
-    """Somebody else, with a browser that has never been here."""
-    fresh = new_context(browser)
-    seen = Visit(fresh.new_page(), server)
+def elsewhere(others: BrowserContext, server: Server) -> Iterator[Visit]:
+    """Somebody else, who has never seen what the visitor of the test has."""
+    seen = Visit(others.new_page(), server)
     yield seen
     seen.leave()
-    fresh.close()

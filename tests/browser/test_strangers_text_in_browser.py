@@ -24,7 +24,10 @@ ALIVE = """trap => [...document.querySelectorAll('a, img, iframe, object, embed,
 def evil(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[tuple[Server, BrowserContext]]:
     folder = copy_app(tmp_path_factory.mktemp("evil"))
     world(folder / "checkpoints")
-    running, context = Server(folder, free_port()), browser.new_context(viewport={"width": 1280, "height": 1000})
+    running, context = (
+        Server(folder, free_port()),
+        browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce"),
+    )
     running.start()
     yield running, context
     context.close()
