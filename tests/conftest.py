@@ -37,7 +37,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if os.path.ismount("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2**32:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
 settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
 settings.load_profile("shared machine")
 logging.getLogger("streamlit.runtime.caching.cache_data_api").disabled = True  # says of every cache that there is no server
@@ -80,6 +79,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="talks to the outside; asked for with -m network"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """The tensors here are tiny: a second thread would only wait for the first. UMAP sets more, for all that come after it."""
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
 @pytest.fixture
 def real_data() -> Path:
     """The folder with the real data; the test is skipped where there is none."""
@@ -105,7 +111,7 @@ def children() -> Any:
         pytest.skip("this system cannot fork")
     context = multiprocessing.get_context("forkserver")
     together = ["test_distributed"] if torch.distributed.is_available() else []
-    context.set_forkserver_preload(["elastic_core.runs.training", "test_trainer", *together])
+    context.set_forkserver_preload(["elastic_core.commands.train", "elastic_core.services.train.jobs", "test_trainer", *together])
     with pytest.MonkeyPatch.context() as patched:  # a fork server finds what it imports by the environment alone
         patched.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]))
         forkserver.ensure_running()

@@ -91,24 +91,25 @@ def counts(self: Queue[Any], job: Task[Any], hand: Hand) -> str:
     return ""
 
 
+def fork(jobs: Queue[Any], job: Task[Any]) -> None:
+    """A worker that is a fork of this process, which spares it the seconds of its imports."""
+    if child := os.fork():
+        with (jobs.root / "children").open("a") as file:
+            file.write(f"{child}\n")
+        return
+    try:
+        os.setsid()
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))  # pytest's own go elsewhere
+        worker.work(jobs.root, jobs.kind, job.id)
+    finally:
+        os._exit(0)
+
+
 @pytest.fixture
 def forked(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A worker is a fork of this process, which spares it the seconds of its imports, and all that it does is count."""
+    """A worker is a fork, and all that it does is count."""
     children = root / "children"
-
-    def spawn(self: Queue[Any], job: Task[Any]) -> None:
-        if child := os.fork():
-            with children.open("a") as file:
-                file.write(f"{child}\n")
-            return
-        try:
-            os.setsid()
-            sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))  # pytest's own go elsewhere
-            worker.work(self.root, self.kind, job.id)
-        finally:
-            os._exit(0)
-
-    monkeypatch.setattr(Queue, "_spawn", spawn)
+    monkeypatch.setattr(Queue, "_spawn", fork)
     for name in KINDS:
         monkeypatch.setattr(type(queue(root, name)), "work", counts)
     yield
@@ -293,17 +294,24 @@ def test_lists_have_an_end(root: Path, ask: Callable[..., Task[Any]], spawned: l
     assert jobs.latest("finished") is not None and jobs.latest("finished", k=3) is None
 
 
+class FAKE:
+    class UMAP:
+        def __init__(self, **given: Any) -> None:
+            self.seed = given["random_state"]
+
+        def fit_transform(self, x: np.ndarray) -> np.ndarray:
+            return x[:, :2] + self.seed
+
+
 @pytest.mark.slow
 def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     root: Path, tiny: Tiny, ask: Callable[..., Task[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All are asked for at once; the app is killed -9 with its process group while they wait or have hardly begun."""
-    (tmp_path / "fake").mkdir()
-    (tmp_path / "fake" / "umap.py").write_text(
-        "class UMAP:\n    def __init__(self, **k): self.k = k\n"
-        "    def fit_transform(self, x): return x[:, :2] + self.k['random_state']\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
+    """All are asked for at once; the app is killed -9 with its process group while they wait or have hardly begun. What has a
+    lane to itself starts as it does in the app; what is light is forked."""
+    usual = Queue._spawn
+    monkeypatch.setattr(Queue, "_spawn", lambda self, job: (usual if self.lane == HEAVY else fork)(self, job))
+    monkeypatch.setitem(sys.modules, "umap", FAKE)
     if not (app := os.fork()):
         os.setpgid(0, 0)
         for kind in KINDS:

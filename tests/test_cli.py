@@ -10,9 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from forked import Forked, command
 
 import elastic_core
 from elastic_core.bench.store import read_rows
@@ -422,17 +424,15 @@ def test_a_loss_that_explodes_leaves_no_folder(tmp_path: Path, capsys: pytest.Ca
 # --- as a process ----------------------------------------------------------------------------------------------------
 
 
-def start(words: list[str], folder: Path, **more: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
-    command = [sys.executable, "-m", "elastic_core", *words]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_elsewhere_and_where_the_output_is_ascii_the_checkout_s_numbers_are_found(tmp_path: Path) -> None:
-    here, there = (start(["bench", "--goals"], folder, PYTHONIOENCODING="ascii") for folder in (ROOT, tmp_path))
-    out, err = here.communicate(timeout=240)
-    assert here.returncode == 0 and r"\u2265" in out, err
-    assert there.communicate(timeout=240) == (out, "") and out.count("not measured") < 10
+def test_elsewhere_and_where_the_output_is_ascii_the_checkout_s_numbers_are_found(tmp_path: Path, children: Any) -> None:
+    """There in a process of its own."""
+    words, environment = ["bench", "--goals"], {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    there = subprocess.run(
+        [sys.executable, "-m", "elastic_core", *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert there.returncode == 0 and r"\u2265" in there.stdout and there.stdout.count("not measured") < 10, there.stderr
+    code, out, err = Forked(children, command, *words, folder=ROOT).ended()
+    assert (code, out.encode("ascii", "backslashreplace").decode(), err) == (0, there.stdout, there.stderr)
 
 
 def test_without_shipped_numbers_it_says_so(
@@ -442,15 +442,14 @@ def test_without_shipped_numbers_it_says_so(
     assert main(["bench", "--goals"]) == 2 and "comes with the checkout" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_training_and_keeps_the_best(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_training_and_keeps_the_best(number: signal.Signals, tmp_path: Path, children: Any) -> None:
     words = ["train", *SMALL, "--set=train.epochs=10000", "--set=train.patience=10000", "--out=run"]
-    process = start(words, tmp_path)
+    process = Forked(children, command, *words, folder=tmp_path)
     deadline = time.monotonic() + 240
     while not Run(tmp_path / "run").events("epoch") and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(0.05)
     process.send_signal(number)
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == 0, err
+    code, out, err = process.ended()
+    assert code == 0, err
     assert out.strip() == "run" and Run(tmp_path / "run").finished and "asked to stop" in err

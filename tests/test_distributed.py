@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from forked import Forked, command, free_port
 from test_trainer import MODEL, PLANTED, WINDOW, numbers
 
 from elastic_core import disk, models, objectives, recipes, runs
@@ -119,10 +119,7 @@ def _trouble(kind: str, steps: list[int]) -> None:
 
 def together(children: Any, config: RunConfig, out: Path, count: int = 2, trouble: str = "") -> list[int]:
     """Exit codes of so many processes that train one run."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    given = (count, port, config.to_dict(), str(out), trouble)
+    given = (count, free_port(), config.to_dict(), str(out), trouble)
     born = [children.Process(target=one_rank, args=(rank, *given)) for rank in range(count)]
     for child in born:
         child.start()
@@ -247,20 +244,27 @@ def test_what_cannot_work_is_said_once(changes: dict[str, Any], naming: str, chi
 # --- as people start it ----------------------------------------------------------------------------------------------
 
 
-def torchrun(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "elastic_core", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+WORDS = ("train", "--recipe=toy", "--set=data.planted.users=40", "--set=train.epochs=2", "--out=run")
 
 
 @pytest.mark.slow
 def test_torchrun_trains_one_run_and_says_everything_once(tmp_path: Path) -> None:
-    words = ["train", "--recipe=toy", "--set=data.planted.users=40", "--set=train.epochs=2", "--out=run"]
-    done = torchrun(tmp_path, *words)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "elastic_core", *WORDS]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0 and done.stdout == "run\n", done.stderr
     assert sum(line.startswith("epoch ") for line in done.stderr.splitlines()) == 2
     assert Run(tmp_path / "run").finished and (Run(tmp_path / "run").last("start") or {})["processes"] == 2
-    refused = torchrun(tmp_path, *words, "--set=model.k=65")
-    assert refused.returncode != 0 and refused.stdout == ""
-    errors = [line for line in refused.stderr.splitlines() if line.startswith("error: ")]
+
+
+def test_what_is_refused_is_said_once(children: Any, tmp_path: Path) -> None:
+    """By processes that are told what torchrun tells them."""
+    told = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    both = [
+        Forked(children, command, *WORDS, "--set=model.k=65", folder=tmp_path, RANK=rank, LOCAL_RANK=rank, **told)
+        for rank in "01"
+    ]
+    first, second = (one.ended() for one in both)
+    assert first[0] and second == (first[0], "", "") and first[1] == ""
+    errors = [line for line in first[2].splitlines() if line.startswith("error: ")]
     assert errors == ["error: model.k must lie in 1 … side² = 64, not 65"]

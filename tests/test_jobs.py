@@ -5,11 +5,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_background import fork
 
 from elastic_core import models, objectives
 from elastic_core.core.config import TrainConfig
@@ -36,13 +38,18 @@ def tiny(epochs: int = 2, **data: Any) -> RunConfig:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[Jobs]:
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    """A list whose workers are forks of this process."""
+    monkeypatch.setattr(Jobs, "_spawn", fork)
     jobs = Jobs(tmp_path / "checkpoints")
     yield jobs
     for job in jobs.all():
         if job.state in ("queued", "running"):
             jobs.stop(job.id)
     wait(lambda: not jobs.slot.held)
+    for child in map(int, (jobs.root / "children").read_text().split()):
+        with suppress(ChildProcessError):  # a child of a child
+            os.waitpid(child, 0)
 
 
 def wait(ready: Callable[[], object]) -> None:
@@ -64,7 +71,6 @@ def started(jobs: Jobs, job: Job, epochs: int = 1) -> None:
     wait(lambda: len(jobs.get(job.id).run.events("epoch")) >= epochs)
 
 
-@pytest.mark.slow
 def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Jobs) -> None:
     job = jobs.submit(tiny(10_000))
     started(jobs, job, 2)
@@ -83,7 +89,6 @@ def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs
     assert jobs.all() == [] and not job.run.path.exists()
 
 
-@pytest.mark.slow
 def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Jobs, tmp_path: Path) -> None:
     bad, good = jobs.submit(tiny(source=str(tmp_path / "missing.csv"))), jobs.submit(tiny(), "good")
     wait(lambda: state(jobs, good) == "finished")

@@ -28,7 +28,7 @@ USERS = np.arange(6)
 def slots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recommender, Dataset]:
     """Interest slots trained for some seconds."""
     world = PlantedConfig(users=300, items=120, interests=8, interests_per_user=3, mean_length=40, max_length=60)
-    config = recipes.toy("elastic-slots").override("train.epochs=8", "train.learning_rate=0.004", "model.side=4", "model.k=3")
+    config = recipes.toy("elastic-slots").override("train.epochs=4", "train.learning_rate=0.008", "model.side=4", "model.k=3")
     config = dataclasses.replace(config, data=DataConfig(source="planted", planted=world))
     path, dataset = tmp_path_factory.mktemp("knobs") / "run", load(config.data)
     train(config, dataset, path)

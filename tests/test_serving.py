@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,12 +18,11 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import schemathesis
 import torch
 import uvicorn
+from forked import free_port
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis import GenerationMode
 from test_streaming import N_ITEMS, made
 
 from elastic_core import machine
@@ -41,12 +39,6 @@ from elastic_core.serving.events import Events
 
 Tiny = tuple[Recommender, Dataset, Run]
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Served:
@@ -170,9 +162,11 @@ FUZZED = 8  # requests of each kind to each address
 
 
 def test_fuzzed_requests_never_break_it(served: Served) -> None:
+    import schemathesis  # not where tests are collected: half a second in every process
+
     schema, answered = schemathesis.openapi.from_url(f"http://127.0.0.1:{served.port}/openapi.json"), Counter[int]()
     for operation in (result.ok() for result in schema.get_all_operations()):
-        for mode in GenerationMode:
+        for mode in schemathesis.GenerationMode:
 
             @settings(max_examples=FUZZED, suppress_health_check=list(HealthCheck), database=None)
             @given(case=operation.as_strategy(generation_mode=mode))

@@ -1,13 +1,11 @@
 """A study of somebody's clicks: held out by the clock, killed and gone on, and no claim where there is nothing."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,6 +161,19 @@ def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: ob
 # --- from end to end ----------------------------------------------------------------------------------------------------
 
 
+def hurry(patched: pytest.MonkeyPatch) -> None:
+    """No training is late, and each takes a tenth of a second."""
+    patched.setattr(conduct, "SLACK", 1e9)
+    patched.setattr(plan, "FLOOR", 0.1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hurried() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        hurry(patched)
+        yield
+
+
 def tiny(folder: Path, minutes: float = 0.1) -> Study:
     return Study(
         StudyAsked(WORLD, minutes, ("last",), PAIR, "processor"), folder, probe=lambda config, data: Probe(0.1, 0.05, 0.1)
@@ -172,11 +183,9 @@ def tiny(folder: Path, minutes: float = 0.1) -> Study:
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A study of a tiny world, two systems; their pace is that of the processor."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(conduct, "SLACK", 1e9)
-        study = tiny(tmp_path_factory.mktemp("study") / "here")
-        study.conduct()
-        return study
+    study = tiny(tmp_path_factory.mktemp("study") / "here")
+    study.conduct()
+    return study
 
 
 def test_a_study_ends_in_a_page_that_stands_alone(answered: Study) -> None:
@@ -198,7 +207,7 @@ def test_a_study_ends_in_a_page_that_stands_alone(answered: Study) -> None:
     assert "<script" not in shown and "&lt;script" in shown
 
 
-def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: Study) -> None:
     spent = Clock(answered.folder / conduct.CLOCK).before
     again = tiny(answered.folder)
     assert again.conduct() == json.loads((answered.folder / ANSWER).read_text()), "nothing is done anew"
@@ -206,31 +215,31 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
         Study(StudyAsked(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).conduct()
     runs = [answered.sides["last"].run(label, seed) for label in PAIR for seed in range(SEEDS)]
     before = [len(run.events("epoch")) for run in runs]
-    monkeypatch.setattr(conduct, "SLACK", 1e9)
     more = tiny(answered.folder, minutes=0.2).conduct()
     assert more["minutes"] == 0.2 and more["seconds"] > spent
     for run, epochs in zip(runs, before, strict=True):
         assert len(run.events("epoch")) >= epochs and run.finished
 
 
-@pytest.mark.parametrize("at", ["last/elastic-slots-seed0", "last/elastic-slots-memory-none-seed1"])
-def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.path.insert(0, 'tests')\nfrom pathlib import Path\nfrom test_study import conduct, tiny\n"
-        f"conduct.SLACK = 1e9\ntiny(Path({str(tmp_path / 'here')!r})).conduct()"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, env=environment, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "here" / at).exists() and child.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    kept = json.loads((tmp_path / "here" / conduct.STUDY).read_text())
+def conducted(folder: Path) -> None:
+    """Runs in a child process."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(conduct, "SLACK", 1e9)
-        study = tiny(tmp_path / "here")
-        found = study.conduct()
+        hurry(patched)
+        tiny(folder).conduct()
+
+
+@pytest.mark.parametrize("at", ["last/elastic-slots-seed0", "last/elastic-slots-memory-none-seed1"])
+def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any) -> None:
+    child = children.Process(target=conducted, args=(tmp_path / "here",))
+    child.start()
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "here" / at).exists() and child.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child.kill()
+    child.join()
+    kept = json.loads((tmp_path / "here" / conduct.STUDY).read_text())
+    study = tiny(tmp_path / "here")
+    found = study.conduct()
     assert found["seconds"] >= study.clock.before > 0, "the time before the kill counts"
     assert json.loads((study.folder / conduct.STUDY).read_text())["plan"] == kept["plan"], "shares stay the same for all"
     assert len(study.sides["last"].systems) == 4 and (study.folder / PAGE).exists()

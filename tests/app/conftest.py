@@ -6,7 +6,7 @@ A test of a page takes `opened` and reads what is there with `said(app)`, `chart
 its tests: test_new_screen.py."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,11 +43,36 @@ def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], N
     return work
 
 
-@pytest.fixture
-def opened(app_runs: Path) -> Callable[..., AppTest]:
-    """`opened("experts/page.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
+@pytest.fixture(scope="session")
+def untouched() -> list[Path]:
+    """The copy of the runs that nobody has added to, if there is one."""
+    return []
 
-    return lambda page="", **address: healthy(visit(page, address))
+
+def files(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def opened(
+    request: pytest.FixtureRequest, untouched: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., AppTest]]:
+    """`opened("experts/page.py", run="tiny", expert="3")`: a page by deep link; no page is the start page.
+
+    Tests that ask for no `app_runs` of their own look at one copy, of which the app keeps what it has read; who leaves something
+    there has looked at it last."""
+    if "app_runs" in request.fixturenames:
+        request.getfixturevalue("app_runs")
+        yield lambda page="", **address: healthy(visit(page, address))
+        return
+    if not untouched:
+        untouched.append(shutil.copytree(request.getfixturevalue("tiny_runs"), tmp_path_factory.mktemp("app") / "runs"))
+    before = files(untouched[0])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shell, "RUNS", untouched[0])
+        yield lambda page="", **address: healthy(visit(page, address))
+    if files(untouched[0]) != before:
+        untouched.clear()
 
 
 @pytest.fixture

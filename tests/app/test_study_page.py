@@ -41,7 +41,8 @@ def test_a_study_goes_from_the_button_to_its_answer(
 
     monkeypatch.setattr(jobs, "Study", Short)
     monkeypatch.setattr(conduct.plan, "CHOICES", ((2, ("last",)),))
-    monkeypatch.setattr(conduct.plan, "KEPT", 0.2)
+    monkeypatch.setattr(conduct.plan, "KEPT", 0.1)
+    monkeypatch.setattr(conduct.plan, "FLOOR", 0.1)
     queue.work(job, Hand(job.path))
     progress = json.loads((job.path / "progress.json").read_text())
     assert 0 < progress["done"] <= progress["of"] and progress["text"].endswith(" left")

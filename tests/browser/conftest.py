@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from forked import free_port
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
-from visiting import Server, Visit, copy_app, free_port
+from visiting import Server, Visit, copy_app
 
 FLAGS = ("no-sandbox", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
          "enable-unsafe-swiftshader", "process-per-site")  # fmt: skip
@@ -77,11 +78,18 @@ def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Serve
     seen.leave()
 
 
+@pytest.fixture(scope="session")
+def others(browser: Browser, server: Server) -> Iterator[BrowserContext]:
+    """The profile of everybody else, with a page that stays as well."""
+    opened = new_context(browser)
+    opened.new_page().goto(f"{server.url}/_stcore/health")
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def elsewhere(browser: Browser, server: Server) -> Iterator[Visit]:
-    """Somebody else, with a browser that has never been here."""
-    fresh = new_context(browser)
-    seen = Visit(fresh.new_page(), server)
+def elsewhere(others: BrowserContext, server: Server) -> Iterator[Visit]:
+    """Somebody else, who has never seen what the visitor of the test has."""
+    seen = Visit(others.new_page(), server)
     yield seen
     seen.leave()
-    fresh.close()

@@ -135,16 +135,6 @@ def test_another_person_and_both_buttons(visit: Any) -> None:
     assert "Without the last" not in visit.text()
 
 
-@pytest.mark.parametrize(
-    "query", ["run=../../etc&user=-3", "run=%3Cscript%3E&user=x", f"user=99999999&{PLANTED}", f"user=1e400&{PLANTED}"]
-)
-def test_hostile_addresses_fall_back_and_say_so(visit: Any, query: str) -> None:
-    visit.open(f"/?{query}")
-    visit.says("What does ELASTIC do with one person’s history?", "There is no person")
-    if "run=planted" not in query:
-        visit.says("There is no run called")
-
-
 def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     visit.open(f"/train?{PLANTED}")
     visit.page.get_by_text("All settings").click()

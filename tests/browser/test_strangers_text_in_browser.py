@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from forked import free_port
 from playwright.sync_api import Browser, BrowserContext
-from visiting import ROOT, Server, Visit, copy_app, free_port
+from visiting import ROOT, Server, Visit, copy_app
 
 sys.path.append(str(ROOT / "tests" / "hostile"))
 from strangers import EVIL, FOLDER, PEER, TRAP, world
@@ -23,7 +24,10 @@ ALIVE = """trap => [...document.querySelectorAll('a, img, iframe, object, embed,
 def evil(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[tuple[Server, BrowserContext]]:
     folder = copy_app(tmp_path_factory.mktemp("evil"))
     world(folder / "checkpoints")
-    running, context = Server(folder, free_port()), browser.new_context(viewport={"width": 1280, "height": 1000})
+    running, context = (
+        Server(folder, free_port()),
+        browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce"),
+    )
     running.start()
     yield running, context
     context.close()

@@ -50,14 +50,15 @@ COVERED = """() => {
 def test_the_bar_is_slim_and_never_covers_what_it_names(visit: Any) -> None:
     panel = visit.page.locator(".st-key-tour_panel")
     sizes = [(1366, 768), (390, 844)]
+    visit.page.set_viewport_size(dict(zip(("width", "height"), sizes[0], strict=True)))
     for stop in range(1, 14):
         expect(panel).to_contain_text(f"Tour, {stop} of 13")
         visit.settled()
-        panel.get_by_role("button", name="Skip the bet").click()
+        panel.get_by_role("button", name="Skip the bet").click()  # it is shown at once, and again when asked for at another size
         for width, height in sizes:
-            visit.page.set_viewport_size({"width": width, "height": height})
-            visit.settled()
-            panel.get_by_role("button", name="Show me").click()
+            if (width, height) != sizes[0]:
+                visit.page.set_viewport_size({"width": width, "height": height})
+                panel.get_by_role("button", name="Show me").click()
             visit.page.wait_for_function(f"() => ({COVERED})() === ''", timeout=20_000)
             visit.settled()
             assert visit.page.evaluate(COVERED) == "", (stop, width)

