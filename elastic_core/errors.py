@@ -2,6 +2,7 @@
 
 NO_MEMORY = "this needs more memory than the machine has; give it less data or a smaller model"
 REFUSALS = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc", "ALLOC_FAILED")  # of torch's allocators
+ONEDNN = "could not create a primitive"  # all that it says where an allocator refused it
 
 
 class InputError(ValueError):
@@ -26,7 +27,7 @@ def out_of_memory(error: BaseException) -> bool:
     if not isinstance(error, RuntimeError):
         return isinstance(error, MemoryError)
     said = str(error)
-    return type(error).__name__ == "OutOfMemoryError" or any(words in said for words in REFUSALS)
+    return type(error).__name__ == "OutOfMemoryError" or said == ONEDNN or any(words in said for words in REFUSALS)
 
 
 def unless_memory(error: BaseException) -> None:

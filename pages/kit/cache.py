@@ -38,7 +38,7 @@ from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
-from pages.kit.kept import asking, copied, kept, size, stamped
+from pages.kit.kept import asking, copied, kept, shown, size, stamped
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
@@ -211,7 +211,7 @@ class Opened:
     @property
     def kept_as(self) -> str:
         """What is kept of it does not depend on what more a subclass knows."""
-        return stamped([self.run]) + self.dataset.hash
+        return stamped([self.run]) + shown(self.dataset)
 
     @property
     def words(self) -> inspect.Words:

@@ -7,6 +7,7 @@ the same.
 """
 
 import functools
+import hashlib
 import inspect
 import sys
 import threading
@@ -14,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -94,15 +96,30 @@ def stamped(runs: Iterable[Run]) -> str:
     return "\0".join(part for run in runs for part in (str(run.path), stamp(run)))
 
 
+def shown(data: Dataset) -> str:
+    """What tells data from others by all that a page may show of them: events, when they happened, what items are called."""
+    if data not in _shown:
+        catalog, histories = data.catalog, data.histories
+        digest = hashlib.sha256(f"{data.hash} {data.label} {data.has_times}".encode())
+        digest.update(np.ascontiguousarray(histories.times).data)
+        for names in (histories.user_ids, catalog.ids, catalog.titles, catalog.genres):
+            digest.update("\0".join(map(str, () if names is None else names)).encode(errors="surrogatepass"))
+        _shown[data] = digest.hexdigest()
+    return _shown[data]
+
+
+_shown: WeakKeyDictionary[Dataset, str] = WeakKeyDictionary()
+
+
 def identity(given: object) -> object:
     """What tells an argument from others: a run by its path and files as they are now, a file by its path and as it is now, data
-    by their hash, what says itself `kept_as` by that. Others are hashed as Streamlit does."""
+    by what can be `shown` of them, what says itself `kept_as` by that. Others are hashed as Streamlit does."""
     if isinstance(given, Run):
         return stamped([given])
     if isinstance(given, Path):
         return str(given), disk.stamp(given)
     if isinstance(given, Dataset):
-        return given.hash
+        return shown(given)
     if isinstance(given, list) and given and all(isinstance(each, Run) for each in given):
         return stamped(given)
     if type(given) in (list, tuple):

@@ -2,8 +2,8 @@
 
 A test of a page takes `opened` and reads what is there with `said(app)`, `charts(app)` and `press(app, label)` of driving.py:
 `app = opened("traffic/page.py", run="tiny", user="5", trf_order="Hottest first")`. A switch of the sidebar or of the page is
-`healthy(app.number_input(key="user").set_value(6).run())`. Data without genres: `without_genres`. A screen to begin from, with
-its tests: test_new_screen.py."""
+`healthy(app.number_input(key="user").set_value(6).run())`. Data without genres or times: `changed_data`. A screen to begin from,
+with its tests: test_new_screen.py."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,6 +15,7 @@ from driving import healthy
 from streamlit.testing.v1 import AppTest
 from visits import visit
 
+from elastic_core.data import Dataset
 from elastic_core.services.background.process import Hand
 from elastic_core.services.evidence.jobs import Questions
 from pages.frame import shell
@@ -76,12 +77,15 @@ def opened(
 
 
 @pytest.fixture
-def without_genres(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Once it is called, pages are shown data that say nothing of genres."""
+def changed_data(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Dataset], Dataset]], None]:
+    """`changed_data(lambda data: replace(data, has_times=False))`: from then on pages are shown other data."""
     usual = shell.context
 
-    def now() -> shell.Context:
-        found = usual()
-        return replace(found, dataset=replace(found.dataset, catalog=replace(found.dataset.catalog, genres=None)))
+    def change(made: Callable[[Dataset], Dataset]) -> None:
+        def now() -> shell.Context:
+            found = usual()
+            return replace(found, dataset=made(found.dataset))
 
-    return lambda: monkeypatch.setattr(shell, "context", now)
+        monkeypatch.setattr(shell, "context", now)
+
+    return change

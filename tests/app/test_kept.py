@@ -202,3 +202,17 @@ def test_a_drawn_figure_is_shown_like_any_other_and_takes_a_fraction_of_it() -> 
     assert light.to_html(div_id="a", full_html=False) == figure.to_html(div_id="a", full_html=False)
     assert light.to_dict() is not light.to_dict(), "each visitor has their own"
     assert taken(lambda: cache.Drawn(draw())) < taken(draw) / 3
+
+
+@pytest.mark.parametrize("change", ["titles", "genres", "times", "has_times"])
+def test_data_of_the_same_events_are_told_apart_by_all_that_a_page_shows(change: str, small_world: Dataset) -> None:
+    """Two files may have the same events under other titles, or a correction of their times."""
+    catalog, histories = small_world.catalog, small_world.histories
+    other = {
+        "titles": {"catalog": dataclasses.replace(catalog, titles=np.array(["", *["other"] * catalog.n_items], dtype=object))},
+        "genres": {"catalog": dataclasses.replace(catalog, genres=None)},
+        "times": {"histories": dataclasses.replace(histories, times=histories.times + 1)},
+        "has_times": {"has_times": False},
+    }[change]
+    changed, same = dataclasses.replace(small_world, **other), dataclasses.replace(small_world)
+    assert changed.hash == small_world.hash and kept.identity(changed) != kept.identity(small_world) == kept.identity(same)

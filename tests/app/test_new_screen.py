@@ -2,12 +2,14 @@
 chart with words and a table, says how sure it is, and says so where the data lack what it shows."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from driving import charts, healthy, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.data import Dataset
 from pages.frame import screens
 from pages.frame.screens import Screen
 
@@ -117,7 +119,9 @@ def test_it_follows_the_person_and_shows_a_chart_of_their_events(diary: AppTest)
     assert "of person 6" in said(diary) and charts(diary)[0].data[0].text != before
 
 
-def test_where_the_data_have_no_genres_it_says_so(diary: AppTest, without_genres: Callable[[], None]) -> None:
-    without_genres()
+def test_where_the_data_have_no_genres_it_says_so(
+    diary: AppTest, changed_data: Callable[[Callable[[Dataset], Dataset]], None]
+) -> None:
+    changed_data(lambda data: replace(data, catalog=replace(data.catalog, genres=None)))
     healthy(diary.run())
     assert "say nothing of genres" in said(diary) and not charts(diary)
