@@ -8,8 +8,12 @@ a `name`, whose settings come beside those of `ModelConfig` (length, width, laye
 
     Blocks       (peers/parts/blocks.py)    SASRec's blocks around another `attention`, and nothing else to define: linformer.py
     Stepwise     (peers/parts/stepwise.py)  recurrent: `forward`, and `advance`, which reads on from what it kept: gru4rec.py
-    Recommender  (here)                     anything else: `self.events = embedded(config, self.n_items)` (peers/parts/blocks.py),
-                                            `forward`, `last_state`: hstu.py. Without training `fit` and `score`: popularity.py
+    Recommender  (here)                     anything else, by `forward` and `last_state`: layers of attention, hstu.py; attention
+                                            over a bag of events, shan.py. Without training `fit` and `score`: popularity.py
+
+`self.events = embedded(config, self.n_items, positions=True)` (peers/parts/blocks.py) is the usual input: `x = self.events(
+batch.items, batch.padded)` are the items' rows times √d, plus positions, with dropout, zero on padding, not normalised. Scores
+are a state's products with the same table, unless `scorer` says otherwise. Its docstring says which settings are not used.
 
 It is given a `Batch`: `items [B, N]`, left-padded with 0, so the newest event is the last column; `real [B, N]`, True on events;
 `mask`, the same or None where nothing is padded; `times` or None. `forward` answers `Encoded(states)`, `[B, N, d]`, of which none
@@ -20,7 +24,9 @@ waits for its device (no `.item()`, no index that is a mask).
 
 All else has a default. `variants` names it in the app. `kept_per_event` prices a training before its first step: the default, of
 blocks of width d around an attention that holds its N x N weights, is safe for most; define it if tests/test_budget.py says that
-it is not, or where a long history costs less (`self.kept_by_blocks()`). What only some tell, as `last_weights`, is in
+it is not, or where a long history costs less (`self.kept_by_blocks()`): how many numbers one event keeps in one of `layers`
+layers, never less than it does, a whole step at most 8 times that. What it takes: `bench --systems NAME --lengths 256`; N x N
+vectors are made again by rows under `checkpoint` (shan.py). What only some tell, as `last_weights`, is in
 peers/parts/capabilities.py.
 """
 

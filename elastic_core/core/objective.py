@@ -1,7 +1,9 @@
 """The contract of an objective, and the list of them. A new one is one file in `elastic_core/objectives/`, or in a folder that
 ELASTIC_PLUGINS names: a configuration with its settings, and a class with `@register` that says whom it `refuses` and which
-`rows` it shows (copy objectives/last.py; for causal models begin from `All`, which cuts long histories into tiles). Its settings
-are in the command line and the app by being fields; a number has its bounds, `share: Annotated[float, Within(0, 1)] = 0.3`.
+`rows` it shows. Copy objectives/last.py; one for causal models begins from `All` below, which cuts long histories into tiles; one
+that draws what it asks is objectives/cloze.py. Its settings are in the command line (`--set objective.name=NAME`,
+`--set objective.share=0.1`) and the app by being fields; a number has its bounds, `share: Annotated[float, Within(0, 1)] = 0.3`,
+and its help in the app is a line `objective.share: …` in pages/train/words.md.
 
 An objective draws its own batches, decided by (seed, epoch, rank of how many) alone, so that an interrupted run can repeat
 them; it returns the *sum* of its loss and the number of targets behind it, because means of batches would give the targets
@@ -93,7 +95,9 @@ class Objective:
         Of `items [B, columns]`, left-padded with 0, column c of row r is the event at the flat position `last[r] - columns + c`,
         and column c of `targets` what is asked for after it: an item, or 0, which leaves the position out. To ask for something
         else `replace(super().batch(rows, rng), targets=…)`; `self.dataset.histories.items` has the items by flat position, of a
-        person from `self.starts[user]` to before `self.ends[user]`, where held-out events begin."""
+        person from `self.starts[user]` to before `self.ends[user]`, where held-out events begin. To read other events, build a
+        `Batch` of at most `self.length` columns (`needed_columns` says how many the events need). A row may be without a target,
+        not without an event; who asks for fewer than `wide` says overrides `size` with what is expected."""
         histories = self.dataset.histories
         columns = needed_columns(rows.last - self.starts[rows.users], self.length)
         items = left_pad(histories, rows.users, rows.last, columns)
