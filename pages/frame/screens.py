@@ -2,7 +2,9 @@
 screens, and all tests of every screen, ask this list. tests/app/test_new_screen.py adds one of four small files; copy those:
 
     page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/frame/shell.py); pages/kit/view.py
-                 draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set
+                 draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set. A plain table:
+                 `view.table(key, frame, SAYS.about("NAME"), alt, column_config=view.columns(SAYS("COLUMNS")))`, where each
+                 column is a paragraph `` `name` Heading | format | width | What it is. `` of words.md
     words.md     its texts, by name (pages/kit/prose.py); tests/test_plain_words.py holds them to plain English: sentences of at
                  most 22 words, none of its list of words to avoid
     answers.py   what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`

@@ -35,7 +35,8 @@ class Context(Opened):
     services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a made-up world, whose
     `now.dataset.truth` is not None, has made-up ones); as a table `inspect.history_table`. `now.dataset.catalog` knows items by
     their numbers from 1: `title(item)`, and `genres[item]`, a tuple that may be empty; `genres` is None where the data have none.
-    Their colours are `person.colours(now).by_genre` (kit/person.py); what the data call an item is in `now.words`."""
+    Everybody's events are `dataset.histories.items`, of person u from `offsets[u]` to before `dataset.ends("test")[u]`. Genres'
+    colours are `person.colours(now).by_genre` (kit/person.py); what the data call an item is in `now.words`."""
 
     user: int  # dense, from 0; people see `user + 1`
     expert: int | None = None  # None: nothing chosen, pages show the person's strongest
