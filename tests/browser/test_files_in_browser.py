@@ -27,6 +27,8 @@ def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentenc
     visit.says("Kept as reading", "24 people, 10 items, 240 events")
     sent(visit, "broken.csv", b"user,item,time\n\x00\x01\x02\x00,\xff\xfe,\x00\n" * 40)
     alert = visit.main.get_by_test_id("stAlert")
+    expect(alert.filter(has_text="broken.csv is not a text file")).to_have_count(1)  # until then it says what was kept
+    visit.settled()
     expect(alert).to_have_count(1)
     assert alert.inner_text().strip().endswith(".") and "Traceback" not in alert.inner_text()
     expect(visit.page.get_by_role("button", name="Keep these data")).to_have_count(0)
