@@ -41,8 +41,9 @@ class Retrieved(NamedTuple):
     @property
     def every(self) -> Tensor:
         """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
-        if self.votes is not None:
-            found: Tensor = self.ballots.excess(self.votes)
+        votes = self.votes
+        if votes is not None:
+            found: Tensor = self.ballots.excess(votes)
             return found
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 

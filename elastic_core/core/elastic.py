@@ -54,7 +54,7 @@ from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linea
 from elastic_core.core.plugs import needed
 from elastic_core.errors import InputError
 
-# --- settings: of every model with an interest memory, and ELASTIC's own ------------------------------
+# --- settings: of every model with an interest memory, and ELASTIC's own ---------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
