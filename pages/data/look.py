@@ -22,6 +22,7 @@ SAYS = prose.of(__file__)
 length_histogram, popularity_histogram, top_share = map(  # numbers alone: titles are not part of what tells data from others
     kept(16), (data_cards.length_histogram, data_cards.popularity_histogram, data_cards.top_share)
 )
+split_table = kept(32)(data_cards.split_table)
 SPLIT, LENGTHS, ITEMS, OVERVIEW = map(SAYS.about, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
 
 
@@ -94,7 +95,7 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
         with right:
             finding.box(data, source, f"dat_who_{data.hash}", functools.partial(_meet, key))
         user = int(number) - 1
-    table = data_cards.split_table(data, user)
+    table = split_table(data, user)
     last, name = table.iloc[-1]["title"], finding.called(data, user)
     length = int(data.histories.lengths[user])
     cut = f" {SAYS('latest', many=len(table))}" if len(table) < length else ""

@@ -49,10 +49,22 @@ def _survey(of: Opened) -> Survey:
     return overview.survey(of.model, of.dataset, cache.traffic(of))
 
 
-@copied(4)
+@kept(4)
 def table(of: Subject) -> pd.DataFrame:
-    """All experts."""
+    """All experts. Shared: never change it."""
     return overview.expert_table(of.survey)
+
+
+@kept(16)
+def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
+    """The experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are some of
+    them. Shared, too."""
+    found = table(of) if status == "all" else table(of).query("status == @status")
+    if effects is not None:
+        named = effects.rename(columns={"low": "d_low", "high": "d_high"}).drop(columns=["n", "d_rank_median"])
+        found = found.merge(named, on="expert", how="left")
+    found = found.sort_values("load", ascending=False, kind="stable", ignore_index=True)
+    return found[[name for name in columns if name in found]]
 
 
 @copied(4)

@@ -1,5 +1,7 @@
 """All experts as a sortable table; a chosen row becomes the expert of the page."""
 
+from collections import Counter
+
 import pandas as pd
 import streamlit as st
 
@@ -19,23 +21,18 @@ FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", 
 
 def show(of: Subject, *_: int) -> list[str]:
     """The table and its filter. Returns what luck alone would name."""
-    frame, effects = answers.table(of), answers.all_effects(of)
+    effects = answers.all_effects(of)
     with view.row("bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
         chosen = one_of("Show", GROUPS, key=SHOW, width="content", help=busy.MEANING)
         more = bound(st.toggle, "More columns", key=MORE)
-    if effects is not None:
-        named = {"low": "d_low", "high": "d_high"}
-        frame = frame.merge(effects.rename(columns=named).drop(columns=["n", "d_rank_median"]), on="expert", how="left")
-    shown = frame if chosen == "all" else frame[frame["status"] == chosen]
-    shown = shown.sort_values("load", ascending=False, kind="stable", ignore_index=True)
-    st.session_state[ROWS] = shown["expert"].tolist()
     columns = view.columns(expert_words.SAYS("COLUMNS"))
-    every = [name for name in columns if name in shown]
-    order = [name for name in every if more or name in FIRST]
+    shown = answers.listed(of, chosen, effects, tuple(columns))
+    st.session_state[ROWS] = shown["expert"].tolist()
+    order = [name for name in shown if more or name in FIRST]
     view.table(
-        KEY, shown[every], expert_words.ALL, f"{len(shown)} experts with row, column, people, status, genres and limits",
-        column_config={name: columns[name] for name in every}, column_order=order, height=250, on_select=_picked,
+        KEY, shown, expert_words.ALL, f"{len(shown)} experts with row, column, people, status, genres and limits",
+        column_config={name: columns[name] for name in shown}, column_order=order, height=250, on_select=_picked,
         selection_mode="single-row",
     )  # fmt: skip
     return _below(of, effects)
@@ -48,9 +45,9 @@ def _picked() -> None:
 
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:
-    counts, size = answers.table(of)["status"].value_counts(), of.survey.size
+    counts, size = Counter(answers.table(of)["status"]), of.survey.size
     st.caption("The box opens it.")
-    doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."]
+    doubts = ["**How busy.** " + ", ".join(f"{counts[name]} {name}" for name in GROUPS[1:]) + "."]
     if of.survey.genres:
         labelled, chance = answers.by_chance(of)
         doubts.append(expert_words.SAYS("SURE_NAMES", labelled=labelled, size=size, chance=chance))

@@ -27,7 +27,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks
 
 MOST = 512 * 2**20  # bytes of all kept objects
-SMALL = 4096  # bytes; what is smaller is not worth a line
+PLAIN = {str, int, float, bool, type(None)}  # cells that say by their text what they are
 SAMPLE = 1000  # of a long list or column, to tell its size by
 Given, Made = ParamSpec("Given"), TypeVar("Made")
 
@@ -55,14 +55,13 @@ class Ledger:
 
     def use(self, made: object, given: object, forget: Callable[[], None]) -> None:
         """Called whenever an object is handed out. What no longer has room beside it is forgotten."""
+        if made is None:
+            return
         with self.lock:
             if id(made) in self.entries:
                 self.entries.move_to_end(id(made))
                 return
-        taken = size(made) + size(given)
-        if taken < SMALL:
-            return
-        old = []
+        taken, old = size(made) + size(given), list[Callable[[], None]]()
         with self.lock:
             self.entries[id(made)] = taken, forget
             self.total += taken
@@ -113,7 +112,7 @@ _shown: WeakKeyDictionary[Dataset, str] = WeakKeyDictionary()
 
 def identity(given: object) -> object:
     """What tells an argument from others: a run by its path and files as they are now, a file by its path and as it is now, data
-    by what can be `shown` of them, what says itself `kept_as` by that. Others are hashed as Streamlit does."""
+    by what can be `shown` of them, a table by its `cells`, what says itself `kept_as` by that. Others are hashed by Streamlit."""
     if isinstance(given, Run):
         return stamped([given])
     if isinstance(given, Path):
@@ -122,9 +121,25 @@ def identity(given: object) -> object:
         return shown(given)
     if isinstance(given, list) and given and all(isinstance(each, Run) for each in given):
         return stamped(given)
+    if isinstance(given, pd.DataFrame):
+        return cells(given)
     if type(given) in (list, tuple):
         return tuple(map(identity, given))  # type: ignore[arg-type]
     return getattr(given, "kept_as", given)
+
+
+def cells(frame: pd.DataFrame) -> object:
+    """What tells a table from others: its names, types, rows' names and cells; itself where those are no numbers or plain texts.
+
+    Streamlit asks pandas for a hash of every row, which takes a small table ten times as long."""
+    digest = hashlib.sha256(repr([(name, str(column.dtype)) for name, column in frame.items()]).encode(errors="surrogatepass"))
+    for column in (frame.index, *(column for _, column in frame.items())):
+        values = None if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
+        if values is None or (values.dtype == object and not PLAIN.issuperset(map(type, values))):
+            return frame
+        told = values.tobytes() if values.dtype != object else repr(values.tolist()).encode(errors="surrogatepass")
+        digest.update(b"%d " % len(told) + told)
+    return digest.hexdigest()
 
 
 def kept(most: int, spinner: bool | str = False) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:

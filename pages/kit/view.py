@@ -107,8 +107,10 @@ def table(
     _below(key, about, frame, alt, None)
 
 
+@functools.cache
 def columns(section: str) -> dict[str, Any]:
-    """The columns of a table as `words.md` has them: a paragraph each, `name` and heading | format | width | help."""
+    """The columns of a table as `words.md` has them: a paragraph each, `name` and heading | format | width | help. Shared: never
+    change it."""
     found: dict[str, Any] = {}
     for line in section.split("\n\n"):
         title, form, width, help = (part.strip() for part in line.split("|"))

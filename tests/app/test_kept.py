@@ -17,6 +17,8 @@ import plotly.graph_objects as go
 import pytest
 import streamlit as st
 import torch
+from hypothesis import given
+from hypothesis import strategies as st_
 
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
@@ -166,8 +168,8 @@ def test_every_cache_of_objects_is_in_the_ledger_and_every_cache_has_an_end() ->
         text = path.read_text(encoding="utf-8")
         bare = re.findall(r"@st\.cache_resource(?!\n(?:def _shelf|def ledger))", text)
         assert not bare or path.name == "kept.py", f"{path.name}: use kept"
-        for given in re.findall(r"@st\.cache_data(.*)\ndef (\w+)\((.*?)\)", text):
-            assert "max_entries" in given[0] or not given[2], f"{path.name}: {given[1]} has no end"
+        for bounds, name, asked in re.findall(r"@st\.cache_data(.*)\ndef (\w+)\((.*?)\)", text):
+            assert "max_entries" in bounds or not asked, f"{path.name}: {name} has no end"
 
 
 def test_two_orders_of_the_same_runs_are_two(tiny_runs: Path) -> None:
@@ -216,3 +218,32 @@ def test_data_of_the_same_events_are_told_apart_by_all_that_a_page_shows(change:
     }[change]
     changed, same = dataclasses.replace(small_world, **other), dataclasses.replace(small_world)
     assert changed.hash == small_world.hash and kept.identity(changed) != kept.identity(small_world) == kept.identity(same)
+
+
+CELLS = st_.one_of(st_.none(), st_.booleans(), st_.integers(-3, 3), st_.floats(-2, 2), st_.text(max_size=3), st_.just(("a", 1)))
+COLUMNS = st_.one_of(
+    st_.lists(CELLS, min_size=3, max_size=3),
+    st_.lists(st_.floats(-2, 2), min_size=3, max_size=3),
+    st_.lists(st_.text("ab", max_size=2), min_size=3, max_size=3),
+    st_.lists(st_.integers(0, 2), min_size=3, max_size=3),
+)
+
+
+@given(st_.lists(COLUMNS, min_size=1, max_size=3), st_.data())
+def test_tables_are_told_apart_by_every_name_type_and_cell(columns: list[list[Any]], draw: st_.DataObject) -> None:
+    """As by what pandas would write of them; a table of what is no plain cell is left to Streamlit."""
+    frame = pd.DataFrame({f"c{at}": column for at, column in enumerate(columns)})
+    told = kept.cells(frame)
+    plain = not isinstance(told, pd.DataFrame)
+    assert plain != any(type(cell) is tuple for column in columns for cell in column)
+    if not plain:
+        return
+    assert kept.cells(frame.copy()) == told and kept.identity([1, frame]) == (1, told)
+    at, row = draw.draw(st_.integers(0, len(columns) - 1)), draw.draw(st_.integers(0, 2))
+    other = [list(column) for column in columns]
+    other[at][row] = draw.draw(CELLS.filter(lambda cell: type(cell) is not tuple))
+    changed = pd.DataFrame({f"c{at}": column for at, column in enumerate(other)})
+    same = repr(changed.to_dict("list")) == repr(frame.to_dict("list")) and changed.dtypes.equals(frame.dtypes)
+    assert (kept.cells(changed) == told) == same
+    assert kept.cells(frame.rename(columns={"c0": "d"})) != told != kept.cells(frame.set_index(pd.Index([0, 1, 9])))
+    assert isinstance(kept.cells(frame.astype({"c0": "category"})), pd.DataFrame), "the order of its names is not among its cells"
