@@ -132,7 +132,8 @@ def cells(frame: pd.DataFrame) -> object:
     """What tells a table from others: its names, types, rows' names and cells; itself where those are no numbers or plain texts.
 
     Streamlit asks pandas for a hash of every row, which takes a small table ten times as long."""
-    digest = hashlib.sha256(repr([(name, str(column.dtype)) for name, column in frame.items()]).encode(errors="surrogatepass"))
+    names = [frame.index.name, *((name, str(column.dtype)) for name, column in frame.items())]
+    digest = hashlib.sha256(repr(names).encode(errors="surrogatepass"))
     for column in (frame.index, *(column for _, column in frame.items())):
         values = None if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
         if values is None or (values.dtype == object and not PLAIN.issuperset(map(type, values))):
