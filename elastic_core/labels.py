@@ -1,8 +1,7 @@
-"""What a row of a table is: a model, one with something changed, or somebody's own run; by the usual recipe or by another.
+"""What people call a row of a table (`System`): a model, one with something changed, or somebody's own run; and what they call a
+run, its data and a model.
 
-A label is a model, in brackets what is changed, and in brackets the recipe: `elastic (memory-none) (20 minutes of processor)`,
-`hstu (repeats)`. A repeat bias, or scoring by a table of its own, is a recipe, as any model can be: it is
-compared with its like. Labels are what runs that differ only in their seed have in common (reproduce.py).
+A repeat bias, or scoring by a table of its own, is a recipe, as any model can be: it is compared with its like.
 """
 
 import re
@@ -12,22 +11,22 @@ from elastic_core.comparisons import needs_training
 from elastic_core.core.config import ModelConfig
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
-from elastic_core.reproduce import EXPERTS, MARKS, OWN_OUTPUT, REPEATS, SIDES, rows
+from elastic_core.reproduce import EXPERTS, OWN_OUTPUT, REPEATS, SIDES, System, rows
 from elastic_core.runs import Run
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
 UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 FLOORS = ("popularity", "cooccurrence")  # need no training
 CONTROLS = {
-    "sasrec (local)": "SASRec with ELASTIC's local convolution",
-    "hstu (time)": "HSTU with time",
-    "lisa (soft)": "LISA-Soft",
-    "lisa (mini)": "LISA-Mini",
-    "sma (ctreg)": "SMA + CTReg",
-    "din (recency)": "DIN with recency",
-    "din (sma)": "DIN + SMA",
-    "din (sma-ctreg)": "DIN + SMA + CTReg",
-    "shan (sma)": "SHAN + SMA",
+    ("sasrec", "local"): "SASRec with ELASTIC's local convolution",
+    ("hstu", "time"): "HSTU with time",
+    ("lisa", "soft"): "LISA-Soft",
+    ("lisa", "mini"): "LISA-Mini",
+    ("sma", "ctreg"): "SMA + CTReg",
+    ("din", "recency"): "DIN with recency",
+    ("din", "sma"): "DIN + SMA",
+    ("din", "sma-ctreg"): "DIN + SMA + CTReg",
+    ("shan", "sma"): "SHAN + SMA",
 }
 OURS = ("elastic", "elastic-slots")
 ELASTIC_VARIANTS = {
@@ -49,16 +48,14 @@ SLOT_VARIANTS = {
     "query-mean": "one query, the mean of the events, instead of votes",
 }
 VARIANTS = {
-    f"{model} ({name})": about
+    (model, name): about
     for model, variants in zip(OURS, (ELASTIC_VARIANTS, SLOT_VARIANTS), strict=True)
     for name, about in variants.items()
 }
 
-MET = f"({REPEATS})"
 ABOUT_MET = "with a learned number for what was met before (ours)"
-OWN_TABLE = f"({OWN_OUTPUT})"
+MARKED = {REPEATS: "with a repeat bias", OWN_OUTPUT: "scored by a table of its own"}
 BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that are compared have the same
-RECIPE = re.compile(rf"(?: \((?:{'|'.join(MARKS)})\))?(?: \([0-9.]+ minutes[^()]*\))?$")  # what is alike in a comparison
 
 
 def model_label(kind: str) -> str:
@@ -67,78 +64,43 @@ def model_label(kind: str) -> str:
     return (known.label or kind) if known else kind
 
 
-def kind_of(label: str) -> str:
-    """The model of a label, by its name: `elastic (memory-none)` → elastic."""
-    return label.split(" ")[0]
-
-
-def plainly(label: str) -> str:
-    """A label without its recipe: `elastic (memory-none) (20 minutes)` → `elastic (memory-none)`."""
-    return RECIPE.sub("", label)
-
-
-def is_variant(label: str) -> bool:
+def is_variant(system: System) -> bool:
     """Whether this is one of our models with one thing changed, whatever the recipe."""
-    return plainly(label) in VARIANTS
+    return system[:2] in VARIANTS
 
 
-def recipe_of(label: str) -> str:
-    """What has to be alike for a comparison: `(20 minutes)`, nothing for the usual recipe, or that it is somebody's own run."""
-    if found := _recipe(label):
-        return found
-    return "" if label in VARIANTS or label in CONTROLS else label.partition(" ")[2]
+def recipe_in_words(system: System) -> str:
+    """What is put behind a name: `, with a repeat bias (20 minutes)`."""
+    mark = f", {MARKED[system.mark]}" if system.mark else ""
+    return "".join([mark, *(f" ({part})" for part in (system.budget, system.own and f"own: {system.own}") if part)])
 
 
-def told_met(label: str, mark: str = MET) -> str:
-    """The same system by the same recipe, but with a repeat bias: `hstu (20 minutes)` → `hstu (repeats) (20 minutes)`; of
-    one that is told, the one that is not. `mark`: another thing that any model can be."""
-    budget = _recipe(label).replace(mark, "").strip()
-    return " ".join(filter(None, [plainly(label), "" if mark in _recipe(label) else mark, budget]))
-
-
-def _recipe(label: str) -> str:
-    return label[len(plainly(label)) :].strip()
-
-
-def recipe_in_words(recipe: str) -> str:
-    """What is put behind a name: `(repeats) (20 minutes)` → `, with a repeat bias (20 minutes)`."""
-    for mark, words in ((MET, ", with a repeat bias"), (OWN_TABLE, ", scored by a table of its own")):
-        recipe = recipe.replace(mark, words)
-    return recipe if not recipe or recipe.startswith(",") else f" {recipe}"
-
-
-def explain_label(label: str) -> str:
+def explain_system(system: System) -> str:
     """What a control or a variant is called, with its recipe; nothing for other systems."""
-    plain = plainly(label)
-    about = CONTROLS.get(plain) or (f"{model_label(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
-    return f"{about}{recipe_in_words(_recipe(label))}" if about else ""
+    about = CONTROLS.get(system[:2]) or (f"{model_label(system.model)}: {VARIANTS[system[:2]]}" if is_variant(system) else "")
+    return f"{about}{recipe_in_words(system)}" if about else ""
 
 
-def in_words(label: str) -> str:
+def in_words(system: System) -> str:
     """The same, and other systems by their model and recipe."""
-    return explain_label(label) or f"{model_label(kind_of(label))}{recipe_in_words(recipe_of(label))}"
+    return explain_system(system) or f"{model_label(system.model)}{recipe_in_words(system)}"
 
 
-def label_order(label: str) -> tuple[int, str, int, int]:
+def system_order(system: System) -> tuple[int, str, bool, bool]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes, and a recipe behind that."""
-    kind = kind_of(label)
+    kind = system.model
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, model_label(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label or OWN_TABLE in label)
+    return group, model_label(kind), system[:2] in CONTROLS or is_variant(system), bool(system.mark)
 
 
-def rival(label: str, recipe: str) -> bool:
-    """Whether a system is compared with one of the same recipe (`(20 minutes)`, or nothing)."""
-    return kind_of(label) in FLOORS or recipe_of(label) == recipe
-
-
-def named(label: str, runs: list[Run]) -> str:
+def named(system: System, runs: list[Run]) -> str:
     """`elastic (20 minutes)` → ELASTIC, K = 16², k = 8 (20 minutes)."""
-    if known := explain_label(label):
+    if known := explain_system(system):
         return known
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
     mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{model_label(label.split(' ')[0])}{size}{recipe_in_words(recipe_of(label))}{mark}"
+    return f"{model_label(system.model)}{size}{recipe_in_words(system)}{mark}"
 
 
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
@@ -164,10 +126,10 @@ def run_called(run: Run) -> str:
     one's own ends with that of its folder, which is all that is left of a run that cannot be read."""
     try:
         kind = run.config.model.name  # who has the name of a run that came along, and other settings, is somebody's own
-        label = next((row.label for row in rows() if row.name == run.name and row.config.model.name == kind), "")
-        system = _briefly(label) if label else model_label(kind)
+        planned = next((row.system for row in rows() if row.name == run.name and row.system.model == kind), None)
+        system = _briefly(planned) if planned else model_label(kind)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
-        own = "" if label else run.name.removeprefix("local-")
+        own = "" if planned else run.name.removeprefix("local-")
         return " · ".join(filter(None, (system, data_called(run), seed, own)))
     except InputError:
         return run.name
@@ -184,14 +146,12 @@ def apart(a: Run, b: Run) -> tuple[str, str]:
     return " · ".join((one[0], *(mine or [a.name]))), " · ".join((two[0], *(theirs or [b.name])))
 
 
-def _briefly(label: str) -> str:
+def _briefly(system: System) -> str:
     """`in_words`, with a variant in a few words: `ELASTIC, no memory`."""
-    plain = plainly(label)
-    if plain not in VARIANTS:
-        return in_words(label)
-    kind, _, variant = plain.partition(" ")
-    told = SHORT.get(variant.strip("()")) or re.split(r": | \(|, ", VARIANTS[plain])[0]
-    return f"{model_label(kind)}, {told}{recipe_in_words(_recipe(label))}"
+    if not is_variant(system):
+        return in_words(system)
+    told = SHORT.get(system.variant) or re.split(r": | \(|, ", VARIANTS[system[:2]])[0]
+    return f"{model_label(system.model)}, {told}{recipe_in_words(system)}"
 
 
 def join_names(names: Sequence[str]) -> str:

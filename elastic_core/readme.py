@@ -23,24 +23,19 @@ from elastic_core.evaluation.verdict import p_text
 from elastic_core.labels import (
     ABOUT_MET,
     FLOORS,
-    MET,
     OURS,
-    OWN_TABLE,
     UNEVEN,
     UNEVEN_NOTE,
     VARIANTS,
     in_words,
     is_variant,
-    kind_of,
     model_label,
     named,
     recipe_in_words,
-    recipe_of,
-    told_met,
 )
 from elastic_core.memory import recall
-from elastic_core.report import against, data_sets, families, references
-from elastic_core.reproduce import rows
+from elastic_core.report import against, data_sets, families, references, told_met
+from elastic_core.reproduce import OWN_OUTPUT, REPEATS, System, rows
 from elastic_core.runs import Run
 from elastic_core.tables import (
     METRICS,
@@ -58,14 +53,14 @@ from elastic_core.tables import (
 from elastic_core.tuning import TABLE, outcomes
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
-# Self-modulating attention: host, and what was added, by label; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
+# Self-modulating attention: host, and what was added; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
 SASREC_THERE, DIN_THERE = (0.16131, 0.27070, 0.34326), (0.13443, 0.24186, 0.33855)
-MODULATED: tuple[tuple[str, str, str, tuple[float, ...], tuple[float, ...]], ...] = (
-    ("sasrec", "sma", "SASRec + SMA", SASREC_THERE, (0.16475, 0.27862, 0.35214)),
-    ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", SASREC_THERE, (0.16529, 0.28083, 0.35811)),
-    ("din", "din (sma)", "DIN + SMA", DIN_THERE, (0.13383, 0.25444, 0.34580)),
-    ("din", "din (sma-ctreg)", "DIN + SMA + CTReg", DIN_THERE, (0.13296, 0.25411, 0.35062)),
-    ("shan", "shan (sma)", "SHAN + SMA", (), ()),
+MODULATED: tuple[tuple[System, System, str, tuple[float, ...], tuple[float, ...]], ...] = (
+    (System("sasrec"), System("sma"), "SASRec + SMA", SASREC_THERE, (0.16475, 0.27862, 0.35214)),
+    (System("sasrec"), System("sma", "ctreg"), "SASRec + SMA + CTReg", SASREC_THERE, (0.16529, 0.28083, 0.35811)),
+    (System("din"), System("din", "sma"), "DIN + SMA", DIN_THERE, (0.13383, 0.25444, 0.34580)),
+    (System("din"), System("din", "sma-ctreg"), "DIN + SMA + CTReg", DIN_THERE, (0.13296, 0.25411, 0.35062)),
+    (System("shan"), System("shan", "sma"), "SHAN + SMA", (), ()),
 )
 
 IN_ORDER = ("ml-100k", "ml-1m", "amazon-video-games", "planted", "planted-64")
@@ -116,14 +111,14 @@ def _summary(every: Sequence[Systems]) -> Iterable[str]:
     """One table: NDCG@10 of a data set and recipe, and ELASTIC minus SASRec, bold where it may be claimed."""
     lines = []
     for systems in every:
-        judged = {floor: reports for floor in FLOORS if floor in systems and (reports := reports_of(systems[floor]))}
-        best = max(judged, key=lambda floor: average(judged[floor], "full", METRICS[0]).mean, default="")
-        for label in (label for label in references(systems) if kind_of(label) == OURS[0] and MET not in label):
-            recipe = recipe_of(label)
-            sasrec, local, slots = (f"{of} {recipe}".strip() for of in ("sasrec", "sasrec (local)", OURS[1]))
-            cells = [_score(systems[one]) if one in systems else "" for one in (best, sasrec, local, label, slots)]
-            claim = dict(against(systems, label, families(systems, label)["peers"], "full")).get(sasrec)  # as in RESULTS
-            lines.append([_titled(systems)[0] + recipe_in_words(recipe), *cells, _told_briefly(claim) if claim else ""])
+        judged = {floor: reports for floor in map(System, FLOORS) if floor in systems and (reports := reports_of(systems[floor]))}
+        best = max(judged, key=lambda floor: average(judged[floor], "full", METRICS[0]).mean, default=None)
+        for ours in (system for system in references(systems) if system.model == OURS[0] and system.mark != REPEATS):
+            sasrec, slots = ours._replace(model="sasrec"), ours._replace(model=OURS[1])
+            shown = (best, sasrec, sasrec._replace(variant="local"), ours, slots)
+            cells = [_score(systems[one]) if one in systems else "" for one in shown]
+            claim = dict(against(systems, ours, families(systems, ours)["peers"], "full")).get(sasrec)  # as in RESULTS
+            lines.append([_titled(systems)[0] + recipe_in_words(ours), *cells, _told_briefly(claim) if claim else ""])
     if lines:
         heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", model_label("sasrec"), "with our convolution"]
         yield markdown([*heads, model_label(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines)
@@ -143,8 +138,8 @@ def _shown(systems: Systems, root: Path) -> Iterable[str]:
     yield from _compared(systems, OURS[0])
     yield from _carried(systems)
     yield from _remembered_shares(systems)
-    yield from _marked_lines(systems, MET, "Told what was met before, by one learned number")
-    yield from _marked_lines(systems, OWN_TABLE, "Items scored by a table of their own")
+    yield from _marked_lines(systems, REPEATS, "Told what was met before, by one learned number")
+    yield from _marked_lines(systems, OWN_OUTPUT, "Items scored by a table of their own")
     more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
     if more:
         yield f"<details>\n<summary>{MORE}</summary>"
@@ -185,40 +180,37 @@ def _titled(systems: Systems) -> tuple[str, str]:
 
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
-    plain = {label: runs for label, runs in systems.items() if not is_variant(label)}
+    plain = {system: runs for system, runs in systems.items() if not is_variant(system)}
     if not plain:
         return
     name, size = _titled(plain)
     yield f"### {name}\n\n{size}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    lines = [(named(label, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for label, of in plain.items()]
+    lines = [(named(one, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for one, of in plain.items()]
     yield markdown(heads, lines)
 
 
 def _compared(systems: Systems, *ours: str) -> Iterable[str]:
     """Each of these models of ours against its rivals, under every protocol."""
-    for label in references(systems):
-        if kind_of(label) in ours:
-            pairs = [(named(peer, systems[peer]), systems[peer]) for peer in families(systems, label)["peers"]]
-            yield _against(f"{named(label, systems[label])} minus", systems[label], pairs, PROTOCOLS)
+    for system in references(systems):
+        if system.model in ours:
+            pairs = [(named(peer, systems[peer]), systems[peer]) for peer in families(systems, system)["peers"]]
+            yield _against(f"{named(system, systems[system])} minus", systems[system], pairs, PROTOCOLS)
 
 
 def _carried(systems: Systems) -> Iterable[str]:
     """Our models against forms of their own that lack one thing, in the order of their training."""
     trained = [row.name for row in rows()]
-    for whole in sorted(references(systems), key=lambda label: (kind_of(label), trained.index(systems[label][0].name))):
-        model, recipe = kind_of(whole), recipe_of(whole)
+    for whole in sorted(references(systems), key=lambda system: (system.model, trained.index(systems[system][0].name))):
         parts = [
-            (about, systems[label])
-            for variant, about in VARIANTS.items()
-            if kind_of(variant) == model and (label := f"{variant} {recipe}".strip()) in systems
+            (about, systems[system])
+            for (model, variant), about in VARIANTS.items()
+            if model == whole.model and (system := whole._replace(variant=variant)) in systems
         ]
-        told = told_met(whole)
-        if MET in told and told in systems:
-            parts.append((ABOUT_MET, systems[told]))
+        parts += [(ABOUT_MET, systems[told]) for told in told_met(systems, whole)]
         if parts:
-            of = f"{model_label(model)}{recipe_in_words(recipe)}"
+            of = f"{model_label(whole.model)}{recipe_in_words(whole)}"
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
 
 
@@ -227,7 +219,7 @@ def _remembered_shares(systems: Systems) -> Iterable[str]:
     some = next(run for runs in systems.values() for run in runs)
     if some.config.data.source != PLANTED:
         return
-    shown = {in_words(label): runs for label, runs in systems.items() if kind_of(label) == OURS[1] or not is_variant(label)}
+    shown = {in_words(one): runs for one, runs in systems.items() if one.model == OURS[1] or not is_variant(one)}
     table = remembered_by_systems(shown, load(some.config.data))
     if table.empty:
         return
@@ -245,8 +237,8 @@ def _marked_lines(systems: Systems, mark: str, title: str) -> Iterable[str]:
     by a table of its own."""
     pairs = {
         in_words(plain): (systems[plain], runs)
-        for label, runs in systems.items()
-        if mark in label and (plain := told_met(label, mark)) in systems
+        for system, runs in systems.items()
+        if system.mark == mark and (plain := system._replace(mark="")) in systems
     }
     if not pairs:
         return
@@ -265,11 +257,13 @@ def _marked_lines(systems: Systems, mark: str, title: str) -> Iterable[str]:
 
 def _below(systems: Systems, root: Path) -> Iterable[str]:
     """The trained systems whose test mean is below the best baseline's, and how their training went: the means over seeds."""
-    mean = {label: average(reports, "full", METRICS[0]).mean for label, runs in systems.items() if (reports := reports_of(runs))}
-    best = max((label for label in FLOORS if label in mean), key=lambda label: mean[label], default="")
-    low = [label for label in mean if best and label not in FLOORS and mean[label] < mean[best]]
+    mean = {one: average(reports, "full", METRICS[0]).mean for one, runs in systems.items() if (reports := reports_of(runs))}
+    best = max((floor for floor in map(System, FLOORS) if floor in mean), key=lambda floor: mean[floor], default=None)
+    if best is None:
+        return
+    low = [one for one in mean if one.model not in FLOORS and mean[one] < mean[best]]
     tried, lines = outcomes(root / TABLE), []
-    for claim in claims(systems[best], [(label, systems[label]) for label in low], "full") if low else ():
+    for system, claim in against(systems, best, low, "full") if low else ():
         c, curves = claim.found, [curve for run in claim.runs if (curve := run.events("epoch"))]
         if c is None or not curves:
             continue
@@ -277,24 +271,25 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         ends = [curve[-1] for curve in curves]
         valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
         loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
-        here = (claim.name, claim.runs[0].last("start").get("data_hash"))
+        here = (str(system), claim.runs[0].last("start").get("data_hash"))
         points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
-        who = f"**{model_label(best)} is better**" if claim.who == "A" else claim.words
+        who = f"**{model_label(best.model)} is better**" if claim.who == "A" else claim.words
         lines.append([
-            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {p_text(c.p)}", who,
+            claim.name, f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {p_text(c.p)}", who,
             ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
             f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
         ])  # fmt: skip
     if lines:
-        heads = [f"Below {model_label(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
+        name = model_label(best.model)
+        heads = [f"Below {name}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
         yield markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines)
 
 
 def _modulated(systems: Systems, root: Path) -> Iterable[str]:
     """Each host with and without self-modulating attention and CTReg, where any was run; what its published interval leaks."""
-    if not any(label in systems for _, label, *_ in MODULATED):
+    if not any(system in systems for _, system, *_ in MODULATED):
         return
-    pairs = {name: (systems.get(host, []), systems.get(label, [])) for host, label, name, *_ in MODULATED}
+    pairs = {name: (systems.get(host, []), systems.get(system, [])) for host, system, name, *_ in MODULATED}
     found = _gains({name: sides for name, sides in pairs.items() if all(sides)}, "full")
     heads = [
         "Self-modulating attention, previous interval, full",

@@ -22,20 +22,8 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.labels import (
-    MET,
-    OURS,
-    OWN_TABLE,
-    is_variant,
-    kind_of,
-    label_order,
-    model_label,
-    named,
-    recipe_of,
-    rival,
-    told_met,
-)
-from elastic_core.reproduce import rows
+from elastic_core.labels import FLOORS, OURS, is_variant, model_label, named, system_order
+from elastic_core.reproduce import REPEATS, System, rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
 
@@ -62,13 +50,13 @@ PAPER_COLUMN = "the paper's NDCG@10 (its protocol, its MovieLens-1M)"
 def data_sets(root: Path) -> dict[str, Systems]:
     """Finished systems by data set, each in the order of the tables."""
     found = finished(rows(), root)
-    return {data: {label: found[data][label] for label in sorted(found[data], key=label_order)} for data in found}
+    return {data: dict(sorted(systems.items(), key=lambda each: system_order(each[0]))) for data, systems in found.items()}
 
 
 def measured_systems(systems: Systems, protocol: str) -> DataFrame:
     """One row a system that keeps ranks. `± 95%` is over people, `spread` the standard deviation of NDCG@10 over seeds."""
     lines = []
-    for label, runs in systems.items():
+    for system, runs in systems.items():
         reports = reports_of(runs)
         if reports is None:
             continue
@@ -77,12 +65,12 @@ def measured_systems(systems: Systems, protocol: str) -> DataFrame:
         single = [report.metrics[protocol]["NDCG@10"] for report in reports]
         seconds = [float(run.last("end").get("seconds", 0)) for run in runs]
         lines.append({
-            "data": start.get("data", ""), "protocol": protocol, "system": named(label, runs), "seeds": len(runs),
+            "data": start.get("data", ""), "protocol": protocol, "system": named(system, runs), "seeds": len(runs),
             **{metric: interval.mean for metric, interval in found.items()}, "± 95%": 1.96 * found["NDCG@10"].error,
             "spread": statistics.stdev(single) if len(single) > 1 else None, "people": len(reports[0].users),
             "parameters": start.get("parameters", 0), "seconds": statistics.fmean(seconds),
             "device": ", ".join(sorted({str(run.last("start").get("device", "?")) for run in runs})),
-            "runs": ", ".join(run.name for run in runs), **_papers(label, runs[0], protocol),
+            "runs": ", ".join(run.name for run in runs), **_papers(system, runs[0], protocol),
         })  # fmt: skip
     return DataFrame(lines)
 
@@ -91,7 +79,7 @@ def difference_table(systems: Systems, protocol: str) -> DataFrame:
     """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
     lines = []
     for ours in references(systems):
-        kind = kind_of(ours)
+        kind = ours.model
         for family, part in families(systems, ours).items():
             for _, claim in against(systems, ours, part, protocol):
                 if claim.found is None:
@@ -106,31 +94,35 @@ def difference_table(systems: Systems, protocol: str) -> DataFrame:
     return DataFrame(lines)
 
 
-def references(systems: Systems) -> list[str]:
+def references(systems: Systems) -> list[System]:
     """The systems that the others are compared with: every ELASTIC that is no variant."""
-    return [label for label in systems if kind_of(label) in OURS and not is_variant(label)]
+    return [system for system in systems if system.model in OURS and not is_variant(system)]
 
 
-def families(systems: Systems, ours: str) -> dict[str, list[str]]:
-    """What one of ours is compared with, by question; every pair once."""
-    kind, recipe = kind_of(ours), recipe_of(ours)
-    later = OURS[OURS.index(kind) :]
-    alike = [label for label in systems if not is_variant(label) and rival(label, recipe)]
-    told = told_met(ours)
+def families(systems: Systems, ours: System) -> dict[str, list[System]]:
+    """What one of ours is compared with, by question; every pair once. Floors stand beside every recipe."""
+    alike = [system for system in systems if system.recipe == ours.recipe]
+    rivals = [system for system in systems if not is_variant(system) and (system in alike or system.model in FLOORS)]
     return {
-        "peers": [label for label in alike if kind_of(label) not in later],
+        "peers": [system for system in rivals if system.model not in OURS[OURS.index(ours.model) :]],
         "its own variants": [
-            *(label for label in systems if is_variant(label) and kind_of(label) == kind and recipe_of(label) == recipe),
-            *([told] if MET in told and told in systems else []),
+            *(system for system in alike if is_variant(system) and system.model == ours.model),
+            *(told_met(systems, ours)),
         ],
     }
 
 
+def told_met(systems: Systems, ours: System) -> list[System]:
+    """The same system with a repeat bias, where it was run beside one that has none."""
+    told = ours._replace(mark=REPEATS)
+    return [told] if not ours.mark and told in systems else []
+
+
 def against(
-    systems: Systems, ours: str, others: Sequence[str], protocol: str, compare: Asked = compare_runs
-) -> list[tuple[str, Claim]]:
-    """The label of each of the others, and what may be claimed of `ours` against it, adjusted for them all."""
-    peers = [(named(label, systems[label]), systems[label]) for label in others]
+    systems: Systems, ours: System, others: Sequence[System], protocol: str, compare: Asked = compare_runs
+) -> list[tuple[System, Claim]]:
+    """Each of the others, and what may be claimed of `ours` against it, adjusted for them all."""
+    peers = [(named(system, systems[system]), systems[system]) for system in others]
     return list(zip(others, claims(systems[ours], peers, protocol, compare), strict=True))
 
 
@@ -174,11 +166,11 @@ def write_report(root: Path, out: Path, pictures: bool = False) -> list[Path]:
     return [*files, _save(out / "report.md", "\n".join(page) + "\n")]
 
 
-def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
+def _papers(system: System, run: Run, protocol: str) -> dict[str, float | None]:
     if run.config.data.source != "ml-1m" or protocol != "pop100":
         return {}
-    kind, ours_alone = kind_of(label), is_variant(label) or MET in label or OWN_TABLE in label
-    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not ours_alone else None}
+    known = system.model in PAPER and not is_variant(system) and not system.mark
+    return {PAPER_COLUMN: PAPER[system.model][0] if known else None}
 
 
 def _markdown(table: DataFrame) -> str:

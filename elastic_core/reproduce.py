@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -22,7 +22,7 @@ from elastic_core.runs.training import OnEvent, train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
-REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name, and in brackets its label's recipe: any model can be
+REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name: any model can be
 MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # with a repeat bias; scoring by another table
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
@@ -73,13 +73,34 @@ SEEDS = (0, 1, 2)
 OPENED = ("elastic", "elastic-slots")  # by the app, of what was trained
 
 
+class System(NamedTuple):
+    """What runs that differ only in their seed have in common, a row of a table: a model, what of it is changed (`FORMS`), and by
+    which recipe: what any model can be (`MARKS`), a budget, or the folder of somebody's own run."""
+
+    model: str
+    variant: str = ""
+    mark: str = ""
+    budget: str = ""
+    own: str = ""
+
+    def __str__(self) -> str:
+        """`elastic (memory-none) (20 minutes of processor)`, in tables and addresses."""
+        parts = (self.variant, self.mark, self.budget, self.own and f"own: {self.own}")
+        return " ".join([self.model, *(f"({part})" for part in parts if part)])
+
+    @property
+    def recipe(self) -> tuple[str, ...]:
+        """What has to be alike for a comparison."""
+        return self[2:]
+
+
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run. `label` is what it is called in a table; rows that share it differ only in the seed."""
+    """One run."""
 
     name: str
     data: str
-    label: str
+    system: System
     config: RunConfig
 
     def folder(self, root: Path) -> Path:
@@ -126,7 +147,7 @@ def _movielens_100k() -> Iterator[PlannedRun]:
     for (model, point), seed in itertools.product(ALSO_CHOSEN.items(), SEEDS):
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
-        yield PlannedRun(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
+        yield PlannedRun(name, "ml-100k", System(base, f"{model.removeprefix(base)[1:]}-grid"), config)
     yield from _each("ml-100k", _sizes("ml-100k"), SEEDS[:1])
     yield from _each("ml-100k", PEERS)
 
@@ -160,19 +181,18 @@ def _sizes(data: str) -> str:
 
 def _each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str = "") -> Iterator[PlannedRun]:
     """A row a seed and system."""
-    for seed, system in itertools.product(seeds, systems.split()):
-        model, _, variant = system.partition("/")
-        label = f"{model} ({variant})" if variant else model
+    for seed, text in itertools.product(seeds, systems.split()):
+        model, _, variant = text.partition("/")
         parts = filter(None, [data, model, variant, mark, f"seed{seed}" if seed else ""])
         config, settings = recipe(data, model), (*(FORMS[model][variant] if variant else ()), f"train.seed={seed}")
         if mark:
-            label, settings = f"{label} ({mark})", (*settings, MARKS[mark])
-        if config.train.minutes:
-            label += f" ({config.train.minutes:g} minutes{' of processor' if config.train.clock == 'processor' else ''})"
+            settings += (MARKS[mark],)
+        clock = " of processor" if config.train.clock == "processor" else ""
+        budget = f"{config.train.minutes:g} minutes{clock}" if config.train.minutes else ""
         if model in OPENED and not (variant or mark or seed):  # the app shows how its memory grew
             settings += ("train.snapshots=true",)
         world = data if config.data.source == "planted" else config.data.source
-        yield PlannedRun("-".join(parts), world, label, config.override(*settings))
+        yield PlannedRun("-".join(parts), world, System(model, variant, mark, budget), config.override(*settings))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

@@ -18,13 +18,13 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.labels import in_words, model_label
 from elastic_core.memory import gaps, recall
-from elastic_core.reproduce import PlannedRun, rows, status
+from elastic_core.reproduce import PlannedRun, System, rows, status
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
-Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
+Systems = dict[System, list[Run]]  # runs that differ only in their seed
 
 
 def results_table(chosen: Iterable[PlannedRun], root: Path, protocol: str = "full") -> str:
@@ -38,7 +38,7 @@ def results_table(chosen: Iterable[PlannedRun], root: Path, protocol: str = "ful
 
 
 def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
-    """Finished runs by data and label. What was measured on other events, people or candidates than the first of its data stands
+    """Finished runs by data and system. What was measured on other events, people or candidates than the first of its data stands
     apart, under a name that says so."""
     groups: dict[str, Systems] = {}
     first: dict[str, Run] = {}
@@ -47,7 +47,7 @@ def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
             run = Run(row.folder(root))
             alike = comparable(run, first.setdefault(row.data, run))
             data = row.data if alike else f"{row.data} ({', '.join(map(str, footing(run)))})"
-            groups.setdefault(data, {}).setdefault(row.label, []).append(run)
+            groups.setdefault(data, {}).setdefault(row.system, []).append(run)
     return groups
 
 
@@ -62,15 +62,15 @@ def _data_section(data: str, systems: Systems, protocol: str) -> str:
         measured, heads, what = [(protocol, metric) for metric in METRICS], list(METRICS), f"protocol {protocol}"
     heads = ["system", "seeds", *(f"{head} ± 95%" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
     title = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people"
-    return f"{title}\n\n{markdown(heads, [_cells(label, runs, measured) for label, runs in systems.items()])}"
+    return f"{title}\n\n{markdown(heads, [_cells(system, runs, measured) for system, runs in systems.items()])}"
 
 
-def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list[str]:
+def _cells(system: System, runs: list[Run], measured: list[tuple[str, str]]) -> list[str]:
     tests, starts = [run.last("test") for run in runs], [run.last("start") for run in runs]
     used = [test["used"] for test in tests if "used" in test]
     devices = sorted({str(start.get("device", "?")) for start in starts})
     return [
-        label,
+        str(system),
         str(len(runs)),
         *means(runs, measured),
         spread(runs, *measured[0]),
@@ -152,7 +152,7 @@ def recalled(root: Path) -> pd.DataFrame:
     table = recall.read_recall(root / recall.FILE)
     table = table[table["split"] == "test"]
     table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
-    known = {row.name: row.label for row in rows()}
+    known = {row.name: row.system for row in rows()}
     system = table["system"].map(lambda name: in_words(known[name]) if name in known else name)
     order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
     table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])

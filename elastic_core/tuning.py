@@ -15,7 +15,7 @@ from elastic_core import disk
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
-from elastic_core.reproduce import PlannedRun, reproduce, status
+from elastic_core.reproduce import PlannedRun, System, reproduce, status
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import OnEvent
@@ -63,7 +63,7 @@ def tune(
     """Trains a model at every point, or goes on with it, until `at` (monotonic time). True if all are finished."""
     for point in points:
         where = folder(root, model, point)
-        row = PlannedRun(where.name, dataset.name, f"{model} ({point})", config(model, point))
+        row = PlannedRun(where.name, dataset.name, System(model, point), config(model, point))
         if not reproduce(row, dataset, root, device, at, on_event):
             return False
         keep_outcome(root / TABLE, outcome(row, root, model, point))

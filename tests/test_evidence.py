@@ -17,7 +17,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation import power
 from elastic_core.memory import gauges, recovery
 from elastic_core.models import Recommender
-from elastic_core.reproduce import rows
+from elastic_core.reproduce import System, rows
 from elastic_core.runs import CONFIG, Run
 from elastic_core.services.evidence import judging, meaning, systems, verdicts
 
@@ -99,7 +99,7 @@ def test_a_local_convolution_is_held_against_one_as_wide() -> None:
     keys = [pair.key for pair in verdicts.PAIRS]
     assert keys[keys.index("sasrec") + 1] == "sasrec-local" and "convolution" in ASKED["sasrec"].change
     runs = {label: [Run(BENCHMARKS / f"ml-100k-{name}{seed}") for seed in ("", "-seed1")]
-            for label, name in (("elastic", "elastic"), ("sasrec (local)", "sasrec-local"))}  # fmt: skip
+            for label, name in ((System("elastic"), "elastic"), (System("sasrec", "local"), "sasrec-local"))}  # fmt: skip
     assert {run.config.model.conv_width for both in runs.values() for run in both} == {16}
     found = verdicts.compared(ASKED["sasrec-local"], [systems.Group("ml-100k", "Films", "", systems=runs)], told)
     (one,) = found.findings
@@ -112,7 +112,7 @@ def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) 
     groups = world(tmp_path, planted_elastic=0.2, planted_sasrec=0.05)
     row = {"label": "sasrec", "family": "other systems", "low": 0.1, "high": 0.2, "n": 70, "seeds_counted": True}
 
-    def asked(group: systems.Group, label: str, protocol: str) -> pd.DataFrame:
+    def asked(group: systems.Group, system: System, protocol: str) -> pd.DataFrame:
         new = {"difference": 0.15, "who": "A", "adjusted": 0.01}
         return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "who": "B", "adjusted": 0.01})])
 
@@ -123,7 +123,8 @@ def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) 
 
 def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
-    runs = {label: [Run(BENCHMARKS / f"ml-100k-{label}{seed}") for seed in ("", "-seed1")] for label in ("elastic", "sasrec")}
+    both = map(System, ("elastic", "sasrec"))
+    runs = {system: [Run(BENCHMARKS / f"ml-100k-{system}{seed}") for seed in ("", "-seed1")] for system in both}
     group = systems.Group("ml-100k", "Films", "", systems=runs)
     row = {"family": "other systems", "difference": 0.01, "low": 0.004, "high": 0.016, "n": 943, "seeds_counted": True}
     rest = row | {"label": "lisa", "seeds_counted": False}  # trained once, so nobody adjusts for it
@@ -146,12 +147,12 @@ def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:
         config = dataclasses.replace(row.config, data=known["planted_sasrec"].config.data)  # films need not be on this machine
         kept(tmp_path, dataclasses.replace(row, config=config), value, seed)
     group = systems.Group("ml-100k", "Films", "", systems={
-        known[name].label: [Run(tmp_path / known[f"{name}{seed}"].name) for seed in ("", "_seed1")]
+        known[name].system: [Run(tmp_path / known[f"{name}{seed}"].name) for seed in ("", "_seed1")]
         for name in (f"ml_100k_{kind}" for kind in named)
     })  # fmt: skip
     (one,) = verdicts.compared(ASKED["hstu"], [group], told).findings
     assert set(one.runs) == {f"ml-100k-{name}-repeats{seed}" for name in ("elastic", "hstu") for seed in ("", "-seed1")}
-    del group.systems["hstu (repeats)"]
+    del group.systems[System("hstu", mark="repeats")]
     lacking = verdicts.compared(ASKED["hstu"], [group], told)
     assert not lacking.findings and "ml-100k-hstu-repeats*" in lacking.command
 
@@ -176,7 +177,7 @@ def row(run: Run, **values: float) -> meaning.MeaningRow:
 
 def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_path: Path) -> None:
     groups = world(tmp_path, planted_elastic=0.2, planted_elastic_seed1=0.2)
-    runs = groups[0].systems["elastic"]
+    runs = groups[0].systems[System("elastic")]
 
     def ask(**values: float) -> list[str]:
         return [each.answer for each in meaning.verdicts(groups, {run.name: row(run, **values) for run in runs})]

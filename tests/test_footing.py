@@ -18,7 +18,7 @@ from elastic_core.commands import main
 from elastic_core.comparisons import compare_runs, system
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.reproduce import rows
+from elastic_core.reproduce import System, rows
 from elastic_core.runs import EVENTS, Run, ranks
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import groups
@@ -139,7 +139,7 @@ def test_a_run_that_contradicts_itself_is_one_sentence_and_in_no_table(
     with pytest.raises(InputError, match=ODD):
         odd.report()
     (group,), (fault,) = groups([Run(root / each) for each in MADE_UP])
-    assert fault.name == ODD and [len(group.systems[label]) for label in ("elastic", "sasrec")] == [1, 2]
+    assert fault.name == ODD and [len(group.systems[System(name)]) for name in ("elastic", "sasrec")] == [1, 2]
     for write in (lambda: readme.results(root), lambda: report.write_report(root, tmp_path / "out"), lambda: outcome(odd)):
         with pytest.raises(InputError, match=ODD):
             write()

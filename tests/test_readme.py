@@ -17,7 +17,7 @@ from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.readme import BEGIN, END, readme_summary, results, rewrite
-from elastic_core.reproduce import PlannedRun, rows
+from elastic_core.reproduce import PlannedRun, System, rows
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 from elastic_core.tables import NO_RANKS
@@ -165,8 +165,8 @@ def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Pat
     named, one = {row.name: row for row in rows()}, (0.2, 0.2)
     for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-seed1": 0.05, "elastic": 0.2, "elastic-seed1": 0.2}.items()):
         kept(tmp_path, named[f"planted-{name}"], good, seed)
-    missing = ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", one, one)
-    monkeypatch.setattr(readme, "MODULATED", (("sasrec", "elastic", "SASRec + SMA", one, (0.3, 0.3)), missing))
+    host, missing = System("sasrec"), (System("sasrec"), System("sma", "ctreg"), "SASRec + SMA + CTReg", one, one)
+    monkeypatch.setattr(readme, "MODULATED", ((host, System("elastic"), "SASRec + SMA", one, (0.3, 0.3)), missing))
     told = [("SMA", leak.HONEST, 0.3), ("SMA", leak.PEEKING, 0.35), ("SMA, after events", leak.HONEST, 0.3)]
     where = {"rounds": 1, "threads": 1, "load": 0.0}
     leaks = [

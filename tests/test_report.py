@@ -14,7 +14,7 @@ from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.report import data_sets, difference_table, joined, measured_systems, write_report
-from elastic_core.reproduce import rows
+from elastic_core.reproduce import OWN_OUTPUT, REPEATS, System, rows
 from elastic_core.runs import Run
 
 
@@ -99,24 +99,28 @@ def test_without_anything_to_draw_with_it_says_how_to_get_it(
 
 def test_a_recipe_is_told_from_what_a_variant_changes() -> None:
     """Of one budget, systems stand beside each other, and a variant beside the model it changes; never across budgets."""
-    short = "(20 minutes of processor)"
-    assert labels.plainly(f"elastic (memory-none) {short}") == "elastic (memory-none)" and labels.recipe_of("elastic") == ""
-    assert labels.is_variant(f"elastic (memory-none) {short}") and not labels.is_variant(f"elastic {short}")
-    assert labels.recipe_of(f"sasrec (local) {short}") == short and labels.recipe_of("sasrec (local)") == ""
-    assert labels.recipe_of("elastic (own: mine)") == "(own: mine)"
-    words = {labels.MET: "with a repeat bias", labels.OWN_TABLE: "scored by a table of its own"}
-    for label, mark in product(("hstu", "elastic", f"sasrec (local) {short}", "elastic (memory-none)"), words):
-        told = labels.told_met(label, mark)
-        assert labels.told_met(told, mark) == label and labels.plainly(told) == labels.plainly(label) and told != label
-        assert labels.is_variant(told) == labels.is_variant(label) and words[mark] in labels.in_words(told)
-        assert labels.rival(told, labels.recipe_of(told)) and not labels.rival(told, labels.recipe_of(label))
-    assert labels.told_met(f"sasrec (local) {short}") == f"sasrec (local) (repeats) {short}"
-    assert labels.rival(f"sasrec (local) {short}", short) and labels.rival("popularity", short)
-    assert not labels.rival("sasrec", short) and not labels.rival(f"sasrec {short}", "")
-    mine, usual = (f"elastic {short}", f"elastic (memory-none) {short}", f"sasrec {short}"), ("elastic", "elastic (memory-none)")
-    systems = {label: list[Run]() for label in (*mine, *usual, "sasrec", "popularity")}
-    assert report.references(systems) == [f"elastic {short}", "elastic"]
-    assert report.families(systems, f"elastic {short}") == {
-        "peers": [f"sasrec {short}", "popularity"], "its own variants": [f"elastic (memory-none) {short}"],
-    }  # fmt: skip
-    assert report.families(systems, "elastic")["its own variants"] == ["elastic (memory-none)"]
+    minutes, none = "20 minutes of processor", System("elastic", "memory-none")
+    short, short_none, short_peer = (
+        System("elastic", budget=minutes),
+        none._replace(budget=minutes),
+        System("sasrec", budget=minutes),
+    )
+    assert str(short_none._replace(mark=REPEATS)) == f"elastic (memory-none) (repeats) ({minutes})"
+    assert (
+        str(System("elastic", own="mine")) == "elastic (own: mine)"
+        and labels.is_variant(short_none)
+        and not labels.is_variant(short)
+    )
+    for system, mark in product((System("hstu"), System("sasrec", "local", budget=minutes), none), labels.MARKED):
+        told = system._replace(mark=mark)
+        assert labels.MARKED[mark] in labels.in_words(told) and labels.in_words(system) != labels.in_words(told)
+        assert labels.is_variant(told) == labels.is_variant(system) and told.recipe != system.recipe
+    elastic, sasrec, popularity = map(System, ("elastic", "sasrec", "popularity"))
+    systems = {system: list[Run]() for system in (short, short_none, short_peer, elastic, none, sasrec, popularity)}
+    assert report.references(systems) == [short, elastic]
+    assert report.families(systems, short) == {"peers": [short_peer, popularity], "its own variants": [short_none]}
+    assert report.families(systems, elastic) == {"peers": [sasrec, popularity], "its own variants": [none]}
+    told = elastic._replace(mark=REPEATS)
+    marked = systems | {told: [], told._replace(mark=OWN_OUTPUT): []}
+    assert report.families(marked, elastic)["its own variants"] == [none, told]
+    assert not report.families(marked, told)["its own variants"], "every pair once"

@@ -11,7 +11,7 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.reproduce import PlannedRun, reproduce, rows, select, status
+from elastic_core.reproduce import PlannedRun, System, reproduce, rows, select, status
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.tables import results_table
@@ -23,7 +23,7 @@ TOY = RunConfig(
     objective=WindowConfig(span=4),
     train=TrainConfig(batch=32, epochs=4, patience=99),
 )
-ROW = PlannedRun("toy", "planted", "elastic", TOY)
+ROW = PlannedRun("toy", "planted", System("elastic"), TOY)
 
 
 @pytest.fixture(scope="module")
@@ -74,17 +74,17 @@ def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(worl
 
 def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path: Path) -> None:
     assert reproduce(ROW, world, tmp_path, "cpu")
-    other = PlannedRun("toy", "planted", "elastic", TOY.override("model.k=3"))
+    other = PlannedRun("toy", "planted", System("elastic"), TOY.override("model.k=3"))
     assert status(other, tmp_path) == "other settings"
     with pytest.raises(InputError, match="other settings"):
         reproduce(other, world, tmp_path, "cpu")
-    assert status(PlannedRun("toy", "planted", "elastic", TOY.override("train.device=cuda")), tmp_path) == "finished"
+    assert status(PlannedRun("toy", "planted", System("elastic"), TOY.override("train.device=cuda")), tmp_path) == "finished"
 
 
 def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path) -> None:
     assert results_table([ROW], tmp_path) == "nothing is finished yet"
     seeds = [
-        PlannedRun(f"toy-{seed}", "planted", "elastic", TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)
+        PlannedRun(f"toy-{seed}", "planted", ROW.system, TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)
     ]
     for row in seeds:
         assert reproduce(row, world, tmp_path, "cpu")

@@ -14,7 +14,7 @@ from elastic_core import labels, report
 from elastic_core.comparisons import compare_runs
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Contrast
-from elastic_core.reproduce import rows
+from elastic_core.reproduce import System, rows
 from elastic_core.runs import CONFIG, Run, list_runs, ranks, readable_runs
 from elastic_core.services.evidence import judging, systems
 from elastic_core.services.train import beside
@@ -46,7 +46,7 @@ def test_the_tables_are_those_of_the_report(root: Path) -> None:
         table, told = judging.standings(mine, protocol, compare_runs), report.measured_systems(theirs, protocol)
         same = ["system", "NDCG@10", "± 95%", "HR@10", "MRR@10", "people", "parameters", "seconds", "runs"]
         assert table[same].to_dict("list") == told[same].to_dict("list")
-    found = judging.system_differences(mine, "elastic", "full", compare_runs)
+    found = judging.system_differences(mine, System("elastic"), "full", compare_runs)
     told = report.difference_table(theirs, "full").query("A == 'ELASTIC'")
     assert found[["system", "difference", "low", "high", "p", "adjusted"]].to_numpy().tolist() == (
         told[["B", "A − B", "low", "high", "p", "p adjusted"]].to_numpy().tolist()
@@ -67,17 +67,20 @@ def test_a_claim_needs_the_adjusted_p_and_one_run_claims_nothing(root: Path) -> 
 
 def test_runs_of_somebodys_own_stand_beside_and_change_no_claim_of_the_report(root: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(root, tmp_path / "runs"))
-    before = judging.system_differences(group(folder), "elastic", "full", compare_runs)
+    before = judging.system_differences(group(folder), System("elastic"), "full", compare_runs)
     for name, changes in (("local-a", ("model.dropout=0.7",)), ("local-b", ("train.seed=7",)), ("local-c", ())):
         run = Run(Path(shutil.copytree(folder / "planted-elastic", folder / name)))
         (run.path / CONFIG).write_text(json.dumps(run.config.override(*changes).to_dict()))
     mine = group(folder)
-    assert [run.name for run in mine.systems["elastic"]] == ["planted-elastic", "planted-elastic-seed1", "local-b"]
-    assert "elastic (own: local-a)" in mine.systems and not any("local-c" in label for label in mine.systems)
-    after = judging.system_differences(mine, "elastic", "full", compare_runs)
+    assert [run.name for run in mine.systems[System("elastic")]] == ["planted-elastic", "planted-elastic-seed1", "local-b"]
+    assert System("elastic", own="local-a") in mine.systems and not any(system.own == "local-c" for system in mine.systems)
+    after = judging.system_differences(mine, System("elastic"), "full", compare_runs)
     assert after["label"].tolist() == [*before["label"], "elastic (own: local-a)"]
-    assert after["family"].tolist()[-1] == "other runs here" and systems.of_run([mine], folder / "local-b") == (mine, "elastic")
-    own = judging.system_differences(mine, "elastic (own: local-a)", "full", compare_runs)
+    assert after["family"].tolist()[-1] == "other runs here" and systems.of_run([mine], folder / "local-b") == (
+        mine,
+        System("elastic"),
+    )
+    own = judging.system_differences(mine, System("elastic", own="local-a"), "full", compare_runs)
     assert len(own) == len(mine.systems) - 1
 
 
@@ -110,7 +113,7 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     shutil.copytree(tmp_path / "planted-sasrec", tmp_path / "alone" / "planted-sasrec")
     only = group(tmp_path / "alone")
     alone = judging.standings(only, "full-seen", compare_runs)
-    nobody = judging.system_differences(only, "sasrec", "full-seen", compare_runs)
+    nobody = judging.system_differences(only, System("sasrec"), "full-seen", compare_runs)
     assert judging.system_summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
     shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
     assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"
@@ -132,10 +135,12 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
 
 
 def test_ten_systems_matter_and_the_rest_is_not_lost() -> None:
-    labels = [*judging.MATTER, "din", "sasrec (repeats)", "elastic (memory-none)"]
+    din, rest = System("din"), [System("sasrec", mark="repeats"), System("elastic", "memory-none")]
+    found = systems.Group("", "", "", {system: [] for system in (*judging.MATTER, din, *rest)})
+    labels = list(map(str, found.systems))
     table = pd.DataFrame({"system": labels, "label": labels, "NDCG@10": 0.1, "people": 70})
-    assert judging.matters(table, "din")["label"].tolist() == [*judging.MATTER, "din"]
-    assert len(judging.matters(table[:8], "din")) == 8, "few are all shown"
+    assert judging.matters(found, table, din)["label"].tolist() == labels[:11]
+    assert len(judging.matters(found, table[:8], din)) == 8, "few are all shown"
     shown = judging.with_chance(table.reindex(columns=judging.SYSTEMS).astype(object), 0.01)
     assert shown["NDCG@10"].tolist()[:2] == [0.01, 0.1] and shown["label"].tolist()[0] == "", "no run of it can be opened"
     assert judging.with_chance(table, None) is table
@@ -145,7 +150,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: 
     folder = Path(shutil.copytree(root, tmp_path / "runs"))
     (folder / "planted-sasrec" / ranks.FILE).write_bytes(b"damaged")
     (found,), (fault,) = systems.groups([Run(path.parent) for path in folder.glob(f"*/{CONFIG}")])
-    assert fault.name == "planted-sasrec" and len(found.systems) == 5 and len(found.systems["sasrec"]) == 1
+    assert fault.name == "planted-sasrec" and len(found.systems) == 5 and len(found.systems[System("sasrec")]) == 1
     assert systems.groups([]) == ([], []) and systems.groups(list_runs(tmp_path)) == ([], [])
 
 

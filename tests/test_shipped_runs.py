@@ -11,7 +11,7 @@ import pytest
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
-from elastic_core.labels import MET, OWN_TABLE, is_variant
+from elastic_core.labels import is_variant
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run, ranks
 from elastic_core.runs.ranks import evaluate
@@ -83,14 +83,13 @@ def test_nothing_of_it_is_left_out_of_the_repository() -> None:
     changed = {
         row.name
         for row in rows()
-        if is_variant(row.label)
-        or MET in row.label
-        or OWN_TABLE in row.label
+        if is_variant(row.system)
+        or row.system.mark
         or row.config.train.seed
         or row.config.train.minutes
         or row.config.data.source == games
         or row.name in ("ml-1m-elastic", "ml-1m-sasrec")
-        or row.label.startswith("lisa (")
+        or (row.system.model == "lisa" and row.system.variant)
     }
     files = [str(run.path / name) for run in RUNS for name in (CONFIG, EVENTS, ranks.FILE)]
     whole = [run for run in RUNS if run.name not in changed or run.has_weights]

@@ -77,6 +77,6 @@ def test_elastic_has_a_row_learned_as_the_grid_chose_for_it() -> None:
     chosen = best(outcomes(SHIPPED), "elastic")
     assert chosen is not None
     assert {each.point for each in outcomes(SHIPPED) if each.model == "elastic"} == set(GRID)
-    for seed, row in enumerate(row for row in rows() if row.label == "elastic (grid)"):
+    for seed, row in enumerate(row for row in rows() if row.system[:2] == ("elastic", "grid")):
         assert row.config == grid_point("elastic", chosen.point).override(f"train.seed={seed}")
     assert seed == 2

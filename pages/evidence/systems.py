@@ -5,6 +5,7 @@ import streamlit as st
 
 from elastic_core import labels
 from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.reproduce import System
 from elastic_core.runs import unreadable_runs
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import Group, of_run
@@ -42,13 +43,13 @@ def show() -> None:
         return
     with row:
         ours = one_of_list("System", judging.rivals(group, table), key=OURS, width=470)
-    label = label_of(table, ours)
-    differences = judged.differences(group, label, protocol)
+    mine = called(group, table, ours)
+    differences = judged.differences(group, mine, protocol)
     known = now is not None and now.dataset.hash == group.hash
     chance = judged.chance(now.dataset, protocol) if known else None
     st.markdown(f"**{shell.plain(judging.system_summary(table, differences, ours))}**")
     home = of_run(groups, now.run.path) if now is not None else None
-    few = judging.matters(table, label, *([home[1]] if home else []))
+    few = judging.matters(group, table, mine, *([home[1]] if home else []))
     with view.row():
         said = f"{group.people:,} people, means of all trainings, ranked {notes.WORDS[protocol]}."
         st.caption(said, width="stretch", help=f"Data {group.hash}")
@@ -102,8 +103,8 @@ def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | N
     with view.row("bottom"):
         kept = table.loc[table["label"] != "", "system"].tolist()
         name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=470)
-        runs = group.systems[label_of(table, name)]
-        run, mine, held = runs[0], group.systems[label_of(table, ours)][0], shell.locked("run")
+        runs = group.systems[called(group, table, name)]
+        run, mine, held = runs[0], group.systems[called(group, table, ours)][0], shell.locked("run")
         here = now is not None and now.run in runs
         button(
             "Open its run", "res_open", open_run, run.name, cache.called(run), icon="check" if here else "open_in_new",
@@ -126,8 +127,10 @@ def side_by_side(a: str, b: str) -> None:
     st.session_state["ev_depth"] = "Two runs"
 
 
-def label_of(table: pd.DataFrame, name: str) -> str:
-    return str(table.loc[table["system"] == name, "label"].iloc[0])
+def called(group: Group, table: pd.DataFrame, name: str) -> System:
+    """The system that stands in the table by this name."""
+    label = table.loc[table["system"] == name, "label"].iloc[0]
+    return next(system for system in group.systems if str(system) == label)
 
 
 def draw_forest(table: pd.DataFrame, ours: str) -> None:

@@ -14,6 +14,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import recall
+from elastic_core.reproduce import System
 from elastic_core.runs import Run
 from elastic_core.services.evidence import judging, systems, verdicts
 from elastic_core.services.evidence.systems import Group
@@ -58,12 +59,12 @@ def _told(group: Group) -> tuple[list[Run], str]:
     return runs, str([disk.stamp(run.path / beside.FILE) for run in runs])
 
 
-def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
+def differences(group: Group, ours: System, protocol: str) -> pd.DataFrame:
     return _differences(*_told(group), ours, protocol, group)
 
 
 @copied(64, "Comparing with every other system …")
-def _differences(runs: list[Run], cards: str, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
+def _differences(runs: list[Run], cards: str, ours: System, protocol: str, _group: Group) -> pd.DataFrame:
     return judging.system_differences(_group, ours, protocol, compare)
 
 

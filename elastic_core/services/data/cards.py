@@ -14,7 +14,7 @@ from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
-from elastic_core.reproduce import rows
+from elastic_core.reproduce import System, rows
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run
 
@@ -208,10 +208,10 @@ def measured_truth(data: Dataset) -> dict[str, float]:
 def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
     """What systems on a planted world remember, from the ranks their runs keep: system, gap, people, share (of the oracle’s
     NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
-    systems, labels = dict[str, list[Run]](), _labels()
+    systems, planned = dict[str, list[Run]](), _planned()
     for run in sorted(runs, key=lambda run: (system_of(run.name), run.config.train.seed)):
-        label = labels.get(run.name, "")
-        shown = not is_variant(label) or label == labels.get(chosen)
+        system = planned.get(run.name)
+        shown = system is None or not is_variant(system) or system == planned.get(chosen)
         if shown and run.finished and (run.last("start") or {}).get("data_hash") == data.hash:
             systems.setdefault(system_of(run.name), []).append(run)
     return tables.remembered_by_systems(systems, data)
@@ -219,12 +219,12 @@ def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> 
 
 def system_of(run: str) -> str:
     """What a run is one of: named runs that differ in their seed alone are one system, others stand for themselves."""
-    return in_words(_labels()[run]) if run in _labels() else run
+    return in_words(_planned()[run]) if run in _planned() else run
 
 
 @functools.cache
-def _labels() -> dict[str, str]:
-    return {row.name: row.label for row in rows()}
+def _planned() -> dict[str, System]:
+    return {row.name: row.system for row in rows()}
 
 
 def _truth(data: Dataset) -> Truth:

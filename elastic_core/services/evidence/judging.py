@@ -11,9 +11,10 @@ import pandas as pd
 from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
-from elastic_core.labels import BUDGET, FLOORS, MET, OWN_TABLE, join_names, named, plainly
+from elastic_core.labels import BUDGET, FLOORS, join_names, named
+from elastic_core.reproduce import System
 from elastic_core.runs import WEIGHTS, Run
-from elastic_core.services.evidence.systems import OWN, Group
+from elastic_core.services.evidence.systems import Group
 from elastic_core.services.train import beside
 from elastic_core.services.train.beside import Beside
 from elastic_core.tables import Asked, Systems
@@ -22,9 +23,8 @@ PAPER = "the paper’s NDCG@10"
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
 FAMILIES = {"peers": "other systems", "its own variants": "its own variants", "others": "other runs here"}
 # The systems of the paper's table that matter most, what only counts, and ours; all others are shown on demand.
-MATTER = (
-    "popularity", "cooccurrence", "gru4rec", "sasrec", "sasrec (local)", "linrec", "hstu", "lisa", "elastic", "elastic-slots",
-)  # fmt: skip
+KINDS = ("popularity", "cooccurrence", "gru4rec", "sasrec", "linrec", "hstu", "lisa", "elastic", "elastic-slots")
+MATTER = (*map(System, KINDS), System("sasrec", "local"))
 SYSTEMS = (
     "system", "label", "seeds", "NDCG@10", "± 95%", "spread", "beside the baseline", "HR@10", "MRR@10", PAPER, "people",
     "parameters", "weights MB", "seconds", "device", "trained with", "runs",
@@ -49,7 +49,8 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
     seeds = [len(runs) if needs_training(runs[0]) else None for runs in ranked.values()]
     weights = [runs[0].path / WEIGHTS for runs in ranked.values()]
     table = found.assign(**{
-        "label": list(ranked), "seeds": pd.array(seeds, dtype="Int64"), "beside the baseline": [told[label] for label in ranked],
+        "label": list(map(str, ranked)), "seeds": pd.array(seeds, dtype="Int64"),
+        "beside the baseline": [told[system] for system in ranked],
         "weights MB": [file.stat().st_size / 1e6 if file.exists() else math.nan for file in weights],
         "trained with": list(map(settings_text, ranked.values())),
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
@@ -57,12 +58,12 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
     return pd.concat([_counting(known, table), table], ignore_index=True).astype(table.dtypes) if known else table
 
 
-def matters(table: pd.DataFrame, *labels: str) -> pd.DataFrame:
-    """The rows of the ten systems that matter, of `labels`, and of what no label is for; all where they are few already."""
+def matters(group: Group, table: pd.DataFrame, *more: System) -> pd.DataFrame:
+    """The rows of the ten systems that matter by any budget, of `more`, and of what is no system; all where they are few."""
     if len(table) <= len(MATTER):
         return table
-    plain = [label for label in table["label"] if MET not in label and OWN_TABLE not in label and plainly(label) in MATTER]
-    return table[table["label"].isin({*plain, *labels, ""})]
+    plain = [system for system in group.systems if system._replace(budget="") in MATTER]
+    return table[table["label"].isin({*map(str, (*plain, *more)), ""})]
 
 
 def with_chance(table: pd.DataFrame, chance: float | None) -> pd.DataFrame:
@@ -74,28 +75,28 @@ def with_chance(table: pd.DataFrame, chance: float | None) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([null]).reindex(columns=table.columns), table], ignore_index=True).astype(table.dtypes)
 
 
-def cards(systems: Systems, protocol: str) -> dict[str, list[Beside]]:
-    """What trainings were judged beside (`beside.json`), by label, where no baseline was run on these data."""
-    if any(_floor(label) for label in systems):
+def cards(systems: Systems, protocol: str) -> dict[System, list[Beside]]:
+    """What trainings were judged beside (`beside.json`), by system, where no baseline was run on these data."""
+    if any(map(_floor, systems)):
         return {}
-    found = {label: [card for run in runs if (card := beside.kept(run)) and card.protocol == protocol and card.best]
-             for label, runs in systems.items()}  # fmt: skip
-    return {label: kept for label, kept in found.items() if kept}
+    found = {system: [card for run in runs if (card := beside.kept(run)) and card.protocol == protocol and card.best]
+             for system, runs in systems.items()}  # fmt: skip
+    return {system: kept for system, kept in found.items() if kept}
 
 
-def carded(systems: Systems, known: dict[str, list[Beside]]) -> dict[str, str]:
+def carded(systems: Systems, known: dict[System, list[Beside]]) -> dict[System, str]:
     """How every system stands beside the best baseline of its own cards, whose intervals hold people only: no claim."""
     told = dict.fromkeys(systems, "no baseline was run here")
-    for label, mine in known.items():
+    for system, mine in known.items():
         best = mine[0].best
         assert best is not None
         ahead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
-        why = "trained once: no claim" if len(systems[label]) == 1 else "no claim"
-        told[label] = f"{_side(ahead, best.system)}, {why}"
+        why = "trained once: no claim" if len(systems[system]) == 1 else "no claim"
+        told[system] = f"{_side(ahead, best.system)}, {why}"
     return told
 
 
-def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFrame:
+def _counting(known: dict[System, list[Beside]], like: pd.DataFrame) -> pd.DataFrame:
     """The baselines of the cards as rows; fitted to the same data, so any card has the same."""
     card = next(iter(known.values()))[0]
     same = {"label": "", "people": card.people, "parameters": 0, "device": "", "trained with": "needs no training"}
@@ -122,28 +123,28 @@ def fitting(group: Group) -> str:
 
 def under(systems: Systems, protocol: str) -> Systems:
     """The systems all of whose runs were ranked under a protocol."""
-    return {label: runs for label, runs in systems.items() if all(protocol in run.report().ranks for run in runs)}
+    return {system: runs for system, runs in systems.items() if all(protocol in run.report().ranks for run in runs)}
 
 
-def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[str, str]:
+def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[System, str]:
     """How every system stands beside the better of the baselines that need no training, in words; adjusted for them all."""
-    means = {label: systems[label][0].report().metrics[protocol]["NDCG@10"] for label in systems if _floor(label)}
+    means = {floor: systems[floor][0].report().metrics[protocol]["NDCG@10"] for floor in filter(_floor, systems)}
     if not means:
         return dict.fromkeys(systems, "no baseline was run here")
-    best = max(means, key=lambda label: means[label])
-    name, others = named(best, systems[best]), [label for label in systems if label not in means]
-    told = {label: "the best baseline" if label == best else "a baseline" for label in means}
-    for label, claim in report.against(systems, best, others, protocol, compare):
+    best = max(means, key=lambda floor: means[floor])
+    name, others = named(best, systems[best]), [system for system in systems if system not in means]
+    told = {floor: "the best baseline" if floor == best else "a baseline" for floor in means}
+    for system, claim in report.against(systems, best, others, protocol, compare):
         if claim.found is None:
-            told[label] = "not compared: measured on other people or candidates"
+            told[system] = "not compared: measured on other people or candidates"
         else:
             why = "" if claim.who else ", may be chance" if claim.found.seeds_counted else ", trained once: no claim"
-            told[label] = _side(-claim.found.difference, name) + why
+            told[system] = _side(-claim.found.difference, name) + why
     return told
 
 
-def _floor(label: str) -> bool:
-    return label.partition(" ")[0] in FLOORS
+def _floor(system: System) -> bool:
+    return system.model in FLOORS
 
 
 def _side(ahead: float, name: str) -> str:
@@ -152,39 +153,39 @@ def _side(ahead: float, name: str) -> str:
 
 def rivals(group: Group, table: pd.DataFrame) -> list[str]:
     """The names in `standings` of the systems that the others can be held against: each ELASTIC; where there is none, any."""
-    ours = report.references(group.systems)
+    ours = list(map(str, report.references(group.systems)))
     return table.loc[table["label"].isin(ours), "system"].tolist() or table.loc[table["label"] != "", "system"].tolist()
 
 
-def system_differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.DataFrame:
+def system_differences(group: Group, ours: System, protocol: str, compare: Asked) -> pd.DataFrame:
     """A = `ours` minus each of the others with interval, p, p adjusted within its family, and what may be claimed."""
     systems = under(group.systems, protocol)
     if ours not in systems:
         return pd.DataFrame(columns=list(DIFFERENCES))
     rows: list[dict[str, Any]] = []
-    for family, labels in _families(systems, ours).items():
-        for label, claim in report.against(systems, ours, labels, protocol, compare):
+    for family, others in _families(systems, ours).items():
+        for system, claim in report.against(systems, ours, others, protocol, compare):
             if claim.found is None:
                 continue
             found, name = claim.found, named(ours, systems[ours])
             better = {"A": f"{name} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
             short = claim.name.partition(": ")[2] if family == "its own variants" else claim.name
             rows.append(vars(found) | {
-                "family": FAMILIES[family], "system": claim.name, "short": short or claim.name, "label": label,
+                "family": FAMILIES[family], "system": claim.name, "short": short or claim.name, "label": str(system),
                 "seeds": len(claim.runs), "n": found.users, "A": found.mean_a, "B": found.mean_b, "adjusted": claim.adjusted,
                 "who": claim.who, "claim": better,
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
 
 
-def _families(systems: Systems, ours: str) -> dict[str, list[str]]:
+def _families(systems: Systems, ours: System) -> dict[str, list[System]]:
     """Those of the report, which hold no run of somebody's own, and then all others."""
-    found: dict[str, list[str]] = {}
-    if ours in report.references(systems) and OWN not in ours:
+    found: dict[str, list[System]] = {}
+    if ours in report.references(systems) and not ours.own:
         found = report.families(systems, ours)
     # the other ELASTIC is compared in its own table already, as in the report
-    taken = {label for labels in found.values() for label in labels} | {ours}
-    own = [label for label in systems if label not in taken and (not found or f"({OWN}: " in label)]
+    taken = {ours}.union(*found.values())
+    own = [system for system in systems if system not in taken and (not found or system.own)]
     return found | {"others": own}
 
 

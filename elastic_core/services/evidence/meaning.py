@@ -159,10 +159,10 @@ def text(rows: Sequence[MeaningRow]) -> str:
 def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
-        (group, f"{in_words(label)} on {group.title}", found)
+        (group, f"{in_words(system)} on {group.title}", found)
         for group in groups
-        for label, runs in group.systems.items()
-        if not is_variant(label) and (found := [rows[run.name] for run in runs if run.name in rows])
+        for system, runs in group.systems.items()
+        if not is_variant(system) and (found := [rows[run.name] for run in runs if run.name in rows])
     ]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]
     nobody = "Measured on no run yet."

@@ -1,7 +1,6 @@
 """Which systems were measured on which data: run folders and the ranks they keep, nothing else is opened.
 
-The named runs stand under the labels of the result tables. Any other run is another training seed of a named system, if nothing
-but its seed differs, or a system of its own under its name.
+Any run that is not named is another training seed of a named system, if nothing but its seed differs, or a system of its own.
 """
 
 from collections.abc import Sequence
@@ -12,13 +11,12 @@ from elastic_core.comparisons import essence, footing, needs_training
 from elastic_core.data.sources import PLANTED
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
-from elastic_core.labels import data_called, label_order
-from elastic_core.reproduce import PlannedRun, rows, status
+from elastic_core.labels import data_called, system_order
+from elastic_core.reproduce import PlannedRun, System, rows, status
 from elastic_core.runs import Run
 from elastic_core.tables import Systems
 
 MADE_UP, FILMS = "made-up worlds", "real films"
-OWN = "own"  # in the label of what is no named run: `elastic (own: local-3)`
 
 
 @dataclass
@@ -61,7 +59,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
             if group.key in [other.key for other in found.values() if other is not group]:
                 group.key = "-".join(map(str, footing(run)))  # the same name, other events, people or candidates
     for group in found.values():
-        group.systems = {label: group.systems[label] for label in sorted(group.systems, key=label_order)}
+        group.systems = dict(sorted(group.systems.items(), key=lambda each: system_order(each[0])))
     titles = [group.title for group in found.values()]
     for group in found.values():
         group.title += f" ({group.key})" if titles.count(group.title) > 1 else ""
@@ -71,7 +69,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
 def _place_run(group: Group, run: Run, row: PlannedRun | None) -> None:
     """Beside the runs that differ from it in nothing but the seed, or by itself. A seed counts once."""
     if row is not None:
-        group.systems.setdefault(row.label, []).append(run)
+        group.systems.setdefault(row.system, []).append(run)
         return
     mine = essence(run)
     for others in group.systems.values():
@@ -79,13 +77,13 @@ def _place_run(group: Group, run: Run, row: PlannedRun | None) -> None:
             if needs_training(run) and run.config.train.seed not in {other.config.train.seed for other in others}:
                 others.append(run)
             return
-    group.systems[f"{run.config.model.name} ({OWN}: {run.name})"] = [run]
+    group.systems[System(run.config.model.name, own=run.name)] = [run]
 
 
-def of_run(groups: Sequence[Group], path: Path) -> tuple[Group, str] | None:
-    """Where a run stands: its data and the label of its system."""
+def of_run(groups: Sequence[Group], path: Path) -> tuple[Group, System] | None:
+    """Where a run stands: its data and its system."""
     for group in groups:
-        for label, runs in group.systems.items():
+        for system, runs in group.systems.items():
             if any(run.path == path for run in runs):
-                return group, label
+                return group, system
     return None

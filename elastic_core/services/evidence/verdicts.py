@@ -15,18 +15,18 @@ import pandas as pd
 
 from elastic_core.comparisons import needs_training, power_of
 from elastic_core.evaluation import power, verdict
-from elastic_core.labels import BUDGET, MET, join_names, named, plainly, recipe_in_words, recipe_of
+from elastic_core.labels import BUDGET, join_names, named, recipe_in_words
 from elastic_core.report import references
-from elastic_core.reproduce import rows
-from elastic_core.services.evidence.systems import FILMS, MADE_UP, OWN, Group
+from elastic_core.reproduce import REPEATS, System, rows
+from elastic_core.services.evidence.systems import FILMS, MADE_UP, Group
 from elastic_core.services.speed import curves
 from elastic_core.text import minus
 
 Answer = Literal["yes", "in part", "made-up", "it depends", "no", "not known"]
 Screen = Literal["systems", "speed", "experts"]
-Differences = Callable[[Group, str, str], pd.DataFrame]  # of a data set: one system (its label) minus the others, a protocol
+Differences = Callable[[Group, System, str], pd.DataFrame]  # of a data set: one system minus the others, a protocol
 PROTOCOL, SEEN = "full", "full-seen"
-FLOOR = "cooccurrence"
+FLOOR = System("cooccurrence")
 ASIDE = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, where there is little room
 SMALL, ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
 
@@ -108,8 +108,8 @@ class Pair(NamedTuple):
 
     key: str
     claim: str
-    a: str  # kind of the system: a label, or its beginning before ` (… minutes)`
-    b: str
+    a: str  # a model of ours
+    b: System  # by the same recipe; a floor stands beside every one
     change: str
     told: bool = False  # both by the recipe that tells what was met before
 
@@ -119,19 +119,19 @@ PAIRS = (
          "More people; a baseline that counts better."),
     Pair("slots-baseline", "ELASTIC with interest slots (ours) is better than counting.", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
-    Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
+    Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", System("sasrec"),
          "SASRec with more tuning, or longer histories. Its lead may come from the convolution: see the next claim."),
     Pair("sasrec-local", "ELASTIC is better than SASRec, if both mix the last events (our convolution).",
-         "elastic", "sasrec (local)",
+         "elastic", System("sasrec", "local"),
          "More seeds, longer histories. (The convolution mixes the last few items.)"),
-    Pair("hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", "hstu",
+    Pair("hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", System("hstu"),
          "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
     Pair("memory", "A memory helps: own experts for each person are better than the same few for all.",
-         "elastic", "elastic (memory-none)",
+         "elastic", System("elastic", "memory-none"),
          "Seeds without a memory; data with more interests than everybody shares."),
-    Pair("slots-memory", "With interest slots, a memory helps.", "elastic-slots", "elastic-slots (memory-none)",
+    Pair("slots-memory", "With interest slots, a memory helps.", "elastic-slots", System("elastic-slots", "memory-none"),
          "Seeds without a memory on real data; a made-up world with fewer interests than slots."),
-    Pair("gate", "Keys that learn are better than random keys.", "elastic", "elastic (gate-none)",
+    Pair("gate", "Keys that learn are better than random keys.", "elastic", System("elastic", "gate-none"),
          "Seeds of the run whose keys do not learn."),
 )  # fmt: skip
 
@@ -140,36 +140,37 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
     """A claim that a paired difference answers, one finding a data set."""
     found, missing, lacking = list[Finding](), list[str](), set[str]()
     for group in groups:
-        mine = [label for label in references(group.systems) if label.split(" ")[0] == pair.a and OWN not in label]
-        a = next((label for label in mine if (MET in label) == pair.told), None)
+        mine = [system for system in references(group.systems) if system.model == pair.a and not system.own]
+        a = next((system for system in mine if (system.mark == REPEATS) == pair.told), None)
         if a is None:
             continue
-        wanted = pair.b if pair.b == FLOOR else f"{pair.b} {recipe_of(a)}".strip()  # floors stand beside every recipe
-        b = wanted if wanted in group.systems else None
-        table = differences(group, a, PROTOCOL).set_index("label") if b is not None else pd.DataFrame()
-        if b is None or b not in table.index:
+        b = pair.b if pair.b == FLOOR else System(*pair.b[:2], *a.recipe)
+        table = differences(group, a, PROTOCOL).set_index("label") if b in group.systems else pd.DataFrame()
+        if str(b) not in table.index:
             missing += [group.title]
             lacking |= {group.key}
             continue
-        row = table.loc[b]
+        row = table.loc[str(b)]
         together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
         found.append(_finding(group, a, b, row, together, _otherwise(group, a, b, row["who"], differences)))
     absent = f"No finished run on {join_names(missing)}." if missing else "" if found else "No run here."
-    lacks = [row for row in rows() if row.data in lacking and plainly(row.label) == pair.b and (MET in row.label) == pair.told]
+    alike = [row for row in rows() if row.data in lacking and row.system[:2] == pair.b[:2]]
+    lacks = [row for row in alike if (row.system.mark == REPEATS) == pair.told]
     command = f'python -m elastic_core reproduce --only "{lacks[0].name}*"' if lacks else ""
     return Verdict(pair.key, pair.claim, tuple(found), pair.change, "systems", command, absent)
 
 
-def _otherwise(group: Group, a: str, b: str, who: str, differences: Differences) -> str:
+def _otherwise(group: Group, a: System, b: System, who: str, differences: Differences) -> str:
     """In worlds whose people choose again what they know: what ranking the known items, too, says, where it says otherwise."""
     table = differences(group, a, SEEN).set_index("label") if group.kind == MADE_UP else pd.DataFrame()
-    if b not in table.index or table.loc[b, "who"] == who:
+    if str(b) not in table.index or table.loc[str(b), "who"] == who:
         return ""
-    said = {"A": "better", "B": "worse", "": "not known"}[table.loc[b, "who"]]
-    return minus(f"{SEEN} {table.loc[b, 'difference']:+.4f}, {said}")
+    row = table.loc[str(b)]
+    said = {"A": "better", "B": "worse", "": "not known"}[row["who"]]
+    return minus(f"{SEEN} {row['difference']:+.4f}, {said}")
 
 
-def _finding(group: Group, a: str, b: str, row: pd.Series, together: int, other: str) -> Finding:
+def _finding(group: Group, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:
     """`together`: how many comparisons the p of this one was adjusted for, itself among them."""
     low, high, difference = map(float, row[["low", "high", "difference"]])
     counted, sides = bool(row["seeds_counted"]), (group.systems[a], group.systems[b])
@@ -190,7 +191,7 @@ def _finding(group: Group, a: str, b: str, row: pd.Series, together: int, other:
         several = all(len(side) > 1 for side in sides)
         could = power_of(*sides, PROTOCOL).detectable() if several else power.of_interval(low, high)
         why, said = SMALL, f"zero lies inside; only {could:.4f} or more would usually be seen (4 times in 5)"
-    where = f"{group.title}{recipe_in_words(recipe_of(a))}"
+    where = f"{group.title}{recipe_in_words(a)}"
     often = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {often})"
     runs = tuple(run.name for side in sides for run in side)

@@ -23,7 +23,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import join_names
 from elastic_core.memory.routing import Routing
-from elastic_core.reproduce import rows
+from elastic_core.reproduce import MARKS, System, rows
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -82,9 +82,10 @@ def against(root: Path, data: str, variant: str, protocol: str = "full") -> Comp
 
 
 def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
-    label = variant if variant in models.names() else f"elastic ({variant})"
+    marked = System("elastic", mark=variant) if variant in MARKS else System("elastic", variant)
+    system = System(variant) if variant in models.names() else marked
     found = list[Run]()
-    for run in [Run(row.folder(root)) for row in rows() if row.data == data and row.label == label]:
+    for run in [Run(row.folder(root)) for row in rows() if row.data == data and row.system == system]:
         with suppress(InputError, OSError):
             if run.finished and run.has_report:
                 found.append(run)
