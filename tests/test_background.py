@@ -307,10 +307,10 @@ class FAKE:
 def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     root: Path, tiny: Tiny, ask: Callable[..., Task[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All are asked for at once; the app is killed -9 with its process group while they wait or have hardly begun. What has a
-    lane to itself starts as it does in the app; what is light is forked."""
+    """All are asked for at once; the app is killed -9 with its process group while they wait or have hardly begun. One
+    starts as it does in the app, the others are forked."""
     usual = Queue._spawn
-    monkeypatch.setattr(Queue, "_spawn", lambda self, job: (usual if self.lane == HEAVY else fork)(self, job))
+    monkeypatch.setattr(Queue, "_spawn", lambda self, job: (usual if self.kind == "study" else fork)(self, job))
     monkeypatch.setitem(sys.modules, "umap", FAKE)
     if not (app := os.fork()):
         os.setpgid(0, 0)
