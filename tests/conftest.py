@@ -1,5 +1,7 @@
 """What all tests share: where the data lies, one small world, and which tests run on this machine, where and in what order."""
 
+import copy
+import functools
 import logging
 import multiprocessing
 import os
@@ -19,7 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 import elastic_core.commands.arguments  # noqa: F401 - where runs lie is settled by the folder of its first import
 from elastic_core import recipes
-from elastic_core.data import Dataset, load
+from elastic_core.data import Dataset, load, sources
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
@@ -39,6 +41,8 @@ if os.path.ismount("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2**32:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
 settings.load_profile("shared machine")
+drawn = functools.lru_cache(64)(sources.planted)  # a planted world is drawn once, and whoever loads it has a copy of their own
+sources.planted = lambda *asked: copy.deepcopy(drawn(*asked))
 logging.getLogger("streamlit.runtime.caching.cache_data_api").disabled = True  # says of every cache that there is no server
 
 

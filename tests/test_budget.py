@@ -47,11 +47,13 @@ def test_an_outline_has_the_shapes_of_the_model(variant: presets.Variant) -> Non
 
 
 def test_a_model_beyond_the_budget_is_one_sentence_and_is_never_built() -> None:
-    tracemalloc.start()
     began = time.process_time()
     with pytest.raises(InputError, match=r"9,\d{3},\d{3},\d{3},\d{3} parameters for 1,000 items; at most 200,000,000"):
         models.build(HUGE, 1_000)
-    assert time.process_time() - began < 15  # the most layers there may be
+    assert time.process_time() - began < 8  # the most layers there may be
+    tracemalloc.start()
+    with pytest.raises(InputError, match="at most 200,000,000"):
+        models.build(dataclasses.replace(HUGE, layers=2), 1_000)
     assert tracemalloc.get_traced_memory()[1] < 2**26
     tracemalloc.stop()
 
@@ -81,13 +83,11 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
     config = recipes.toy(name).override("train.batch=16", *(f"model.{key}={value}" for key, value in change.items()))
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
-    learner, most = make_learner(model, objective, config.train, torch.device("cpu")), 0
-    longest = sorted(objective.epoch(0, 0, config.train.batch), key=lambda batch: batch.items.numel())[-2:]
-    for batch in longest:
-        kept = _Kept()
-        with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
-            learner.step(batch)
-        most = max(most, sum(kept.sizes.values()))
+    learner, kept = make_learner(model, objective, config.train, torch.device("cpu")), _Kept()
+    longest = max(objective.epoch(0, 0, config.train.batch), key=lambda batch: batch.items.numel())
+    with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
+        learner.backward(learner.loss(longest))
+    most = sum(kept.sizes.values())
     found = budget.price(config, model, objective, world)
     told = (
         f"{name}: a step keeps {most:,} bytes, and its price is {found.total:,}: define kept_per_event (elastic_core/models.py)"
@@ -100,10 +100,10 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        ("linformer", {}), ("linformer", {"heads": 4, "rank": 128}), ("reformer", {}), ("reformer", {"rounds": 3, "heads": 4}),
-        ("sinkhorn", {}), ("sinkhorn", {"block": 64, "heads": 4}), ("routing", {"heads": 4}), ("clustered", {"heads": 4}),
-        ("clustered", {"top": 0}), ("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}),
-        ("linrec", {"bidirectional": True}),
+        ("linformer", {"heads": 4, "rank": 128}), ("reformer", {"rounds": 3, "heads": 4}),
+        ("sinkhorn", {"block": 64, "heads": 4}), ("sinkhorn", {}), ("routing", {"heads": 4}),
+        ("clustered", {"heads": 4}), ("clustered", {"top": 0}),
+        ("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}), ("linrec", {"bidirectional": True}),
     ],
     ids=str,
 )  # fmt: skip

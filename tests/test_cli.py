@@ -228,26 +228,35 @@ def test_events_come_in_the_training_file_s_own_form(here: Path, capsys: pytest.
     assert "the first: line 5 of own.csv" in said[0].err
 
 
-@pytest.mark.slow
-def test_states_outlive_a_signal(here: Path) -> None:
+def follow(folder: Path, *words: str) -> None:
+    """Runs in a child process: the command with a pipe before and a file behind it."""
+    os.dup2(os.open(folder / "before", os.O_RDONLY), 0)
+    os.dup2(os.open(folder / "behind", os.O_WRONLY), 1)
+    sys.stdin = os.fdopen(0, closefd=False)
+    command(*words)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_states_outlive_a_signal(number: signal.Signals, here: Path, tmp_path: Path, children: Any) -> None:
     """While the command waits for the next line, as it does behind `tail -f`."""
     raw = Run(here / "checkpoints/tiny").raw_ids()
-    command = [sys.executable, "-m", "elastic_core", "stream", "tiny", "--events", "-", "--each", "--top", "1", "--state"]
-    environment, pipe = {**os.environ, "PYTHONPATH": str(ROOT)}, subprocess.PIPE
-    signals = (signal.SIGINT, signal.SIGTERM)
-    running = [
-        subprocess.Popen([*command, f"{number}.kept"], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        for number in signals
-    ]
-    for number, process in zip(signals, running, strict=True):
-        assert process.stdin and process.stdout and process.stderr
-        process.stdin.write(f"ann,{raw[1]}\nann,{raw[2]}\nbob,nothing\nbob,{raw[3]}\n")
-        process.stdin.flush()
-        answers = [process.stdout.readline() for _ in range(4)]
-        assert answers[0].startswith("event,") and answers[3].startswith("3,bob,")
+    before, behind, kept = (tmp_path / name for name in ("before", "behind", "kept"))
+    os.mkfifo(before)
+    behind.touch()
+    words = ("stream", "tiny", "--events", "-", "--each", "--top", "1", "--state", str(kept))
+    process = Forked(children, follow, tmp_path, *words, folder=here)
+    with before.open("w") as pipe:
+        pipe.write(f"ann,{raw[1]}\nann,{raw[2]}\nbob,nothing\nbob,{raw[3]}\n")
+        pipe.flush()
+        deadline = time.monotonic() + 240
+        while behind.read_text().count("\n") < 4 and time.monotonic() < deadline:
+            time.sleep(0.02)
         process.send_signal(number)
-        assert process.wait(60) == 0 and "stopped after 3 events of 2 people" in process.stderr.read()
-        assert list(Followed.load(Path(f"{number}.kept"), Run(here / "checkpoints/tiny").model()).row) == ["ann", "bob"]
+        code, _, err = process.ended(60)
+    answers = behind.read_text().splitlines()
+    assert answers[0].startswith("event,") and answers[3].startswith("3,bob,")
+    assert code == 0 and "stopped after 3 events of 2 people" in err
+    assert list(Followed.load(kept, Run(here / "checkpoints/tiny").model()).row) == ["ann", "bob"]
 
 
 def test_lines_of_a_pipe_come_whole_whatever_the_pieces() -> None:

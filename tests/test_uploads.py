@@ -133,7 +133,7 @@ times = st.sampled_from([str(10**9), "1000000000.5", "x", "", "-1", "1e30", "202
 
 
 @given(st.lists(st.tuples(cells, cells, times), max_size=4))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_faults_are_those_of_a_loop_over_lines(odd: list[tuple[str, str, str]]) -> None:
     """The slow twin looks at one row after another, with the standard library alone."""
     out, expected, line = io.StringIO(PLAIN), list[int](), 2 + len(ROWS)

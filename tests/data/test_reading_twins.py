@@ -40,7 +40,7 @@ def rows_of(table: Table) -> list[Any]:
     return list(table.events.itertuples(index=False, name=None))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     some.lists(some.tuples(ids, ids, some.integers(946_684_801, 1_900_000_000)), min_size=4, max_size=25),
     some.lists(some.text("ab 1,;|\t:\"\n'", max_size=8), min_size=26, max_size=26),
@@ -99,7 +99,7 @@ def found(data: bytes, stretch: int) -> tuple[Any, ...] | str:
     return rows_of(table), lost, items, table.notes, [said for said in table.understood if said[0] != "rows"]
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(
     *map(some.sampled_from, (sorted(LAYOUTS), ["utf-8", "latin-1"], ["seconds", "milliseconds", "ISO"])),
     some.lists(
@@ -153,7 +153,7 @@ def test_stretches_of_other_forms_are_the_whole(stretch: int) -> None:
         assert rows_of(parts) == rows_of(whole) and parts.notes == whole.notes and parts.understood == whole.understood
 
 
-@pytest.mark.parametrize("name", ["csv", "tsv", "u.data", "ratings.dat"])
+@pytest.mark.parametrize("name", ["csv", "ratings.dat"])
 def test_a_long_file_becomes_the_same_data_without_being_held(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """60,000 events with repeats and ties: the same catalogue, people, order and hash; in memory numbers and a stretch's text."""
     generator, (header, row) = np.random.default_rng(0), LAYOUTS[name]
