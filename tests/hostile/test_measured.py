@@ -100,8 +100,7 @@ ODD_CELLS = (*CELLS[:3], CELLS[5], CELLS[16])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("turn", [0, 3])
-@pytest.mark.parametrize("kind", ["files", "cells"])
+@pytest.mark.parametrize(("kind", "turn"), [("files", 0), ("cells", 3)])
 def test_no_screen_that_quotes_them_breaks(
     tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: str, turn: int, kind: str
 ) -> None:
