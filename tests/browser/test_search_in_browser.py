@@ -94,10 +94,10 @@ def test_it_plays_its_sums_add_up_as_shown_and_all_of_them_agree_with_the_search
     visit.settled()
     for query, sums in (("This person", "64"), ("A million", "1,048,576")):
         visit.main.get_by_text(query, exact=True).click()
-        expect(picture.locator(".agree")).to_contain_text(f"all {sums} one by one")
-        expect(picture.locator(".agree")).to_contain_text("1 of 1")
         visit.settled()
         picture.get_by_role("button", name="5 Win").click()
+        expect(picture.locator(".agree")).to_contain_text(f"all {sums} one by one")
+        expect(picture.locator(".agree")).to_contain_text("1 of 1")
     expect(picture.locator(".note")).to_contain_text("ms one by one")
     visit.settled()
     assert "keys_step=Win" in visit.page.url

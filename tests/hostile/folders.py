@@ -147,11 +147,16 @@ def objects(name: str) -> Iterator[Odd]:
         yield Odd(f"{name}: {what}", write(name, data), says)
 
 
+EACH_KIND = ("a full folder", "a pipe", "a link to a secret", "a link to itself", "a terabyte of nothing")
+FAULTY = ("cut", "a list", "bytes", "deep lists", "5,000 digits", "half a character", "a megabyte of room", "a pickle")
+
+
 def harmless(name: str) -> Iterator[Odd]:
-    """The same where the file is not needed: nothing is said, and the folder stays."""
-    for what, (make, _) in NO_FILE.items():
-        yield Odd(f"{name}: {what} (harmless)", instead(name, make))
-    for what, (data, _) in NO_OBJECT.items() if name.endswith(".json") else NO_BYTES.items():
+    """One of each kind where the file is not needed: nothing is said, and the folder stays."""
+    for what in EACH_KIND:
+        yield Odd(f"{name}: {what} (harmless)", instead(name, NO_FILE[what][0]))
+    for what in FAULTY if name.endswith(".json") else NO_BYTES:
+        data = NO_OBJECT[what][0]
         yield Odd(f"{name}: {what} (harmless)", instead(name, lambda place, data=data: write(place.name, data)(place.parent)))
 
 
@@ -355,9 +360,8 @@ def _jobs() -> Iterator[Odd]:
     ):
         yield Odd(f"end.json: {json.dumps(value)}", write("end.json", json.dumps(value)), "does not say how it ended")
     for name in ("progress.json", "begun.json", "beat", "stop", "log.txt", "spare"):
-        for what, (make, _) in NO_FILE.items():
-            linked = "is a link" if "link" in what else ""
-            yield Odd(f"{name}: {what}", instead(name, make), linked)
+        for what in EACH_KIND:
+            yield Odd(f"{name}: {what}", instead(name, NO_FILE[what][0]), "is a link" if "link" in what else "")
     for what, (data, _) in NO_OBJECT.items():
         yield Odd(f"progress.json: {what}", write("progress.json", data))
     for value in NUMBERS:
