@@ -78,10 +78,11 @@ def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Serve
 
 
 @pytest.fixture
-def elsewhere(context: BrowserContext, server: Server) -> Iterator[Visit]:
+def elsewhere(visit: Visit, context: BrowserContext, server: Server) -> Iterator[Visit]:
     """Somebody else, who has never seen what the visitor of the test has: a session knows nothing of another, and the browser,
-    which is the same, keeps nothing of the app's."""
+    which is the same, keeps nothing of the app's. Behind the visitor's page until it opens something."""
     seen = Visit(context.new_page(), server)
+    visit.page.bring_to_front()
     yield seen
     kept = seen.page.evaluate("[...Object.keys(localStorage), ...Object.keys(sessionStorage), document.cookie]")
     assert all(name.startswith(STREAMLIT) for name in kept), kept

@@ -85,6 +85,7 @@ class Ahead:
         visit.settled()
         for later in following[:1]:
             self.begin(later)
+        visit.page.bring_to_front()
         return visit
 
     def stop(self, path: str) -> None:

@@ -63,6 +63,7 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     assert all(part in visit.page.url for part in ("keys_q1=180", "keys_q2=75", "keys_toy_k=2", "keys_step=Weigh"))
     elsewhere.open(visit.page.url)
     same(found(elsewhere), python(180, 75, 2))
+    visit.page.bring_to_front()
     picture.get_by_role("button", name="7 Weigh").focus()
     visit.page.keyboard.press("ArrowLeft")
     expect(picture.locator(".say")).to_contain_text("6. Gather")

@@ -91,6 +91,7 @@ class Visit:
             self.page.goto(path if path.startswith("http") else self.server.url + path, wait_until="commit")
 
     def open(self, path: str) -> None:
+        self.page.bring_to_front()
         self.page.goto(path if path.startswith("http") else self.server.url + path)
         self.settled()
 
@@ -162,7 +163,6 @@ class Visit:
         """Types an option into a list and takes it, by keyboard: nothing is missed when the page moves under a mouse."""
         box = self.page.locator(f".st-key-{key}").get_by_role("combobox")
         until = time.monotonic() + PATIENCE
-        self.page.bring_to_front()  # from behind the page of somebody else
         while True:
             self.settled()
             box.fill(option)
@@ -198,6 +198,7 @@ class Visit:
         assert all(part in address for part in parts), address
         somebody.open(address)
         expect(somebody.main).to_have_text(shown, use_inner_text=True)
+        self.page.bring_to_front()
 
     def leave(self) -> None:
         """Closes the page. Fails if it broke, wrote an error to the console, or asked another machine for anything."""
