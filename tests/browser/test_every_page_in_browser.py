@@ -29,7 +29,7 @@ NAMED = {
     "/method": ("What is implemented, and what did the paper leave open?", "Open one to see what we do"),
 }
 PAGES = {path: NAMED.get(path, (re.compile(r"\S"), "")) for path in (f"/{screen.address}" for screen in SCREENS)}
-COLD = ("/product-keys",)  # an address that is not its file’s name; the shared server was first asked for the way in
+COLD = "/product-keys"  # an address that is not its file’s name; the shared server was first asked for the way in
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
 CONTROLS = "button|link|textbox|spinbutton|combobox|slider|radio|checkbox|tab|switch|figure|table"
@@ -50,70 +50,44 @@ def test_every_page_that_is_named_is_there() -> None:
     assert set(NAMED) <= set(PAGES)
 
 
-class Ahead:
-    """Two cores, used: while a test looks at one page, the next one loads and the server after that wakes up.
-
-    The pages of `COLD` are each the first thing that a server is ever asked for; the others are on the shared one. `order`: in
-    which they are looked at, which chance decides; one that has been would be loaded for nothing."""
-
-    def __init__(self, shared: Server, context: BrowserContext, order: list[str]) -> None:
-        self.shared, self.context, self.order = shared, context, order
-        self.servers, self.visits = dict[str, Server](), dict[str, Visit]()
-
-    def launch(self, path: str) -> Server:
-        if path not in COLD:
-            return self.shared
-        if path not in self.servers:
-            self.servers[path] = Server(self.shared.folder, free_port())
-            self.servers[path].launch()
-        return self.servers[path]
-
-    def begin(self, path: str) -> Visit:
-        """This page by deep link, with a whole context."""
-        server = self.launch(path)
-        server.ready()
-        if path not in self.visits:
-            self.visits[path] = Visit(self.context.new_page(), server)
-            self.visits[path].page.goto(f"{server.url}{path}?{ADDRESS}", wait_until="commit")
-        return self.visits[path]
-
-    def take(self, path: str) -> Visit:
-        visit = self.begin(path)
-        following = self.order[self.order.index(path) + 1 :]
-        for later in following[:2]:
-            self.launch(later)
-        visit.settled()
-        for later in following[:1]:
-            self.begin(later)
-        visit.page.bring_to_front()
-        return visit
-
-    def stop(self, path: str) -> None:
-        self.visits.pop(path, None)
-        if path in self.servers:
-            self.servers.pop(path).stop()
+@pytest.fixture(scope="module")
+def cold(server: Server) -> Iterator[Server]:
+    """Nobody has asked it for anything yet."""
+    running = Server(server.folder, free_port())
+    running.launch()
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")
-def ahead(request: pytest.FixtureRequest, server: Server, context: BrowserContext) -> Iterator[Ahead]:
-    tests = [
-        item.callspec.params for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-    ]
-    line = Ahead(server, context, list(dict.fromkeys(params["opened"] for params in tests if "opened" in params)))
-    yield line
-    for left in line.visits.values():
-        left.page.close()
-    for running in line.servers.values():
-        running.stop()
+def ahead() -> dict[str, Visit]:
+    """Pages that have begun to load."""
+    return {}
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def opened(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, Visit]]:
-    """A page by deep link. Shared by the tests of that page."""
-    visit = ahead.take(request.param)
+def opened(
+    request: pytest.FixtureRequest, server: Server, cold: Server, context: BrowserContext, ahead: dict[str, Visit]
+) -> Iterator[tuple[str, Visit]]:
+    """A page by deep link. Shared by the tests of that page; while they look at it, the next one loads, whichever chance takes."""
+
+    def begin(path: str) -> Visit:
+        if path not in ahead:
+            ahead[path] = Visit(context.new_page(), cold if path == COLD else server)
+            ahead[path].server.ready()
+            ahead[path].begin(f"{path}?{ADDRESS}")
+        return ahead[path]
+
+    visit = begin(request.param)
+    visit.settled()
+    asked = (getattr(item, "callspec", None) for item in request.session.items)
+    order = list(dict.fromkeys(each.params["opened"] for each in asked if each and "opened" in each.params))
+    for later in order[order.index(request.param) + 1 :][:1]:
+        begin(later)
+    visit.page.bring_to_front()
     yield request.param, visit
+    del ahead[request.param]
     visit.leave()
-    ahead.stop(request.param)
 
 
 def faults(visit: Visit, **only: Any) -> list[str]:
