@@ -69,7 +69,7 @@ def ahead() -> dict[str, Visit]:
 def opened(
     request: pytest.FixtureRequest, server: Server, cold: Server, context: BrowserContext, ahead: dict[str, Visit]
 ) -> Iterator[tuple[str, Visit]]:
-    """A page by deep link. Shared by the tests of that page; while they look at it, the next one loads, whichever chance takes."""
+    """A page by deep link. Shared by the tests of that page; meanwhile the next one loads, whichever it is."""
 
     def begin(path: str) -> Visit:
         if path not in ahead:
