@@ -39,8 +39,10 @@ def inside(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) ->
     visit = Visit(context.new_page(), running)
     visit.open(f"/?{urlencode(ASKED)}")
     yield visit
-    visit.leave()
-    running.stop()
+    try:
+        visit.leave()
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize("path", PAGES)
