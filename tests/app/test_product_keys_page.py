@@ -145,6 +145,16 @@ def test_a_person_s_search_begins_at_its_first_step(page: Page) -> None:
     assert drawn(app)["step"] == "Split" and "keys_step" not in app.query_params
 
 
+def test_two_visitors_look_at_two_people(page: Page) -> None:
+    one, other = page(user="7", keys_query=OWN), page(user="9", keys_query=OWN)
+    healthy(other.number_input(key="user").set_value(10).run())
+    healthy(one.segmented_control(key="keys_part").set_value("Gate").run())
+    healthy(other.run())
+    seen = [(app.number_input(key="user").value, app.segmented_control(key="keys_part").value) for app in (one, other)]
+    assert seen[0] == (7, "Gate") and seen[1][0] == 10 and seen[1][1] != "Gate"
+    assert drawn(one)["found"]["winners"] != drawn(other)["found"]["winners"]
+
+
 def test_a_run_without_a_memory_says_so_and_shows_the_4_by_4(page: Page) -> None:
     app = page(run="tiny-peer", keys_part="Gate", keys_query=OWN)
     assert "no interest memory" in said(app) and drawn(app)["found"]["side"] == 4

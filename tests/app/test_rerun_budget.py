@@ -2,7 +2,7 @@
 
 The measured numbers are in `checkpoints/benchmarks/reruns.csv` (real runs, a real server); here a small world and Streamlit's
 test driver guard against a screen that begins to work out at every rerun what it could keep. A budget is about two and a half
-times what was measured, and the best of three counts, so that a busy machine does not matter.
+times what was measured, and one of three tries has to keep to it, so that a busy machine does not matter.
 """
 
 import time
@@ -24,11 +24,14 @@ MEASURED = {
 BUDGET = {screen.folder: MEASURED.get(screen.folder, USUAL) for screen in SCREENS}
 
 
-def spent(act: Callable[[], object]) -> float:
-    """Milliseconds of processor, of all threads."""
-    began = time.process_time()
-    act()
-    return 1000 * (time.process_time() - began)
+def spent(act: Callable[[], object], most: float) -> float:
+    """Milliseconds of processor, of all threads: of the first try that takes no more than `most`, or of the best of three."""
+    tries: list[float] = []
+    while not tries or (tries[-1] > most and len(tries) < 3):
+        began = time.process_time()
+        act()
+        tries.append(1000 * (time.process_time() - began))
+    return min(tries)
 
 
 def test_every_screen_keeps_to_its_budget_and_draws_what_plotly_knows(opened: Callable[..., AppTest]) -> None:
@@ -40,12 +43,12 @@ def test_every_screen_keeps_to_its_budget_and_draws_what_plotly_knows(opened: Ca
         person += 1
         app.number_input(key="user").set_value(person).run()
 
-    for screen in BUDGET:
+    for screen, most in BUDGET.items():
         healthy(app.switch_page(f"{screen}/page.py").run())
         if screen == "journey":
             healthy(app.segmented_control(key="jrn_part").set_value("What matters?").run())  # its chart is a press away
         another()
-        found[screen] = min(spent(another) for _ in range(3)), min(spent(app.run) for _ in range(3))
+        found[screen] = spent(another, most[0]), spent(app.run, most[1])
         drawn[screen] = len(charts(healthy(app)))
     over = [
         f"{screen}: {cost[0]:.0f} and {cost[1]:.0f} ms of processor (another person, the same again) are more than "

@@ -103,8 +103,8 @@ def test_bets_are_kept_and_counted_at_the_end(opened: Open) -> None:
     app = healthy(app.radio(key="tour_bet_4").set_value(wrong).run())
     app = press(app, "Back")
     assert app.radio(key="tour_bet_4").value == wrong
-    for _ in range(2 * (len(STEPS) - 3)):
-        app = healthy(app.button(key="tour_next").click().run())
+    app.session_state["tour_at"] = len(STEPS)
+    app = press(press(healthy(app.run()), "Skip the bet"), "See your bets")
     assert "**1 of 2** bets were right" in said(app) and app.query_params["tour"] == str(len(STEPS) + 1)
     marks = {button.key: (button.icon, button.help) for button in app.button if str(button.key).startswith("tour_to_")}
     assert len(marks) == len(STEPS) and "check" in marks["tour_to_2"][0] and "close" in marks["tour_to_4"][0]

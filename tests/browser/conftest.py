@@ -9,6 +9,7 @@ from visiting import Server, Visit, copy_app
 
 FLAGS = ("no-sandbox", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
          "enable-unsafe-swiftshader", "process-per-site")  # fmt: skip
+STREAMLIT = ("st", "sidebar", "_streamlit")  # how what it keeps in a browser itself is called
 
 
 @pytest.fixture(scope="session")
@@ -19,15 +20,11 @@ def browser(chromium: str) -> Iterator[Browser]:
         opened.close()
 
 
-def new_context(browser: Browser) -> BrowserContext:
-    """Without animations: drawing their pictures took an eighth of all processor time, and nobody looks at them."""
-    return browser.new_context(viewport={"width": 1280, "height": 1000}, accept_downloads=True, reduced_motion="reduce")
-
-
 @pytest.fixture(scope="session")
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    """One browser profile for all tests: files of the app come from its cache; every page is a session of its own."""
-    opened = new_context(browser)
+    """One browser profile for all tests: files of the app come from its cache; every page is a session of its own. Without
+    animations: drawing their pictures took an eighth of all processor time, and nobody looks at them."""
+    opened = browser.new_context(viewport={"width": 1280, "height": 1000}, accept_downloads=True, reduced_motion="reduce")
     yield opened
     opened.close()
 
@@ -65,7 +62,9 @@ def begun(server: Server) -> dict[str, Visit]:
 def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Server, begun: dict[str, Visit]) -> Iterator[Visit]:
     """A visitor's page; with the marker `opens` it is already there."""
     path, items = opens(request.node), request.session.items
-    seen = begun.pop(path, None) or Visit(context.new_page(), server)
+    seen = begun.pop(path, None)
+    if seen is None or seen.started != server.process:  # one that lost its server may take a minute to look for it again
+        seen = Visit(context.new_page(), server)
     if path:
         seen.begin(path)
         seen.settled()
@@ -78,18 +77,13 @@ def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Serve
     seen.leave()
 
 
-@pytest.fixture(scope="session")
-def others(browser: Browser, server: Server) -> Iterator[BrowserContext]:
-    """The profile of everybody else, with a page that stays as well."""
-    opened = new_context(browser)
-    opened.new_page().goto(f"{server.url}/_stcore/health")
-    yield opened
-    opened.close()
-
-
 @pytest.fixture
-def elsewhere(others: BrowserContext, server: Server) -> Iterator[Visit]:
-    """Somebody else, who has never seen what the visitor of the test has."""
-    seen = Visit(others.new_page(), server)
+def elsewhere(visit: Visit, context: BrowserContext, server: Server) -> Iterator[Visit]:
+    """Somebody else, who has never seen what the visitor of the test has: a session knows nothing of another, and the browser,
+    which is the same, keeps nothing of the app's. Behind the visitor's page until it opens something."""
+    seen = Visit(context.new_page(), server)
+    visit.page.bring_to_front()
     yield seen
+    kept = seen.page.evaluate("[...Object.keys(localStorage), ...Object.keys(sessionStorage), document.cookie]")
+    assert all(name.startswith(STREAMLIT) for name in kept), kept
     seen.leave()

@@ -1,12 +1,17 @@
 """What an address does to the browser's history, and what is said of one that is wrong."""
 
 from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import expect
 from visiting import SAID
 
+from pages.frame.moved import DEPTH, MOVED
+
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+EXPERTS = ("Experts", "What does expert")
 DEFAULTS = "/?run=planted-elastic&user=5&start_ranked=everything"
 
 
@@ -32,7 +37,7 @@ def test_another_page_begins_at_its_top(visit: Any) -> None:
     place = "document.querySelector('[data-testid=stMain]').scrollTop"
     visit.page.set_viewport_size({"width": 1366, "height": 625})
     visit.open("/journey?run=planted-elastic&user=5")
-    for name, title in (("Experts", "What does expert"), ("Journey", "What if this history were different")) * 2:
+    for name, title in (EXPERTS, ("Journey", "What if this history were different"), EXPERTS):
         visit.page.evaluate(f"{place} = 300")
         assert visit.page.evaluate(place) == 300
         visit.page.get_by_role("link", name=name).first.click()
@@ -55,21 +60,27 @@ def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
     assert "run=planted-64-elastic-slots" in visit.page.url and visit.box("Person").input_value() == "7"
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("/?run=nobody&user=99999&expert=777", ("no run called nobody", "no person 99999 here", "no expert 777 in this run")),
-        ("/experts?run=planted-elastic&vs=nobody&who=u_1", ("no other run nobody", "Nobody here has the id u_1")),
-    ],
-)
-def test_a_wrong_address_says_so(visit: Any, path: str, said: tuple[str, ...]) -> None:
-    visit.open(path)
+def test_a_wrong_address_says_so(visit: Any) -> None:
+    visit.open("/?run=nobody&vs=nobody&user=99999&expert=777&who=u_1")
     expect(visit.page.locator(SAID).first).to_contain_text("Showing the run")
     shown = " ".join(visit.page.locator(SAID).all_inner_texts())
-    assert all(part in shown for part in said), shown
+    wrong = (
+        "no run called nobody",
+        "no other run nobody",
+        "no person 99999 here",
+        "no expert 777 in",
+        "Nobody here has the id u_1",
+    )
+    assert [part for part in wrong if part not in shown] == [], shown
 
 
 def test_a_page_that_is_none_says_so(visit: Any) -> None:
     visit.open("/no-such-page?run=planted-elastic")
     expect(visit.page.get_by_role("dialog")).to_contain_text("Page not found")
     visit.errors.clear()  # Streamlit writes the same sentence to the console
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_page_that_is_elsewhere_now_is_found(server: Any, name: str) -> None:
+    with urlopen(f"{server.url}/{name}?user=12") as answer:
+        assert answer.url == f"{server.url}/evidence?{urlencode({DEPTH: MOVED[name], 'user': 12})}"

@@ -32,7 +32,7 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
 
 
 @pytest.mark.opens(f"/experts?{PLANTED}&user=12&expert=3")
-def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> None:
+def test_experts_by_next_and_by_row_one_swapped(visit: Any) -> None:
     visit.press("Next")
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text("expert 4")
     expect(visit.box("Expert")).to_have_value("4")
@@ -49,7 +49,8 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> N
     swap.fill("7")
     swap.press("Enter")
     expect(visit.page.locator(".st-key-exp_effects")).to_contain_text("replaced by 7")
-    visit.shares(elsewhere, f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7")
+    visit.settled()
+    assert all(part in visit.page.url for part in (f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7"))
 
 
 @pytest.mark.opens(f"/results?{PLANTED}&res_data=planted")
@@ -60,32 +61,6 @@ def test_a_list_shows_what_is_chosen_where_other_data_offer_other_names(visit: A
         visit.says(f"{name} is better than")
         for key in ("res_ours", "res_system"):
             expect(visit.page.locator(f".st-key-{key} input")).to_have_value(name)
-
-
-@pytest.mark.opens(f"/compare?{PLANTED}&user=12")
-def test_compare_with_another_run(visit: Any, elsewhere: Any) -> None:
-    visit.choose("cmp_with", "Popularity")
-    visit.says("better than Popularity", "Difference", "95% ")
-    visit.choose("vs", "Co-occurrence · Made-up world (16 interests)")
-    visit.says("Co-occurrence")
-    expect(visit.main).not_to_contain_text("Popularity")
-    visit.shares(elsewhere, "vs=planted-cooccurrence")
-
-
-@pytest.mark.opens(f"/speed?{PLANTED}&spd_part=Calculator")
-def test_speed_calculated_and_a_measurement_cancelled(visit: Any) -> None:
-    before = visit.text()
-    visit.choose("spd_d", "256")
-    expect(visit.main).not_to_have_text(before, use_inner_text=True)
-    assert "spd_d=256" in visit.page.url
-    visit.page.get_by_text("Measure on this machine").click()
-    visit.press("Start measuring")
-    running = visit.page.locator(".st-key-spd_running")
-    expect(running).to_contain_text("Measuring: All systems read")  # one that only waits vanishes without a word
-    running.get_by_role("button", name="Cancel").click()
-    visit.says("The last measurement was cancelled")
-    expect(running).to_have_count(0)
-    expect(visit.page.get_by_role("button", name="Start measuring")).to_be_enabled()
 
 
 @pytest.mark.opens(f"/experts?{PLANTED}")
@@ -100,21 +75,3 @@ def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_fou
     visit.press("How sure?")
     expect(visit.page.get_by_test_id("stPopoverBody")).to_contain_text("Luck alone would give up to")
     expect(visit.page.get_by_role("button", name="Cancel")).to_have_count(0)
-
-
-@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7&keys_query=This+person")
-def test_two_tabs_look_at_two_people(visit: Any, server: Any) -> None:
-    other = type(visit)(visit.page.context.new_page(), server)
-    other.open(f"/product-keys?{PLANTED}&user=9&keys_query=This+person")
-    other.box("Person").fill("10")
-    other.box("Person").press("Enter")
-    other.says("Person 10’s history")
-    visit.says("1. Split", "Person 7’s history")
-    visit.press("Next")
-    visit.says("2. Score")
-    expect(visit.box("Person")).to_have_value("7")
-    assert "user=7" in visit.page.url and "keys_step=Score" in visit.page.url
-    other.settled()
-    other.says("1. Split", "Person 10’s history")
-    assert "user=10" in other.page.url and "keys_step" not in other.page.url
-    other.leave()

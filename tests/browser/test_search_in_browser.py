@@ -63,6 +63,7 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     assert all(part in visit.page.url for part in ("keys_q1=180", "keys_q2=75", "keys_toy_k=2", "keys_step=Weigh"))
     elsewhere.open(visit.page.url)
     same(found(elsewhere), python(180, 75, 2))
+    visit.page.bring_to_front()
     picture.get_by_role("button", name="7 Weigh").focus()
     visit.page.keyboard.press("ArrowLeft")
     expect(picture.locator(".say")).to_contain_text("6. Gather")
@@ -76,36 +77,28 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     expect(picture.locator(".calc")).to_contain_text(f"took place {place} of 2" if place else "not among the best 2")
 
 
-@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7&keys_query=This+person&keys_step=Win")
-def test_all_sums_one_by_one_agree_with_the_search_of_a_person_and_among_a_million(visit: Any) -> None:
-    picture = visit.page.locator(".st-key-keys_picture")
-    expect(picture.locator(".agree")).to_contain_text("all 64 one by one")
-    expect(picture.locator(".agree")).to_contain_text("1 of 1")
-    visit.main.get_by_text("A million", exact=True).click()
-    expect(picture.locator(".agree")).to_contain_text("all 1,048,576 one by one")
-    expect(picture.locator(".agree")).to_contain_text("1 of 1")
-    expect(picture.locator(".note")).to_contain_text("ms one by one")
-    assert "keys_step=Win" in visit.page.url
-
-
-@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7&keys_step=Win")
-def test_sums_add_up_as_they_are_shown(visit: Any) -> None:
-    """Each part rounded by itself made 0.68 + 0.88 = 1.57."""
-    picture = visit.page.locator(".st-key-keys_picture")
-    expect(picture.locator(".list text")).to_have_count(3)
-    turn = picture.get_by_role("slider").first
-    for angle in range(0, 360, 30):
-        turn.fill(str(angle))
-        for said in picture.locator(".list text").all_text_contents():
-            first, second, both = (float(x.replace("−", "-")) for x in re.findall(r"−?\d+\.\d{3}", said))
-            assert first + second == pytest.approx(both, abs=1e-9), said
-
-
 @pytest.mark.opens(f"/product-keys?{PLANTED}&user=7")
-def test_it_plays_and_pauses(visit: Any) -> None:
+def test_it_plays_its_sums_add_up_as_shown_and_all_of_them_agree_with_the_search(visit: Any) -> None:
     picture = visit.page.locator(".st-key-keys_picture")
     visit.press("Play")
     expect(picture.locator(".say")).to_contain_text("2. Score", timeout=20_000)
     visit.press("Pause")
-    visit.settled()
     assert "keys_step=" in visit.page.url
+    picture.get_by_role("button", name="5 Win").click()
+    expect(picture.locator(".list text")).to_have_count(3)
+    turn = picture.get_by_role("slider").first
+    for angle in range(0, 360, 30):
+        turn.fill(str(angle))
+        for said in picture.locator(".list text").all_text_contents():  # each part rounded by itself made 0.68 + 0.88 = 1.57
+            first, second, both = (float(x.replace("−", "-")) for x in re.findall(r"−?\d+\.\d{3}", said))
+            assert first + second == pytest.approx(both, abs=1e-9), said
+    visit.settled()
+    for query, sums in (("This person", "64"), ("A million", "1,048,576")):
+        visit.main.get_by_text(query, exact=True).click()
+        visit.settled()
+        picture.get_by_role("button", name="5 Win").click()
+        expect(picture.locator(".agree")).to_contain_text(f"all {sums} one by one")
+        expect(picture.locator(".agree")).to_contain_text("1 of 1")
+    expect(picture.locator(".note")).to_contain_text("ms one by one")
+    visit.settled()
+    assert "keys_step=Win" in visit.page.url

@@ -6,12 +6,11 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from forked import free_port
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import BrowserContext
 from visiting import ROOT, Server, Visit, copy_app
 
 sys.path.append(str(ROOT / "tests" / "hostile"))
 from strangers import EVIL, FOLDER, PEER, TRAP, world
-from test_every_page_in_browser import PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 # Everything a browser might follow or fetch, in HTML, in SVG and in the style of an element.
@@ -20,36 +19,30 @@ ALIVE = """trap => [...document.querySelectorAll('a, img, iframe, object, embed,
     .map(part => part.outerHTML.slice(0, 200))"""
 
 
-@pytest.fixture(scope="module")
-def evil(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[tuple[Server, BrowserContext]]:
-    folder = copy_app(tmp_path_factory.mktemp("evil"))
-    world(folder / "checkpoints")
-    running, context = (
-        Server(folder, free_port()),
-        browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce"),
-    )
-    running.start()
-    yield running, context
-    context.close()
-    running.stop()
-
-
 SAID = """() => [document.body.innerText, ...[...document.querySelectorAll('input, textarea')].map(field => field.value)]
     .join(' ')"""
 
 
 ASKED = {"run": FOLDER, "vs": PEER, "user": 3, "dat_source": EVIL, "train_set_train.device": EVIL, "jrn_against": EVIL}
 BY_ADDRESS = ("/data", "/train", "/journey")  # to whose own controls an address can bring something of theirs
+# Each kind of message that holds something of theirs is on one of these; tests/hostile/test_strangers_text.py reads all pages.
+PAGES = ("/", *BY_ADDRESS, "/traffic")
 
 
 @pytest.fixture(scope="module")
-def inside(evil: tuple[Server, BrowserContext]) -> Iterator[Visit]:
-    """Somebody who came by such an address and walks on by the links of the sidebar."""
-    server, context = evil
-    visit = Visit(context.new_page(), server)
+def inside(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> Iterator[Visit]:
+    """Somebody who came by such an address to a server full of such text, and walks on by the links of the sidebar."""
+    folder = copy_app(tmp_path_factory.mktemp("evil"))
+    world(folder / "checkpoints")
+    running = Server(folder, free_port())
+    running.start()
+    visit = Visit(context.new_page(), running)
     visit.open(f"/?{urlencode(ASKED)}")
     yield visit
-    visit.leave()
+    try:
+        visit.leave()
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -75,12 +68,11 @@ def test_nothing_of_theirs_is_asked_for(inside: Visit, path: str) -> None:
     assert visit.page.evaluate(ALIVE, TRAP) == [] and not visit.outside
 
 
-def test_the_trap_would_be_seen(evil: tuple[Server, BrowserContext]) -> None:
+def test_the_trap_would_be_seen(inside: Visit) -> None:
     """The same text unescaped is a picture that asks: what the test above looks for is what there is to find."""
-    server, context = evil
-    visit = Visit(context.new_page(), server)
-    visit.page.goto(f"{server.url}/_stcore/health")
-    visit.page.set_content(f'<img src="http://{TRAP}/m"><a href="http://{TRAP}/l">l</a>')
-    visit.page.wait_for_timeout(500)
+    visit = Visit(inside.page.context.new_page(), inside.server)
+    visit.page.goto(f"{inside.server.url}/_stcore/health")
+    with visit.page.expect_request(f"http://{TRAP}/m"):
+        visit.page.set_content(f'<img src="http://{TRAP}/m"><a href="http://{TRAP}/l">l</a>')
     assert len(visit.page.evaluate(ALIVE, TRAP)) == 2 and visit.outside
     visit.page.close()

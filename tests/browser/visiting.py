@@ -74,6 +74,7 @@ class Visit:
     outside: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.started = self.server.process
         self.page.set_default_timeout(1000 * PATIENCE)
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" and not _harmless(m) else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -90,6 +91,7 @@ class Visit:
             self.page.goto(path if path.startswith("http") else self.server.url + path, wait_until="commit")
 
     def open(self, path: str) -> None:
+        self.page.bring_to_front()
         self.page.goto(path if path.startswith("http") else self.server.url + path)
         self.settled()
 
@@ -159,11 +161,8 @@ class Visit:
 
     def choose(self, key: str, option: str) -> None:
         """Types an option into a list and takes it, by keyboard: nothing is missed when the page moves under a mouse."""
-        if key == "vs":
-            self.unfold()
         box = self.page.locator(f".st-key-{key}").get_by_role("combobox")
         until = time.monotonic() + PATIENCE
-        self.page.bring_to_front()  # from behind the page of somebody else
         while True:
             self.settled()
             box.fill(option)
@@ -199,6 +198,7 @@ class Visit:
         assert all(part in address for part in parts), address
         somebody.open(address)
         expect(somebody.main).to_have_text(shown, use_inner_text=True)
+        self.page.bring_to_front()
 
     def leave(self) -> None:
         """Closes the page. Fails if it broke, wrote an error to the console, or asked another machine for anything."""

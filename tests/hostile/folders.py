@@ -147,11 +147,14 @@ def objects(name: str) -> Iterator[Odd]:
         yield Odd(f"{name}: {what}", write(name, data), says)
 
 
+EACH_KIND = ("a full folder", "a pipe", "a link to a secret", "a link to itself", "a terabyte of nothing")
+
+
 def harmless(name: str) -> Iterator[Odd]:
-    """The same where the file is not needed: nothing is said, and the folder stays."""
-    for what, (make, _) in NO_FILE.items():
-        yield Odd(f"{name}: {what} (harmless)", instead(name, make))
-    for what, (data, _) in NO_OBJECT.items() if name.endswith(".json") else NO_BYTES.items():
+    """One of each kind where the file is not needed: nothing is said, and the folder stays."""
+    for what in EACH_KIND:
+        yield Odd(f"{name}: {what} (harmless)", instead(name, NO_FILE[what][0]))
+    for what, (data, _) in NO_BYTES.items():
         yield Odd(f"{name}: {what} (harmless)", instead(name, lambda place, data=data: write(place.name, data)(place.parent)))
 
 
@@ -293,7 +296,6 @@ def _runs() -> Iterator[Odd]:
     )
     yield from harmless("resume.pt")
     yield from harmless("ranks.safetensors")
-    yield from harmless("beside.json")
     yield from harmless("epochs/0001.safetensors")
     yield from harmless("maps/umap.npz")
     loads, values = np.zeros(64, np.int32), np.zeros((64, 32), np.float32)
@@ -355,9 +357,8 @@ def _jobs() -> Iterator[Odd]:
     ):
         yield Odd(f"end.json: {json.dumps(value)}", write("end.json", json.dumps(value)), "does not say how it ended")
     for name in ("progress.json", "begun.json", "beat", "stop", "log.txt", "spare"):
-        for what, (make, _) in NO_FILE.items():
-            linked = "is a link" if "link" in what else ""
-            yield Odd(f"{name}: {what}", instead(name, make), linked)
+        for what in EACH_KIND:
+            yield Odd(f"{name}: {what}", instead(name, NO_FILE[what][0]), "is a link" if "link" in what else "")
     for what, (data, _) in NO_OBJECT.items():
         yield Odd(f"progress.json: {what}", write("progress.json", data))
     for value in NUMBERS:

@@ -14,7 +14,7 @@ PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages"
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res", "lrn", "find", "start")
 FRAME = ("run", "vs", "user", "expert", "who", "lock", "tour", "class", "teach", "present", "edits", "embed")
 NUMBERED = ("exp_turn_3", "exp_turn_63", "exp_turn_x", "exp_turn_" + "9" * 5000, "train_set_model.side", "train_set_train.batch")
-ROUNDS = 3  # each page is asked so many times for another mixture
+ROUNDS = 2  # each page is asked so many times for another mixture
 NONSENSE = {
     "empty": ("",),
     "endless": ("1e400", "-1e999", "inf", "-Infinity"),

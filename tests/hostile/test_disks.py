@@ -1,9 +1,9 @@
 """Disks that are full or read-only, places that are no folders, clocks that are set back: one sentence, and nothing is lost."""
 
+import ctypes
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forked
+from forked import Forked, command
 
 from elastic_core import recipes
 from elastic_core.commands import main
@@ -30,6 +30,7 @@ WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40
 MODEL = ("length=8", "width=8", "side=4", "k=2")
 SMALL = ("train.epochs=2", "train.snapshots=true", *(f"data.planted.{x}" for x in WORLD), *(f"model.{x}" for x in MODEL))
 CONFIG = recipes.toy().override(*SMALL)
+CLONE_NEWNS, CLONE_NEWUSER, NONE_HERE = 0x20000, 0x10000000, 77
 LEVELS = [int(2.1**step * 128) for step in range(10)]  # bytes that are left: 128 … 100,000; the largest file has 30,000
 
 
@@ -81,36 +82,37 @@ def test_a_training_whose_disk_fills_up_is_one_sentence_and_goes_on_when_there_i
     assert again.last("test")["protocols"] == undisturbed.last("test")["protocols"]  # type: ignore[index]
 
 
-MOUNTED = """
-import subprocess, sys
-from elastic_core.commands import main
-size, place, *settings = sys.argv[1:]
-train = ["train", "--recipe=toy", *settings, "--out"]
-def mount(options, *words): subprocess.run(["mount", "-o", options, *words, place], check=True)
-mount(f"size={size}k", "-t", "tmpfs", "tmpfs")
-ends = [main([*train, f"{place}/run"])]
-mount("remount,size=64m")
-ends += [main([*train, f"{place}/run"])]
-mount("remount,ro")
-ends += [main([*train, f"{place}/other"]), main(["evaluate", f"{place}/run"])]
-assert ends == [2, 0, 2, 0], ends
-"""
+def on_a_disk_of(kilobytes: int, place: str) -> None:
+    """Runs in a child process: a file system of its own in memory, where this user may have one."""
+    user, group = os.getuid(), os.getgid()
+    if ctypes.CDLL(None).unshare(CLONE_NEWNS | CLONE_NEWUSER):
+        sys.exit(NONE_HERE)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        Path("/proc/self", name).write_text(text)
+
+    def mount(options: str, *words: str) -> None:
+        subprocess.run(["mount", "-o", options, *words, place], check=True)
+
+    words = ["train", "--recipe=toy", *(f"--set={setting}" for setting in SMALL), "--out"]
+    mount(f"size={kilobytes}k", "-t", "tmpfs", "tmpfs")
+    ends = [main([*words, f"{place}/run"])]
+    mount("remount,size=64m")
+    ends += [main([*words, f"{place}/run"])]
+    mount("remount,ro")
+    ends += [main([*words, f"{place}/other"]), main(["evaluate", f"{place}/run"])]
+    assert ends == [2, 0, 2, 0], ends
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [4, 16, 48, 96] if "ELASTIC_LONG" in os.environ else [16])
-def test_a_disk_that_is_really_full_and_then_read_only(tmp_path: Path, size: int) -> None:
-    """A file system of its own in memory, where this user may have one."""
-    space = shutil.which("unshare")
-    if space is None or subprocess.run([space, "-rm", "true"], capture_output=True, check=False).returncode:
+def test_a_disk_that_is_really_full_and_then_read_only(tmp_path: Path, children: Any, size: int) -> None:
+    code, out, err = Forked(children, on_a_disk_of, size, str(tmp_path), folder=ROOT).ended()
+    if code == NONE_HERE:
         pytest.skip("no file system of its own can be had here")
-    words = [space, "-rm", sys.executable, "-c", MOUNTED, str(size), str(tmp_path), *(f"--set={setting}" for setting in SMALL)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, cwd=ROOT, env=environment)
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert code == 0 and "Traceback" not in err, err
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 2 and "No space left" in errors[0] + "No space left" * (size > 40) and "Read-only" in errors[1]
-    assert "NDCG@10" in done.stdout
+    assert "NDCG@10" in out
 
 
 @pytest.mark.parametrize("make", [lambda place: place.write_text("mine"), lambda place: place.symlink_to("/dev/null")])
@@ -126,14 +128,14 @@ def test_an_out_that_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert place.lstat().st_mtime_ns == before.st_mtime_ns and place.lstat().st_mode == before.st_mode
 
 
-def test_what_is_printed_to_a_full_disk_is_one_sentence() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "elastic_core", "data", "--list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-            timeout=100, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.strip() == "error: No space left on device"
+def printed_to_a_full_disk() -> None:
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+    command("data", "--list")
+
+
+def test_what_is_printed_to_a_full_disk_is_one_sentence(children: Any) -> None:
+    code, _, err = Forked(children, printed_to_a_full_disk, folder=ROOT).ended()
+    assert (code, err.strip()) == (2, "error: No space left on device")
 
 
 # --- the queue ---------------------------------------------------------------------------------------------------------

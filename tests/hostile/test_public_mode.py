@@ -154,8 +154,9 @@ def test_pages_say_why_and_have_no_such_control(
         able = [each for each in (*app.button, *app.file_uploader) if not each.disabled]
         return [str(each.key) for each in able if str(each.key).startswith(keys)]
 
-    assert sentence not in said(page(name, **address))
-    open_for_me = controls(page(name, **address))
+    app = page(name, **address)
+    assert sentence not in said(app)
+    open_for_me = controls(app)
     monkeypatch.setenv(public.VARIABLE, "1")
     app = page(name, **address)
     assert sentence in said(app) and not controls(app)

@@ -17,15 +17,9 @@ from pages.frame import shell
 
 BY_NAME = {odd.id: odd.tamper for odd in RUNS}
 UNREADABLE = (
-    "config.json: cut", "config.json: an unknown model", "config.json: data from http://127.0.0.1:9/x.csv",
-    "config.json: 200 GB of experts", "weights: cut short", "weights: 3e38 in memories.0.values.weight", "items.csv: missing",
-    "items.csv: others", "model.safetensors: a pickle", "model.safetensors: a pipe",
-    "model.safetensors: a link to an endless device",
+    "config.json: cut", "config.json: data from http://127.0.0.1:9/x.csv", "weights: cut short", "items.csv: others",
+    "model.safetensors: a pickle", "model.safetensors: a link to an endless device",
 )  # fmt: skip
-
-
-def _log(data: str | bytes) -> Break:
-    return write("metrics.jsonl", data)
 
 
 def _cut(run: Path) -> None:
@@ -38,13 +32,15 @@ def _map(run: Path) -> None:
 
 
 # Beside the weights: a log, snapshots, a resume file and a map, each that is none or another one.
+ODD_LOG = '[]\n7\n"x"\nnull\n{"event": "epoch", "epoch": "x"}\n{"event": "epoch", "epoch": 1}\n{"event": "test"}\n'
 HARMLESS: dict[str, tuple[Break, ...]] = {
     "no log": (lambda run: (run / "metrics.jsonl").unlink(), write("epochs/0001.safetensors", b"x")),
     "a torn log": (_cut, write("epochs/½.safetensors", b"x"), write("resume.pt", pickle.dumps(Bomb())), _map),
-    "a log of anything": (_log('[]\n7\n"x"\nnull\n{"event": "epoch", "epoch": "x"}\n'), lambda run: (run / "deep").mkdir()),
-    "an epoch without numbers": (_log('{"event": "epoch", "epoch": 1}\n{"event": "test"}\n'),),
-    "a log of bytes": (_log(bytes(range(256)) * 20), lambda run: (run / "maps").mkdir(), write("maps/umap.npz", b"PK\x03\x04")),
-}
+    "a log of anything": (write("metrics.jsonl", ODD_LOG), lambda run: (run / "deep").mkdir()),
+    "a log of bytes": (
+        write("metrics.jsonl", bytes(range(256)) * 20), lambda run: (run / "maps").mkdir(), write("maps/umap.npz", b"PK\x03\x04")
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture

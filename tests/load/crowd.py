@@ -117,7 +117,7 @@ async def crowd(address: str, process: int, users: int, seconds: float, think: t
     async def watch() -> None:
         while True:
             log.memory.append((time.monotonic() - began, resident(process)))
-            await asyncio.sleep(1)
+            await asyncio.sleep(min(1.0, seconds / 24))
 
     watching = asyncio.create_task(watch())
     await asyncio.gather(*(arrive(number) for number in range(users)))

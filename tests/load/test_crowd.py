@@ -1,4 +1,4 @@
-"""Three visitors in a hurry for six seconds: what they ask for is done, nothing breaks, and the rows say what happened."""
+"""Three visitors in a hurry for four seconds: what they ask for is done, nothing breaks, and the rows say what happened."""
 
 import asyncio
 import shutil
@@ -50,11 +50,11 @@ def test_a_small_crowd_meets_no_error(app: Path, tmp_path: Path) -> None:
     with server(app, tmp_path / "server.log") as (address, process), ThreadPoolExecutor(1) as thread:
         # Not on this thread: the browser that other tests keep open has an event loop on it.
         thread.submit(asyncio.run, _one_visit(address)).result()
-        log = thread.submit(asyncio.run, crowd(address, process, users=3, seconds=6, think=(0.3, 1.0))).result()
+        log = thread.submit(asyncio.run, crowd(address, process, users=3, seconds=4, think=(0.3, 1.0))).result()
     said = (tmp_path / "server.log").read_text()
     assert not log.errors and "Traceback" not in said, (log.errors, said)
     for _ in range(2):
-        write(tmp_path / "crowd.csv", rows(log, about(ROOT, users=3, seconds=6)))
+        write(tmp_path / "crowd.csv", rows(log, about(ROOT, users=3, seconds=4)))
     found = {row.act: row for row in read_rows(tmp_path / "crowd.csv", "crowd")}
     assert found["open"].n == 3 and found["all"].n == sum(row.n for act, row in found.items() if act != "all")
     assert all(row.p50 <= row.p95 <= row.max for row in found.values())
