@@ -10,7 +10,6 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.lisa import LisaConfig
@@ -74,8 +73,6 @@ def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
         assert why in weights.why_none(model)
         found = weights.looked(model, small_world, 3)
         assert not found.weights and found.found.agreement is None
-        with pytest.raises(InputError, match="no weights"):
-            weights.weights_of_everybody(model, small_world)
     peer = weights.looked(built(SASRecConfig(**SMALL), small_world), small_world, 3)
     assert peer.weights and peer.people == weights.LIKE and np.isfinite(peer.usual).any()
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -117,28 +118,28 @@ def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(sl
 
 
 def test_runs_judged_together_are_the_means_of_every_person() -> None:
-    one = knobs.Turned(
-        "own, × 0", np.array([0.1, np.nan, -0.3, np.nan]), np.array([0.0, np.nan, 0.1, np.nan]), np.full(4, np.nan), np.zeros(4)
-    )
-    two = knobs.Turned(
-        "own, × 0", np.array([0.3, 0.2, -0.1, np.nan]), np.array([0.2, 0.0, 0.1, np.nan]), np.full(4, 0.1), np.ones(4)
-    )
-    row = knobs.knob_table([[one], [two]]).iloc[0]
+    nan = np.nan
+
+    def run(people: pd.DataFrame, knob: str = "own, × 0") -> pd.DataFrame:
+        return pd.concat({knob: people}, names=["knob", "user"])
+
+    one = pd.DataFrame({"own": [0.1, nan, -0.3, nan], "other": [0.0, nan, 0.1, nan], "instead": nan, "ndcg": 0.0})
+    two = pd.DataFrame({"own": [0.3, 0.2, -0.1, nan], "other": [0.2, 0.0, 0.1, nan], "instead": 0.1, "ndcg": 1.0})
+    row = knobs.knob_table([run(one), run(two)]).iloc[0]
     assert row["people"] == 3 and row["d_own"] == pytest.approx((0.2 + 0.2 - 0.2) / 3)
     assert row["d_other"] == pytest.approx((0.1 + 0 + 0.1) / 3) and row["d_ndcg"] == pytest.approx((0.5 + 1 + 0.5) / 3)
     assert row["d_instead"] == pytest.approx(0.1)
     assert row["d_gap"] == pytest.approx(row["d_own"] - row["d_other"]) and row["gap_low"] < row["d_gap"] < row["gap_high"]
-    fewer, other = knobs.Turned("own, × 0", *np.zeros((4, 3))), knobs.Turned("own, × 2", *np.zeros((4, 4)))
-    for wrong in ([[one], [fewer]], [[one], [other]], [[one], [one, two]]):
+    for wrong in (run(two.head(3)), run(two, "own, × 2"), pd.concat([run(two), run(two, "own, × 2")])):
         with pytest.raises(InputError, match="same people with the same knobs"):
-            knobs.knob_table(wrong)
+            knobs.knob_table([run(one), wrong])
 
 
 def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -> None:
     """The null: with random experts a knob stirs the list, towards one block of items as much as towards another."""
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
-    row = knobs.measure_knobs(model, small_world, routing(model, small_world), factors=(8.0,))[0].row()
+    row = knobs.knob_table([knobs.measure_knobs(model, small_world, routing(model, small_world), factors=(8.0,))]).iloc[0]
     assert abs(row["d_own"]) < 0.1
 
 
@@ -177,7 +178,8 @@ def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(s
         row, genre = found.table.iloc[0], means[turn.experts[0][0]]
         assert row["genre"] == genres[genre] and row["after"] == holds[by_hand.table["item"], genre].mean()
         assert row["chance_after"] == pytest.approx(by_hand.chances @ holds[:, genre])
-        random = steering.others(*(each[0] for each in turn.on(own[None])), own, np.flatnonzero(traffic.load), 40, 0)
+        turned = (each[0] for each in turn.on(own[None]))
+        random = list(zip(*steering.others(*turned, own, np.flatnonzero(traffic.load), 40, 0), strict=True))
         first = set(answer(model, dataset, read).table["item"])
         fresh, shares = [], []
         for factors, other in random:
@@ -199,11 +201,14 @@ def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
     expert = int(traffic.load.argmax())
     told: list[float] = []
     table = steering.cost(model, dataset, traffic, Turn(((expert, 4.0),)), tell=told.append)
-    users, ranks = ablation.retrieving(traffic, expert)
+    users = ablation.retrieving(traffic, expert)
     before = ablation.judged(model, dataset, users)
-    after = ablation.judged(model, dataset, users, make=lambda rows: up(model, ranks[rows], 4.0))
+    make = lambda some: up(model, ablation.ranks_of(traffic, expert, some), 4.0)  # noqa: E731
+    after = ablation.judged(model, dataset, users, make)
     assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)
-    assert table["d_ndcg"][0] == pytest.approx((after.gain - before.gain).mean()) and told[-1] == 1.0 and told == sorted(told)
+    assert (
+        table["d_ndcg"][0] == pytest.approx((after["ndcg"] - before["ndcg"]).mean()) and told[-1] == 1.0 and told == sorted(told)
+    )
     monkeypatch.setattr(steering, "SAMPLE", 50)
     some = steering.cost(model, dataset, traffic, Turn(lent=expert, by=2.0))
     assert some["n"].tolist() == [50, 50] and some["touched"][0] == 300 - len(users)

@@ -64,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     traffic = routing(loaded.model, loaded.dataset, "test")
     found = overview.survey(loaded.model, loaded.dataset, traffic)
     if arguments.expert is not None:
-        found.place(arguments.expert)
+        for asked in (arguments.expert, arguments.swap or 0):
+            found.place(asked)  # raises where there is none
         one(loaded, found, arguments.expert, arguments.swap)
         return 0
     frame = overview.expert_table(found)
@@ -90,7 +91,7 @@ def _with_experts(name: str) -> Loaded:
     return loaded
 
 
-def _knobs(name: str) -> list[knobs.Turned]:
+def _knobs(name: str) -> DataFrame:
     loaded = _with_experts(name)
     return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
@@ -134,7 +135,7 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
         print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
     people = expert_people.examples(model, dataset, found, expert)
-    for person in people.people.to_dict("records"):
+    for person in people.to_dict("records"):
         titles = "; ".join(dataset.catalog.title(item) for item in person["items"][:3])
         words = "reads" if person["rank"] else "recent, not read"
         print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
@@ -142,14 +143,15 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
         print(shown(ablation.effects(model, dataset, traffic, expert, swapped)))
-    print("nearest by vector   ", _numbers_text(relations.nearest(found, model, expert, 5), "cosine"))
+    every = relations.likeness(found, model, expert)
+    print("nearest by vector   ", _numbers_text(relations.nearest(every, expert, 5), "cosine"))
     print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
 def _print_items(loaded: Loaded, traffic: Routing, expert: int) -> None:
     pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert)
     for by in ("direct", "measured"):
-        for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
+        for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes.table, by, top=5), strict=True):
             print(f"{by:<8} {way}  {'; '.join(frame['title'])}")
     if np.isfinite(pushes.agreement):
         items, control = loaded.dataset.catalog.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"

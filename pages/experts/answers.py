@@ -13,7 +13,6 @@ from elastic_core.services.experts import ablation, items, knobs, overview, peop
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.experts.people import Examples
 from elastic_core.services.experts.steering import Steered, Turn
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
@@ -74,7 +73,7 @@ def by_chance(of: Subject) -> tuple[int, float]:
 
 
 @copied(256)
-def examples(of: Subject, expert: int) -> Examples:
+def examples(of: Subject, expert: int) -> pd.DataFrame:
     """People of an expert, with what it reads."""
     return people.examples(of.model, of.dataset, of.survey, expert)
 
@@ -94,23 +93,20 @@ def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
 @copied(512, "Taking the expert away from everybody who retrieves it …")
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
-    return dict(ablation.remove(of.model, of.dataset, of.traffic, expert).row())
-
-
-def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
-    """The same of a few experts as busy, pooled."""
-    others = ablation.alike(of.traffic, expert)
-    return _alike(of, others) if others else None
+    before = ablation.judged(of.model, of.dataset, ablation.retrieving(of.traffic, expert))
+    return ablation.effect("", ablation.remove(of.model, of.dataset, of.traffic, expert, before))
 
 
 @copied(512, "Removing experts that as many people use …")
-def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
-    return dict(ablation.pooled("", [_one(of, other) for other in others]).row())
+def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
+    """The same of a few experts as busy, pooled."""
+    found = [_from_few(of, other) for other in ablation.alike(of.traffic, expert)]
+    return ablation.effect("", pd.concat(found)) if found else None
 
 
 @kept(512)
-def _one(of: Subject, expert: int) -> ablation.Effect:
-    return ablation.remove(of.model, of.dataset, of.traffic, expert, most=ablation.FEW)
+def _from_few(of: Subject, expert: int) -> pd.DataFrame:
+    return ablation.remove_from_few(of.model, of.dataset, of.traffic, expert)
 
 
 @copied(512)
@@ -175,8 +171,3 @@ def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame
     found = steering.cost(of.model, of.dataset, of.traffic, turn, tell=tell)
     with _shelf().lock:
         return _shelf().put((of.kept_as, turn), found)
-
-
-def touched(of: Subject, turn: Turn) -> int:
-    """How many people a turn changes anything for."""
-    return len(steering.touched(of.traffic, turn))

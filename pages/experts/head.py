@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.services.experts import ablation, overview, people, relations
+from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
@@ -61,7 +61,8 @@ def cards(of: Subject, expert: int, user: int) -> list[str]:
     with crowd:
         st.markdown(f"**Who uses it?** {OFTEN[str(status)]}\n\n#### {load} of {found.people:,} people")
         even = found.traffic.experts.size / found.size
-        st.caption(f"Equal use: {even:.0f}. {standing(of, expert, user)}")
+        has = "has" if expert in found.traffic.experts[user] else "does not have"
+        st.caption(f"Equal use: {even:.0f}. Person {user + 1} {has} it.")
         doubts.append(words.SAYS("SURE_BAND", low=low, high=high))
     with matter:
         doubts += _matter(of, expert, load)
@@ -83,12 +84,6 @@ def _matter(of: Subject, expert: int, load: int) -> list[str]:
         st.caption(sentence)
         return words.effect_doubts(row, alike)
     return []
-
-
-def standing(of: Subject, expert: int, user: int) -> str:
-    """Where the expert stands for the chosen person."""
-    here = people.expert_standing(of.survey, expert, user)
-    return f"Person {user + 1} {'has' if here['gate'] else 'does not have'} it."
 
 
 def _planted(of: Subject, expert: int) -> dict[Hashable, Any] | None:

@@ -32,14 +32,14 @@ def met(of: Subject, expert: int, user: int) -> list[str]:
     """Histogram, examples and the person’s own. Returns the moments of the score."""
     palette = shell.palette()
     along = switch("Along", ALONG, "exp_along")
-    bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
-    figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
+    everybody = people.standings(of.survey, expert)
+    bars, found = people.histogram(everybody, along), people.moments(everybody, along)
+    figure = cache.drawn(charts.histogram, bars, palette, along, float(everybody[along][user]), f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()
     alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
         f"{n} {charts.BAND_WORDS[str(band)]}" for band, n in counts.items()
     )
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
-    found = people.moments(of.survey, expert, along)
     st.caption(f"Used by {found['density']:.1%} of {of.survey.people:,} people.")
     _examples(of, expert)
     _own(of, user)
@@ -49,9 +49,9 @@ def met(of: Subject, expert: int, user: int) -> list[str]:
 def _examples(of: Subject, expert: int) -> None:
     words, found = of.words, answers.examples(of, expert)
     view.heading(f"Its people, and the {words.many} it reads")
-    st.caption(SAYS("READS") if found.traced else SAYS("READS_NOT", many=words.many))
+    st.caption(SAYS("READS") if of.survey.of_reading is not None else SAYS("READS_NOT", many=words.many))
     for group, name in GROUPS.items():
-        rows = found.people[found.people["group"] == group]
+        rows = found[found["group"] == group]
         if len(rows):
             st.markdown(f"**{name}**")
             for row in rows.to_dict("records"):
@@ -113,51 +113,47 @@ def genres(of: Subject, expert: int, _: int) -> None:
 
 def items(of: Subject, expert: int, _: int) -> list[str]:
     """What it pushes up and holds back. Returns how sure that is."""
-    words, found = of.words, answers.pushes(of, expert)
+    many, found = of.words.many, answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
-        if found.direct is None:
-            st.write(SAYS("ALONE_NOT"))
-        else:
-            st.caption(SAYS("ALONE"))
-            _two(*expert_items.pushed(found, of.dataset, "direct"), words.many)
+        _pushed(found, "direct", many, SAYS("ALONE"), SAYS("ALONE_NOT"))
     with measured:
         st.markdown(f"##### Measured, {found.people} people")
-        if found.measured is None:
-            st.write(SAYS("NOTHING_TO_REMOVE"))
-        else:
-            st.caption(SAYS("MEASURED", many=words.many))
-            _two(*expert_items.pushed(found, of.dataset, "measured"), words.many)
-    pushed = SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)
-    return [pushed, *_agree(of, expert, found)] if found.measured is not None else []
+        _pushed(found, "measured", many, SAYS("MEASURED", many=many), SAYS("NOTHING_TO_REMOVE"))
+    if "measured" not in found.table:
+        return []
+    doubts = [SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)]
+    own, mean, high = found.agreement, found.control, found.control_high
+    if not np.isnan(own):
+        count = len(found.table)
+        st.markdown(
+            f"**Do the two agree?** {'Better' if own > high else 'No better'} than for other experts (correlation {own:+.2f})."
+        )
+        alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
+        figure = charts.agreement(found.table, shell.palette())
+        view.chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
+        doubts.append(SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
+    return doubts
 
 
-def _two(up: pd.DataFrame, down: pd.DataFrame, many: str) -> None:
+def _pushed(found: Pushes, by: str, many: str, about: str, why_not: str) -> None:
+    if by not in found.table:
+        st.write(why_not)
+        return
+    st.caption(about)
+    up, down = expert_items.pushed(found.table, by)
     for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
-        lines = [f"- {shell.plain(inspect.split_year(row['title'])[0])} {_amount(row)}" for row in frame.to_dict("records")]
+        lines = []
+        for row in frame.to_dict("records"):
+            said = f"{row['direct']:+.3f}" if by == "direct" else _times(row)
+            lines.append(f"- {shell.plain(inspect.split_year(row['title'])[0])} :small[{said}]")
         st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
 
 
-def _amount(row: dict[str, float]) -> str:
-    if "times" not in row:
-        return f":small[{row['score']:+.3f}]"
+def _times(row: dict[str, float]) -> str:
     unsure = "" if row["low"] > 1 or row["high"] < 1 else ", unsure"
-    return f":small[**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']}{unsure}]"
-
-
-def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
-    if found.direct is None or found.measured is None or np.isnan(found.agreement):
-        return []
-    count, many = of.dataset.catalog.n_items, of.words.many
-    beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
-    st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
-    frame = expert_items.both(found, of.dataset)
-    figure = charts.agreement(frame, shell.palette())
-    alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {found.agreement:.2f}."
-    view.chart("exp_agreement", figure, frame, expert_words.ITEMS, alt)
-    own, mean, high = found.agreement, found.control, found.control_high
-    return [SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high)]
+    return f"**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']:.0f}{unsure}"
 
 
 # --- what it does, and what is around it -----------------------------------------------------------------------------
@@ -223,13 +219,11 @@ def _other(of: Subject, expert: int) -> None:
 
 def neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, shell.palette()
-    frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
-    lines = relations.lines(found, expert)
-    columns = st.columns(2, gap="medium")
-    for place, line, at in zip(columns, ("row", "column"), (row, column), strict=True):
+    every, lines = relations.likeness(found, of.model, expert), relations.lines(found, expert)
+    for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
-            part = frame[frame["line"] == line]
+            part = relations.siblings(every, expert, line)
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
@@ -237,17 +231,11 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
             view.chart(f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True)
     left, right = st.columns(2, gap="medium")
     with left:
-        usual, high = relations.usual_cosine(of.model, expert)
+        usual, high = relations.usual_cosine(every, expert)
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
-        near = relations.nearest(found, of.model, expert)
-        _table(
-            "exp_near",
-            near,
-            expert_words.NEAREST,
-            "The most similar experts",
-            {"cosine": Number("Cosine", format="%.2f")},
-        )
+        near, formats = relations.nearest(every, expert), {"cosine": Number("Cosine", format="%.2f")}
+        _table("exp_near", near, expert_words.NEAREST, "The most similar experts", formats)
     with right:
         st.markdown("##### Most often used together")
         st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services.experts.steering import SAMPLE, Steered, Turn
+from elastic_core.services.experts.steering import SAMPLE, Steered, Turn, middle_of, touched
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import number as whole
 from pages.experts import answers, words
@@ -24,7 +24,7 @@ def show(of: Subject, _: int, user: int) -> list[str]:
     found = answers.steered(of, user, turn)
     with right:
         doubts = _list(of, found, said, turn)
-    if turn.still:
+    if not turn.experts:
         view.explain(words.KNOBS)
         return doubts
     _cost(of, turn)
@@ -87,11 +87,12 @@ def _reset(own: list[int]) -> None:
 
 def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
     doubts = []
-    if turn.still:
+    if not turn.experts:
         st.markdown(f"**Their ten {said.many}, as they are**")
     else:
+        new = found.change.counts["new"]
         st.markdown(
-            f"**{found.fresh} of {len(found.change.table)} {said.many} {'is' if found.fresh == 1 else 'are'} new.** What they "
+            f"**{new} of {len(found.change.table)} {said.many} {'is' if new == 1 else 'are'} new.** What they "
             f"{said.did} next {found.change.truth_moved}."
         )
         rows = found.table[found.table["genre"] != ""].head(2).to_dict("records")
@@ -101,7 +102,7 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
         ]
         st.caption("  \n".join(lines))
         if len(found.chance):
-            middle, low, high = found.limits
+            middle, low, high = middle_of(found.chance)
             doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(found.chance))]
         doubts += [
             f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
@@ -109,7 +110,7 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
+    person.ranked(shell.context(), found.change, found.truth, changed=bool(turn.experts))
     return doubts
 
 
@@ -131,13 +132,13 @@ def _meaning(of: Subject, found: Steered) -> None:
 
 def _cost(of: Subject, turn: Turn) -> None:
     """What the turn costs everybody: kept once measured."""
-    touched = answers.touched(of, turn)
+    many = len(touched(of.traffic, turn))
     found = answers.known_cost(of, turn)
     if found is None:
-        some = f"{SAMPLE} of the {touched:,}" if touched > SAMPLE else f"the {touched:,}"
+        some = f"{SAMPLE} of the {many:,}" if many > SAMPLE else f"the {many:,}"
         with view.row():
             pressed = st.button(
-                "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not touched,
+                "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not many,
                 help="Two passes over these people. Any other control stops them.",
             )  # fmt: skip
             place = st.empty()

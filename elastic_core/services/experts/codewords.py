@@ -40,40 +40,34 @@ def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words
     """All words of all codebooks."""
     chosen, size = found.chosen.numpy(), found.words.shape[1]
     names, holds = genre_table(dataset.catalog)
+    genres = holds[1:] if names else np.zeros((len(chosen), 1))
     rng = np.random.default_rng([0, 1])  # not the stream that a planted world of this seed was drawn from
-    counts = dataset.counts()[1:].astype(float)
     learned = rng.permutation(len(chosen)) % 2 == 0
-    genres, shape = holds[1:], (chosen.shape[1], size)
-    shuffled = [_judged(chosen[rng.permutation(len(chosen))], size, genres, learned) for _ in range(draws)] if names else []
-    labels, held, items = (
-        _judged(chosen, size, genres, learned) if names else (np.full(shape, -1), np.full(shape, np.nan), np.zeros(shape))
-    )
-    popular = np.argsort(-counts, kind="stable")
-    rows, books = [], []
-    for book in range(chosen.shape[1]):
-        null = np.array([draw[1][book] for draw in shuffled]).reshape(len(shuffled), size)
-        for word in range(size):
-            there = popular[chosen[popular, book] == word]
-            known, chance = labels[book, word] >= 0, null[:, word][np.isfinite(null[:, word])]
-            rows.append(
-                {
-                    "book": book + 1, "word": word + 1, "items": len(there), "share": counts[there].sum() / max(counts.sum(), 1),
-                    "titles": " · ".join(dataset.catalog.title(int(i) + 1) for i in there[:TITLES]),
-                    "label": names[labels[book, word]] if known else "", "held": held[book, word],
-                    "chance": chance.mean() if known and len(chance) else np.nan,
-                    "sure": bool(known and len(chance) and held[book, word] > np.quantile(chance, 0.975)),
-                }
-            )  # fmt: skip
-        drawn = [_share_held(draw[1][book], draw[2][book]) for draw in shuffled] or [np.nan]
-        low, high = np.nanquantile(drawn, (0.025, 0.975))
-        books.append(
-            {
-                "book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])),
-                "held": _share_held(held[book], items[book]), "chance": float(np.nanmean(drawn)), "low": float(low),
-                "high": float(high), "items": int(items[book].sum()),
-            }
-        )  # fmt: skip
-    return Words(pd.DataFrame(rows), pd.DataFrame(books), found.shares is not None, bool(names))
+    orders = [np.arange(len(chosen)), *(rng.permutation(len(chosen)) for _ in range(draws))]  # the true words, and shuffled ones
+    judged = [_judged(chosen[order], size, genres, learned) for order in orders]
+    labels, held, items = map(np.stack, zip(*judged, strict=True))
+    counts = dataset.counts()[1:]
+    popular, numbers = np.argsort(-counts, kind="stable"), np.arange(1, chosen.shape[1] + 1)
+    events = pd.DataFrame({
+        "book": np.tile(numbers, len(popular)), "word": chosen[popular].ravel() + 1,
+        "count": np.repeat(counts[popular], len(numbers)),
+        "title": np.repeat(dataset.catalog.called(popular + 1), len(numbers)),
+    }).groupby(["book", "word"])  # fmt: skip
+    table = events.agg(items=("count", "size"), share=("count", "sum"), titles=("title", lambda of: " · ".join(of[:TITLES])))
+    table = table.reindex(pd.MultiIndex.from_product([numbers, range(1, size + 1)], names=["book", "word"]))
+    table = table.fillna({"items": 0, "share": 0, "titles": ""}).astype({"items": int}).reset_index()
+    null, known = pd.DataFrame(held[1:].reshape(draws, -1)), labels[0].ravel() >= 0
+    table["share"] /= max(counts.sum(), 1)
+    table["label"] = np.array([*names, ""], dtype=object)[labels[0].ravel()]
+    table["held"], table["chance"] = held[0].ravel(), null.mean().where(known)
+    table["sure"] = table["held"] > null.quantile(0.975)
+    right, *drawn = np.nansum(held * items, axis=2) / np.maximum(items.sum(axis=2), 1)
+    luck = pd.DataFrame(drawn)
+    books = {
+        "book": numbers, "words": size, "used": [len(np.unique(words)) for words in chosen.T], "held": right,
+        "chance": luck.mean(), "low": luck.quantile(0.025), "high": luck.quantile(0.975), "items": items[0].sum(1).astype(int),
+    }  # fmt: skip
+    return Words(table, pd.DataFrame(books), found.shares is not None, bool(names))
 
 
 def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -84,22 +78,15 @@ def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarr
     parts = []
     for half in (learned, ~learned):
         flat = where[:, half].ravel()
-        total = np.bincount(flat, minlength=books * size).astype(float)
-        having = np.stack([np.bincount(flat, np.tile(column, books), books * size) for column in genres[half].T], -1)
-        parts.append((total, having))
+        of_genres = [np.bincount(flat, np.tile(column, books), books * size) for column in genres[half].T]
+        parts.append((np.bincount(flat, minlength=books * size).astype(float), np.stack(of_genres, -1)))
     (total, having), (rest, kept) = parts
     base = genres[learned].mean(0)
     above = (having - total[:, None] * base) / np.sqrt(np.maximum(total[:, None] * base * (1 - base), 1e-9))
     label = np.where(total >= FEWEST, above.argmax(1), -1)
-    right = np.take_along_axis(kept, np.maximum(label, 0)[:, None], 1)[:, 0]
-    held = np.where((label >= 0) & (rest > 0), right / np.maximum(rest, 1), np.nan)
-    shape = (books, size)
-    return label.reshape(shape), held.reshape(shape), np.where(label >= 0, rest, 0).reshape(shape)
-
-
-def _share_held(held: np.ndarray, items: np.ndarray) -> float:
-    """Which part of a codebook's held-out items have the label of their word."""
-    return float(np.nansum(held * items) / items.sum()) if items.sum() else np.nan
+    asked = np.where(label >= 0, rest, 0)
+    held = np.where(asked > 0, kept[np.arange(len(kept)), label] / np.maximum(asked, 1), np.nan)
+    return label.reshape(books, size), held.reshape(books, size), asked.reshape(books, size)
 
 
 # --- one history ------------------------------------------------------------------------------------------------------
@@ -119,16 +106,17 @@ def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread
     items = np.asarray(reading(dataset, user).items[-length:]) - 1
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(0)
     drawn = rng.choice(len(counts), (200, len(items)), p=counts / counts.sum())
-    rows, books = [], []
-    size = found.words.shape[1]
-    for book in range(found.chosen.shape[1]):
+    tables, books = [], []
+    for book, chosen in enumerate(found.chosen.T):
         # how much of every item is in which word, [n_items, w]
-        table = np.eye(size)[found.chosen[:, book]] if found.shares is None else found.shares[:, book].double().numpy()
-        mine, all_ = table[items].mean(0), counts @ table / counts.sum()
-        rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
-        low, high = limits_of([over(table[row].mean(0)) for row in drawn])
-        books.append({"book": book + 1, "spread": over(mine), "low": low, "high": high})
-    return Spread(pd.concat(rows, ignore_index=True), pd.DataFrame(books), len(items))
+        words = np.eye(found.words.shape[1])[chosen] if found.shares is None else found.shares[:, book].double().numpy()
+        table = pd.DataFrame({"person": words[items].mean(0), "everybody": counts @ words / counts.sum()})
+        table.insert(0, "book", book + 1)
+        table.insert(1, "word", table.index + 1)
+        low, high = limits_of([over(words[row].mean(0)) for row in drawn])
+        books.append({"book": book + 1, "spread": over(table["person"].to_numpy()), "low": low, "high": high})
+        tables.append(table)
+    return Spread(pd.concat(tables, ignore_index=True), pd.DataFrame(books), len(items))
 
 
 def over(shares: np.ndarray) -> float:

@@ -10,9 +10,7 @@ they did choose. Two nulls: another expert's genre in the same lists (a knob tha
 same genre where another of the person's own experts is turned instead (what any expert of theirs does).
 """
 
-import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,13 +33,12 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
     """Every rank turned by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has
     the place and the gate of the row's weakest first."""
     rows = torch.from_numpy(np.flatnonzero(lent >= 0))
-    numbers = torch.from_numpy(np.asarray(lent, np.int64))[rows]
-    values = memory_of(model).experts_at(numbers).detach()
+    experts = torch.from_numpy(lent)[rows]
+    values = memory_of(model).experts_at(experts).detach()
 
     def edit(found: Retrieved) -> Retrieved:
-        interests, experts = found.interests.clone(), found.experts.clone()
-        interests[rows, -1], experts[rows, -1] = values * found.gates[rows, -1:], numbers
-        return found._replace(interests=interests, experts=experts, turned=torch.from_numpy(factors).to(found.gates))
+        turned = torch.from_numpy(factors).to(found.gates)
+        return ablation.put(found, rows, -1, experts, values)._replace(turned=turned)
 
     return ablation.first(edit)
 
@@ -66,60 +63,44 @@ def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: ov
     return np.where(even > LEAST, shares / np.maximum(even, LEAST), 0).argmax(1)
 
 
-class Turned(NamedTuple):
-    """One turn of everybody's experts, means over each person's: float [U], unknown for who has no expert to turn."""
-
-    what: str
-    own: np.ndarray  # change of the share of the turned expert's genre among the ten
-    other: np.ndarray  # … of another expert's genre
-    instead: np.ndarray  # … of the same genre where another of the person's experts is turned instead; unknown of lent ones
-    gain: np.ndarray  # change of NDCG@10
-
-    def row(self) -> dict[str, object]:
-        """knob, people; d_own, d_other, d_gap (own less other's), d_instead, d_beyond (own less instead), d_ndcg, each with its
-        95% interval over people."""
-        known = ~np.isnan(self.own)
-        row: dict[str, object] = {"knob": self.what, "people": int(known.sum())}
-        for name, values in (
-            ("own", self.own), ("other", self.other), ("gap", self.own - self.other), ("instead", self.instead),
-            ("beyond", self.own - self.instead), ("ndcg", self.gain),
-        ):  # fmt: skip
-            told = values[known & ~np.isnan(values)]
-            low, high = ablation.interval(told)
-            mean = float(told.mean()) if len(told) else float("nan")
-            row |= {f"d_{name}": mean, f"{name}_low": low, f"{name}_high": high}
-        return row
+MEASURED = ("own", "other", "gap", "instead", "beyond", "ndcg")
 
 
-def mean_known(rows: Sequence[np.ndarray], among: np.ndarray | bool = True) -> np.ndarray:
-    """Of each column, the mean of the rows that are known (and `among` those); NaN where none is."""
-    return pd.DataFrame(np.where(among, rows, np.nan)).mean().to_numpy()
-
-
-def knob_table(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
-    """One row a knob; of several runs (training seeds) of one model on the same people, every person's mean over the runs.
+def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One row a knob, of what was measured of one run, or of every person's mean over several (training seeds of one model):
+    knob, people; d_own, d_other, d_gap (own less other's), d_instead, d_beyond (own less instead), d_ndcg, each with its 95%
+    interval over people.
 
     Raises InputError for runs that judge other people or turn other knobs."""
+    if not all(run.index.equals(runs[0].index) for run in runs):
+        raise InputError("these runs are not judged on the same people with the same knobs")
+    means = pd.concat([run.dropna(subset="own") for run in runs]).groupby(["knob", "user"]).mean()
+    means = means.assign(gap=means["own"] - means["other"], beyond=means["own"] - means["instead"])
     rows = []
-    for of_one in itertools.zip_longest(*turned):
-        if any(t is None or (t.what, len(t.own)) != (of_one[0].what, len(of_one[0].own)) for t in of_one):
-            raise InputError("these runs are not judged on the same people with the same knobs")
-        asked = ~np.isnan([t.own for t in of_one])
-        means = (mean_known([getattr(t, name) for t in of_one], asked) for name in ("own", "other", "instead", "gain"))
-        rows.append(Turned(of_one[0].what, *means).row())
+    for knob in runs[0].index.unique("knob"):
+        people = means[means.index.get_level_values("knob") == knob]
+        row = {"knob": knob, "people": len(people)}
+        for name in MEASURED:
+            told = people[name].dropna()
+            row[f"d_{name}"] = told.mean()
+            row[f"{name}_low"], row[f"{name}_high"] = ablation.interval(told.to_numpy())
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
-def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> list[Turned]:
-    """A knob each: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
+def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
+    """Turn everybody's own experts by every factor, and the largest for experts that were lent (see the module).
+
+    Of each knob and user (index), the mean over their experts, unknown where there is none to turn: the change of the share of
+    the turned expert's genre among the ten (own), of another expert's genre (other), of the same genre where another of the
+    person's experts is turned (instead; unknown of lent ones), and of NDCG@10 (ndcg)."""
     rng = np.random.default_rng(0)
-    means = stands_for(model, dataset, traffic)
+    means, holds = stands_for(model, dataset, traffic), trait_table(dataset.catalog)[1]
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
     named = np.flatnonzero((means >= 0) & (traffic.load > 0))
     if len(np.unique(means[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
     before = ablation.judged(model, dataset, users)
-    table = trait_table(dataset.catalog)[1]
 
     def others(mine: np.ndarray) -> np.ndarray:
         """Another expert's genre for every one of `mine [U]`, never the same."""
@@ -128,34 +109,37 @@ def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factor
             drawn[same] = means[rng.choice(named, int(same.sum()))]
         return drawn
 
-    def turned(what: str, lent: np.ndarray, passes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Turned:
-        """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the ranks' factors `[k]`."""
-        found = [[np.full(len(users), np.nan)] for _ in range(4)]  # own, other, instead, gain
-        for at, (mine, null, factors) in enumerate(passes):
-            make = lambda rows, each=factors: turns(model, np.tile(each, (len(rows), 1)), lent[rows])  # noqa: E731
-            after, who = ablation.judged(model, dataset, users, make), mine >= 0
-            rest = [theirs for i, (theirs, *_) in enumerate(passes) if i != at]
-            for to, genre in ((0, mine), (1, null), *((2, theirs) for theirs in rest)):
-                moved = table[after.top, genre[:, None]].mean(1) - table[before.top, genre[:, None]].mean(1)
-                found[to].append(np.where(who & (genre >= 0), moved, np.nan))
-            found[3].append(np.where(who, after.gain - before.gain, np.nan))
-        return Turned(what, *map(mean_known, found))
+    def gained(after: pd.DataFrame, genres: np.ndarray) -> np.ndarray:
+        """How much more of the ten have the genre of each person's own; unknown for -1."""
+        now, then = (holds[ablation.top_ten(side), genres[:, None]].mean(1) for side in (after, before))
+        return np.where(genres >= 0, now - then, np.nan)
 
-    def factors_of(rank: int, factor: float) -> np.ndarray:
-        return np.where(np.arange(k) == rank, factor, 1.0)
+    def turned(
+        ranks: Sequence[int], factor: float, lent: np.ndarray, mine: list[np.ndarray], null: list[np.ndarray]
+    ) -> pd.DataFrame:
+        """One rank after the other: `mine` is the genre that each person's expert there stands for (-1: leave out), `null` is
+        another's."""
+        parts = []
+        for at, rank in enumerate(ranks):
+            each = np.where(np.arange(k) == rank, factor, 1.0)
+            make = lambda some, each=each: turns(model, np.tile(each, (len(some), 1)), lent[some])  # noqa: E731
+            after = ablation.judged(model, dataset, users, make)
+            found = pd.DataFrame(
+                {"own": gained(after, mine[at]), "other": gained(after, null[at]), "ndcg": after["ndcg"] - before["ndcg"]}
+            )
+            rest = [pd.DataFrame({"instead": gained(after, theirs)}) for theirs in mine[:at] + mine[at + 1 :]]
+            parts += [part[mine[at] >= 0] for part in (found, *rest)]
+        return pd.concat(parts).groupby(level=0).mean().reindex(users, columns=["own", "other", "instead", "ndcg"])
 
-    genres = [(mine, others(mine)) for mine in means[traffic.experts].T]
+    mine = list(means[traffic.experts].T)
+    null = [others(each) for each in mine]
     nobody = np.full(len(users), -1)
-    rows = [
-        turned(f"own, × {factor:g}", nobody, [(*pair, factors_of(rank, factor)) for rank, pair in enumerate(genres)])
-        for factor in factors
-    ]
+    found = {f"own, × {factor:g}": turned(range(k), factor, nobody, mine, null) for factor in factors}
     lent = rng.choice(named, len(users))
     for _ in range(TRIES):
         had = (traffic.experts == lent[:, None]).any(1)
         lent[had] = rng.choice(named, int(had.sum()))
     had = (traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
-    pair = (np.where(had, -1, means[lent]), others(means[lent]))
-    for factor in (1.0, max(factors)):
-        rows.append(turned(f"lent, × {factor:g}", lent, [(*pair, factors_of(k - 1, factor))]))
-    return rows
+    mine, null = [np.where(had, -1, means[lent])], [others(means[lent])]
+    found |= {f"lent, × {factor:g}": turned([k - 1], factor, lent, mine, null) for factor in (1.0, max(factors))}
+    return pd.concat(found, names=["knob", "user"])

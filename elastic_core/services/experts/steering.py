@@ -8,8 +8,8 @@ The null is the same turn of other experts: the same factors dealt at random to 
 somebody retrieves and they do not. What moves under it as much is the turning, not the expert.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,6 @@ from elastic_core.services.person.recommend import Moved, Reading, answer, moved
 DRAWS = 40  # random turns beside a person's
 SAMPLE = 400  # people at most whom a turn is tried on
 STEP = 64  # people between two words of progress
-SCORES = 500_000  # of one pass over random turns
 
 
 class Turn(NamedTuple):
@@ -38,13 +37,8 @@ class Turn(NamedTuple):
     by: float = 1.0
 
     @property
-    def still(self) -> bool:
-        """Nothing is turned."""
-        return not self.factors and self.lent is None
-
-    @property
     def experts(self) -> list[tuple[int, float]]:
-        """Everybody who is turned, the lent one last."""
+        """Everybody who is turned, the lent one last; none where everything is as it was."""
         return [*self.factors, *([] if self.lent is None else [(self.lent, self.by)])]
 
     def on(self, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -58,22 +52,24 @@ class Turn(NamedTuple):
         return factors, lent
 
 
-def others(factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, draws: int, seed: int) -> list[tuple]:
-    """Up to `draws` different turns `(factors [k], lent)` alike one person's, not it: the factors of their `own [k]` experts
-    in another order, and another of the `used` ones lent. Fewer where there are fewer; none where all are turned alike."""
-    rng, mine, found = np.random.default_rng(seed), len(own) - (lent >= 0), {}
+def others(
+    factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, draws: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Up to `draws` different turns alike one person's, not it, `factors [m, k]` and `lent [m]`: the factors of their `own [k]`
+    experts in another order, and another of the `used` ones lent. Fewer where there are fewer; none where all are turned
+    alike."""
+    rng, mine, found = np.random.default_rng(seed), len(own) - (lent >= 0), dict[tuple[float, ...], None]()
     free, order = np.setdiff1d(used, [*own, lent]), len(set(factors[:mine])) > 1
-    if (lent >= 0 and not len(free)) or (lent < 0 and not order):
-        return []
-    for _ in range(5 * draws + 20):
+    able = len(free) > 0 if lent >= 0 else order
+    for _ in range(5 * draws + 20 if able else 0):
         dealt = np.concatenate([rng.permutation(factors[:mine]), factors[mine:]])
         other = int(rng.choice(free)) if lent >= 0 else -1
-        if order and (dealt == factors).all():
-            continue
-        found[(*dealt, other)] = (dealt, other)
+        if not order or (dealt != factors).any():
+            found[(*dealt, other)] = None
         if len(found) == draws:
             break
-    return list(found.values())
+    turns = np.array(list(found)).reshape(-1, len(own) + 1)
+    return turns[:, :-1], turns[:, -1].astype(np.int64)
 
 
 class Steered(NamedTuple):
@@ -86,64 +82,48 @@ class Steered(NamedTuple):
     table: pd.DataFrame
     chance: np.ndarray  # [m] how many of the ten each of m random turns brought in
 
-    @property
-    def fresh(self) -> int:
-        """How many of the ten came in."""
-        return self.change.counts["new"]
-
-    @property
-    def limits(self) -> list[float]:
-        """Median of `chance`, and its 2.5% and 97.5% quantile."""
-        return _limits(self.chance)
-
 
 def steer(
     model: Recommender, dataset: Dataset, read: Reading, turn: Turn, traffic: Routing, own: np.ndarray,
     means: np.ndarray | None,
 ) -> Steered:  # fmt: skip
     """The list of a person who retrieves `own [k]`. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
-    (factors, lent), used = turn.on(own[None]), np.flatnonzero(traffic.load)
-    before = answer(model, dataset, read)
-    after = answer(model, dataset, read, edit=knobs.turns(model, factors, lent))
-    change, (genres, holds) = moved(before, after), trait_table(dataset.catalog)
-    random = others(factors[0], int(lent[0]), own, used, DRAWS, seed=0) if not turn.still else []
-    tops, parts = _many(model, read, random, holds)
-    ten, rows = (before.table["item"].to_numpy(), after.table["item"].to_numpy()), []
+    factors, lent = turn.on(own[None])
+    before, after = (answer(model, dataset, read, edit=edit) for edit in (None, knobs.turns(model, factors, lent)))
+    draws = DRAWS if turn.experts else 0
+    scores = _under(model, read, *others(factors[0], int(lent[0]), own, np.flatnonzero(traffic.load), draws, seed=0))
+    names, holds = trait_table(dataset.catalog)
+    names, holds = (*names, ""), np.pad(holds, ((0, 0), (0, 1)), constant_values=np.nan)  # -1 stands for no genre
+    tops, chances = scores.topk(min(ablation.TOP, model.n_items)).indices.numpy(), scores.softmax(1).numpy() @ holds
+    ten, rows = [side.table["item"].to_numpy() for side in (before, after)], []
     for expert, factor in turn.experts:
-        genre = -1 if means is None else int(means[expert])
-        row = {"expert": expert, "factor": factor, "lent": expert == turn.lent, "genre": genres[genre] if genre >= 0 else ""}
-        for name, real, null in (
+        genre = -1 if means is None else means[expert]
+        row = {"expert": expert, "factor": factor, "lent": expert == turn.lent, "genre": names[genre]}
+        for part, sides, null in (
             ("", [holds[items, genre].mean() for items in ten], holds[tops, genre].mean(1)),
-            ("chance_", [each.chances @ holds[:, genre] for each in (before, after)], parts[:, genre]),
-        ):  # fmt: skip
-            values = (*map(float, real), *_limits(null)) if genre >= 0 else (np.nan,) * 5
-            row |= dict(zip([f"{name}{part}" for part in ("before", "after", "null", "low", "high")], values, strict=True))
+            ("chance_", [side.chances @ holds[:, genre] for side in (before, after)], chances[:, genre]),
+        ):
+            row[f"{part}before"], row[f"{part}after"] = map(float, sides)
+            row[f"{part}null"], row[f"{part}low"], row[f"{part}high"] = middle_of(null)
         rows.append(row)
     fresh = (~(tops[:, :, None] == ten[0]).any(2)).sum(1)
-    return Steered(change, before.truth, pd.DataFrame(rows), fresh)
+    return Steered(moved(before, after), before.truth, pd.DataFrame(rows), fresh)
 
 
-def _limits(values: np.ndarray) -> list[float]:
+def middle_of(values: np.ndarray) -> list[float]:
     """Median, 2.5% and 97.5% quantile; unknown of nothing."""
     return np.quantile(values, (0.5, 0.025, 0.975)).tolist() if len(values) else [np.nan] * 3
 
 
 @torch.inference_mode()
-def _many(model: Recommender, read: Reading, random: list[tuple], holds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One person under several turns: the ten likeliest items they had not met, int64 [m, 10], and every genre's part of all
-    chance, float [m, G]."""
-    one, width = history_batch(read.items, model.length, read.times), max(SCORES // model.n_items, 1)
-    factors, lent = np.array([row for row, _ in random]), np.array([expert for _, expert in random], np.int64)
+def _under(model: Recommender, read: Reading, factors: np.ndarray, lent: np.ndarray) -> torch.Tensor:
+    """One person's scores of all items under m turns at once, -inf for what is not in the running, float [m, n_items + 1]."""
+    if not len(lent):
+        return torch.zeros(0, model.n_items + 1)
+    batch = history_batch(read.items, model.length, read.times).rows(torch.zeros(len(lent), dtype=torch.long))
+    states = model.last_state(batch, edit=knobs.turns(model, factors, lent))  # type: ignore[call-arg]
     out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
-    tops, parts = [np.zeros((0, ablation.TOP), np.int64)], [np.zeros((0, holds.shape[1]))]
-    for at in range(0, len(lent), width):
-        here = slice(at, at + width)
-        batch = one.rows(torch.zeros(len(lent[here]), dtype=torch.long))
-        states = model.last_state(batch, edit=knobs.turns(model, factors[here], lent[here]))  # type: ignore[call-arg]
-        scores = model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
-        tops.append(scores.topk(min(ablation.TOP, scores.shape[1] - 1)).indices.numpy())
-        parts.append(scores.softmax(1).numpy() @ holds)
-    return np.concatenate([part for part in tops if len(part)] or tops), np.concatenate(parts)
+    return model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
 
 
 def touched(traffic: Routing, turn: Turn) -> np.ndarray:
@@ -153,32 +133,31 @@ def touched(traffic: Routing, turn: Turn) -> np.ndarray:
 
 
 def cost(
-    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, tell: Callable[[float], None] | None = None
+    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, tell: Callable[[float], None] = lambda share: None
 ) -> pd.DataFrame:
-    """What the turn does to NDCG@10 of what people did choose, two rows (`Effect.row`): for up to `SAMPLE` of whom it touches,
-    drawn at random, and for the same people when other experts are turned alike."""
+    """What the turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of whom it
+    touches, drawn at random, and for the same people when other experts are turned alike."""
     used, everybody = np.flatnonzero(traffic.load), touched(traffic, turn)
     users = everybody[some_of(len(everybody), SAMPLE, seed=0)]
-    factors, lent = turn.on(traffic.experts[users])
-    first = ablation.judged(model, dataset, users)
-    null, able = (factors.copy(), lent.copy()), np.zeros(len(users), dtype=bool)
-    for i, user in enumerate(users):
-        for dealt, other in others(factors[i], int(lent[i]), traffic.experts[user], used, 1, seed=int(user)):
-            null[0][i], null[1][i], able[i] = dealt, other, True
+    before = ablation.judged(model, dataset, users)
+    factors, lent = turn.on(traffic.experts)
+    null_factors, null_lent, able = factors.copy(), lent.copy(), []
+    for user in users:
+        dealt, other = others(factors[user], int(lent[user]), traffic.experts[user], used, 1, seed=int(user))
+        if len(other):
+            null_factors[user], null_lent[user] = dealt[0], other[0]
+            able.append(user)
 
-    def after(where: np.ndarray, turned: tuple[np.ndarray, np.ndarray], begun: float) -> ablation.Judged:
-        parts = []
-        for at in range(0, len(where), STEP):
-            here = where[at : at + STEP]
-            make = lambda rows, here=here: knobs.turns(model, turned[0][here[rows]], turned[1][here[rows]])  # noqa: E731
-            parts.append(ablation.judged(model, dataset, users[here], make))
-            if tell:
-                tell(begun + 0.5 * min((at + STEP) / len(where), 1.0))
-        return ablation.together(parts) if parts else first.of(where)
+    def turned(change: str, users: np.ndarray, factors: np.ndarray, lent: np.ndarray, begun: float) -> dict[Hashable, Any]:
+        after = [ablation.judged(model, dataset, users[:0])]
+        for at in range(0, len(users), STEP):
+            some = users[at : at + STEP]
+            after.append(ablation.judged(model, dataset, some, lambda some: knobs.turns(model, factors[some], lent[some])))
+            tell(begun + 0.5 * min((at + STEP) / len(users), 1.0))
+        return ablation.effect(change, ablation.compared(before.loc[users], pd.concat(after[1:] or after)))
 
-    all_, some = np.arange(len(users)), np.flatnonzero(able)
     rows = [
-        ablation.Effect("this turn", users, first, after(all_, (factors, lent), 0.0)),
-        ablation.Effect("the same turn of other experts", users[some], first.of(some), after(some, null, 0.5)),
+        turned("this turn", users, factors, lent, 0.0),
+        turned("the same turn of other experts", np.array(able, int), null_factors, null_lent, 0.5),
     ]
-    return pd.DataFrame([row.row() for row in rows]).assign(touched=len(everybody))
+    return pd.DataFrame(rows).assign(touched=len(everybody))

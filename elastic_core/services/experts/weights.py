@@ -63,41 +63,33 @@ def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) 
     """For what came next. Raises InputError for a history of fewer than two events."""
     found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
-    events = min(int(dataset.readable()[user]), model.length)
-    nothing = Looked(found, 1 / events, np.full(len(weights), np.nan))
+    even, unknown = 1 / min(int(dataset.readable()[user]), model.length), np.full(len(weights), np.nan)
     if found.agreement is None:
-        return nothing
-    drawn = [_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)]
-    low, high = np.nanquantile(drawn, (0.025, 0.975))
-    theirs = _aligned(weights_of(model, dataset, like(dataset, user)), len(weights))
-    known = [_correlation(row, effect) for row in theirs]
-    there = ~np.isnan(theirs)  # a place that no stranger's history reaches stays unknown
-    usual = np.nansum(theirs, 0) / np.where(there.any(0), there.sum(0), np.nan) if len(theirs) else nothing.usual
-    others = float(pd.Series(known).mean())
-    return nothing._replace(usual=usual, shuffled=(float(low), float(high)), others=others, people=len(theirs))
+        return Looked(found, even, unknown)
+    drawn = pd.Series([_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)])
+    shuffled = (drawn.quantile(0.025), drawn.quantile(0.975))
+    theirs = _weights_of_last(model, dataset, like(dataset, user), len(weights))
+    others = pd.Series([_correlation(row, effect) for row in theirs]).mean()
+    return Looked(found, even, pd.DataFrame(theirs).mean().to_numpy(), shuffled, float(others), len(theirs))
 
 
 def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Everybody:
-    """Some people, evenly over the lengths of histories. Raises InputError for a model without weights, or too few people."""
-    if not isinstance(model, Attends):
-        raise InputError(f"{model.config.name} has no weights")
+    """Some people, evenly over the lengths of histories, for a model that has weights. Raises InputError for too few people."""
     lengths = dataset.readable()
     long = np.flatnonzero(lengths >= FEWEST)
     if len(long) < 4:
         raise InputError(f"fewer than 4 people have {FEWEST} events")
-    ordered = long[np.argsort(lengths[long], kind="stable")]
-    own, stranger = [], []
-    for place in spaced(len(ordered) - 1, ASKED):
-        found = of_person(model, dataset, int(ordered[place]), stay).table
-        weights, effect = found["attention"].to_numpy(), found["change"].abs().to_numpy()
-        theirs = _aligned(weights_of(model, dataset, ordered[place + 1 : place + 2]), len(weights))[0]
-        own.append(_correlation(weights, effect))
-        stranger.append(_correlation(theirs, effect))
-    pairs = np.array([own, stranger])
-    pairs = pairs[:, np.isfinite(pairs).all(0)]
-    if pairs.shape[1] < 2:
+    ordered, pairs = long[np.argsort(lengths[long], kind="stable")], []
+    for user, longer in ordered[spaced(len(ordered) - 1, ASKED)[:, None] + [0, 1]]:
+        found = of_person(model, dataset, int(user), stay).table
+        theirs = _weights_of_last(model, dataset, np.array([longer]), len(found))[0]
+        effect = found["change"].abs().to_numpy()
+        pairs.append((_correlation(found["attention"].to_numpy(), effect), _correlation(theirs, effect)))
+    known = pd.DataFrame(pairs, columns=["own", "stranger"]).dropna()
+    if len(known) < 2:
         raise InputError("removing an event changes nothing here")
-    return Everybody(pairs.shape[1], mean_of(pairs[0]), mean_of(pairs[1]), mean_of(pairs[0] - pairs[1]))
+    own, stranger = known["own"], known["stranger"]
+    return Everybody(len(known), mean_of(own), mean_of(stranger), mean_of(own - stranger))
 
 
 def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
@@ -115,8 +107,9 @@ def weights_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> list[
     return [] if found is None else [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
 
 
-def _aligned(rows: list[np.ndarray], events: int) -> np.ndarray:
-    """The last events of each, `[people, events]`; NaN where somebody has fewer."""
+def _weights_of_last(model: Recommender, dataset: Dataset, users: np.ndarray, events: int) -> np.ndarray:
+    """The weights of the last events of each, `[people, events]`; NaN where somebody has fewer."""
+    rows = weights_of(model, dataset, users)
     return np.array([np.pad(row[-events:], (max(events - len(row), 0), 0), constant_values=np.nan) for row in rows])
 
 
@@ -125,6 +118,6 @@ def _correlation(weights: np.ndarray, effect: np.ndarray) -> float:
     return math.nan if found is None else found.correlation
 
 
-def mean_of(values: np.ndarray) -> tuple[float, float]:
+def mean_of(values: np.ndarray | pd.Series) -> tuple[float, float]:
     """A mean, and half of its 95% interval."""
-    return float(values.mean()), float(1.96 * values.std(ddof=1) / math.sqrt(len(values)))
+    return float(values.mean()), float(1.96 * np.std(values, ddof=1) / math.sqrt(len(values)))
