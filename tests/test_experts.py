@@ -26,6 +26,7 @@ from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.evidence import Evidence
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.traffic.load import simulate_chance, traffic
@@ -36,12 +37,16 @@ World = tuple[Recommender, Dataset, Survey]
 @pytest.fixture(scope="module")
 def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
     model, dataset, _ = tiny
-    return model, dataset, overview.survey(model, dataset, routing(model, dataset, "test"))
+    return model, dataset, overview.survey(Population(model, dataset, routing(model, dataset, "test")))
 
 
 @pytest.fixture(scope="module")
 def busy(world: World) -> int:
     return int(world[2].traffic.load.argmax())
+
+
+def of(world: World) -> Population:
+    return Population(world[0], world[1], world[2].traffic)
 
 
 def killed(found: Survey, expert: int) -> Survey:
@@ -57,9 +62,8 @@ def killed(found: Survey, expert: int) -> Survey:
 
 def removed(world: World, expert: int, most: int | None = None) -> pd.DataFrame:
     """Everybody who retrieves an expert, or some of them, with it and without."""
-    model, dataset, found = world
-    before = ablation.judged(model, dataset, ablation.retrieving(found.traffic, expert, most))
-    return ablation.remove(model, dataset, found.traffic, expert, before)
+    before = ablation.judged(of(world), ablation.retrieving(world[2].traffic, expert, most))
+    return ablation.remove(of(world), expert, before)
 
 
 # --- removing and swapping -------------------------------------------------------------------------------------------
@@ -120,25 +124,26 @@ def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small
     with torch.no_grad():
         table = model.events.items.weight  # type: ignore[union-attr]
         model.memories[0].values.weight[7] = torch.from_numpy(holds[:, 1]) @ table  # type: ignore[index, union-attr]
-    found, random = items.preferred(model, small_world, 7), items.preferred(model, small_world, 8)
+    asked = Population(model, small_world, routing(model, small_world))
+    found, random = (items.preferred(asked, expert) for expert in (7, 8))
     assert found is not None and found[0] == genres[1] and found[1] > found[2] > 1
     assert random is not None and random[1] < found[1]
 
 
 def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, busy: int) -> None:
-    model, dataset, found = world
+    found = world[2]
     loads = np.sort(found.traffic.load[found.traffic.load > 0])
     for expert in np.flatnonzero(found.traffic.load)[::7].tolist():
         others = ablation.alike(found.traffic, expert)
         assert len(set(others)) == 5 and expert not in others
         ranks = np.searchsorted(loads, found.traffic.load[others]) - np.searchsorted(loads, found.traffic.load[expert])
         assert np.abs(ranks).max() < 2 * ablation.GROUP  # next in load, ties anywhere among themselves
-    few = [ablation.remove_from_few(model, dataset, found.traffic, e) for e in ablation.alike(found.traffic, busy)]
+    few = [ablation.remove_from_few(of(world), e) for e in ablation.alike(found.traffic, busy)]
     for e, people in zip(ablation.alike(found.traffic, busy), few, strict=True):
         assert 0 < len(people) <= ablation.FEW
         pd.testing.assert_frame_equal(people, removed(world, e).loc[people.index])
     pooled = pd.concat(few)
-    table = ablation.effects(model, dataset, found.traffic, busy, ablation.random_used(found.traffic, busy))
+    table = ablation.effects(of(world), busy, ablation.random_used(found.traffic, busy))
     assert len(table) == 5 and table["n"][2] == len(pooled) and table["n"][4] > 0
     gained = pooled["ndcg_after"] - pooled["ndcg"]
     assert table["d_ndcg"][2] == pytest.approx(gained.mean())
@@ -148,8 +153,8 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     model, dataset, found = world
     without = ~(found.traffic.experts == busy).any(1)
     other = int(np.bincount(found.traffic.experts[without].ravel(), minlength=found.size).argmax())
-    before = ablation.judged(model, dataset, ablation.retrieving(found.traffic, busy))
-    people = ablation.swap(model, dataset, found.traffic, busy, other, before)
+    before = ablation.judged(of(world), ablation.retrieving(found.traffic, busy))
+    people = ablation.swap(of(world), busy, other, before)
     theirs = found.traffic.experts[people.index]
     assert len(people) and not (theirs == other).any() and (theirs == busy).any(1).all()
     value = model.expert_values()[other]  # type: ignore[operator]
@@ -162,15 +167,15 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     for user, rank in people["rank_after"].head(25).items():
         assert rank == alone(model, dataset, user, exchange)[0]
     same = ablation.swap(
-        model, dataset, killed(found, busy).traffic, other, busy, ablation.judged(model, dataset, np.flatnonzero(~without))
+        of(world)._replace(traffic=killed(found, busy).traffic), other, busy, ablation.judged(of(world), np.flatnonzero(~without))
     )
     assert len(same)  # an expert that nobody retrieves can still be put in
 
 
 def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
-    model, dataset, found = world
+    found = world[2]
     heard: list[float] = []
-    table = ablation.remove_each(model, dataset, found.traffic, tell=heard.append).set_index("expert")
+    table = ablation.remove_each(of(world), tell=heard.append).set_index("expert")
     assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
     below, above, expected = ablation.apart(table)
     assert (below, above) == ((table["high"] < 0).sum(), (table["low"] > 0).sum()) and expected == pytest.approx(len(table) / 20)
@@ -188,14 +193,14 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     torch.manual_seed(0)
     config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
-    traffic = routing(model, small_world, "test")
-    found, expert = overview.survey(model, small_world, traffic), int(traffic.load.argmax())
+    asked = Population(model, small_world, traffic := routing(model, small_world, "test"))
+    found, expert = overview.survey(asked), int(traffic.load.argmax())
     assert len(overview.expert_table(found)) == 16
-    people = expert_people.examples(model, small_world, found, expert)
+    people = expert_people.examples(asked, found, expert)
     assert (people["shares"].str.len() > 0).any() == (config.dispatch == "linear")
-    pushes = items.pushes(model, small_world, traffic, expert)
+    pushes = items.pushes(asked, expert)
     assert ("direct" in pushes.table) == (config.dispatch != "none") and "measured" in pushes.table
-    rows = ablation.effects(model, small_world, traffic, expert, ablation.random_used(traffic, expert))
+    rows = ablation.effects(asked, expert, ablation.random_used(traffic, expert))
     assert rows["n"].iloc[0] == traffic.load[expert] and rows[["d_ndcg", "replaced"]].notna().all().all()
 
 
@@ -216,7 +221,7 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
-    pushes = items.pushes(model, dataset, found.traffic, busy)
+    pushes = items.pushes(of(world), busy)
     assert np.allclose(pushes.table["direct"], expected[1:], atol=1e-5)
     up, down = items.pushed(pushes.table, "direct", top=5)
     assert up["direct"].is_monotonic_decreasing and down["direct"].is_monotonic_increasing
@@ -235,7 +240,7 @@ def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy
         changes.append(having - lacking - (having - lacking).mean())
         logs.append(having.log_softmax(0) - lacking.log_softmax(0))
     mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()
-    pushes = items.pushes(model, dataset, found.traffic, busy)
+    pushes = items.pushes(of(world), busy)
     table = pushes.table
     assert np.allclose(table["measured"], mean, atol=1e-5)
     assert (table["n"] == len(users)).all()  # the tiny catalogue has fewer items than count as near the top
@@ -272,7 +277,7 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
 
 def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World, busy: int) -> None:
     model, dataset, found = world
-    people = expert_people.examples(model, dataset, found, busy)
+    people = expert_people.examples(of(world), found, busy)
     bands = expert_people.standings(found, busy)["band"]
     assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"}
     for row in people.itertuples():
@@ -285,7 +290,7 @@ def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World,
             read = history[-model.length :]
             share = sum(float(w.detach()) for w, item in zip(weights[-len(read) :], read, strict=True) if item == row.items[0])
             assert row.shares[0] == pytest.approx(share, abs=1e-5) and found.traffic.experts[row.user, row.rank - 1] == busy
-    assert people["user"].tolist() == expert_people.examples(model, dataset, found, busy)["user"].tolist()
+    assert people["user"].tolist() == expert_people.examples(of(world), found, busy)["user"].tolist()
 
 
 # --- what it stands for ----------------------------------------------------------------------------------------------
@@ -376,9 +381,9 @@ def test_rows_columns_and_like_vectors(world: World, busy: int, tiny: tuple[Reco
 def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
     model, dataset, found = world
     dead = killed(found, busy)
-    nobody = ablation.effect("", ablation.compared(*(ablation.judged(model, dataset, np.zeros(0, int)) for _ in range(2))))
+    nobody = ablation.effect("", ablation.compared(*(ablation.judged(of(world), np.zeros(0, int)) for _ in range(2))))
     assert nobody["n"] == 0 and np.isnan(nobody["d_ndcg"])
-    pushes = items.pushes(model, dataset, dead.traffic, busy)
+    pushes = items.pushes(of((model, dataset, dead)), busy)
     assert "measured" not in pushes.table and "direct" in pushes.table and np.isnan(pushes.agreement)
     assert relations.retrieved_together(dead.traffic, busy).empty
     assert set(expert_people.standings(dead, busy)["band"]) == {"just out", "out"}
@@ -386,10 +391,10 @@ def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
 
 def test_candidates_stay_those_of_the_evaluation(world: World) -> None:
     """The ten suggestions are drawn from what the protocol ranks."""
-    model, dataset, _ = world
+    dataset = world[1]
     users = np.arange(10)
     mask = Candidates(dataset, "test", 0).mask("full", users).numpy()
-    top = ablation.top_ten(ablation.judged(model, dataset, users))
+    top = ablation.top_ten(ablation.judged(of(world), users))
     assert all(mask[u, top[u]].all() for u in users)
 
 

@@ -1,5 +1,7 @@
 """What screens show of runs without experts: numbers with a known answer, and nulls that stay where nothing is to be found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -77,13 +79,18 @@ def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
     assert peer.weights and peer.people == weights.LIKE and np.isfinite(peer.usual).any()
 
 
+def writing(chosen: Tensor, words: Tensor) -> SimpleNamespace:
+    """A model that writes items in these words and reads twelve events."""
+    return SimpleNamespace(codewords=lambda: Codewords(chosen, words, None), length=12)
+
+
 def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Dataset) -> None:
     """Book 1 writes the true interest, book 2 nothing: the first one's labels hold on items that no label was made from."""
     truth = small_world.truth
     assert truth is not None
     rng, n = np.random.default_rng(0), small_world.catalog.n_items
     chosen = np.stack([truth.item_interest[1:], rng.integers(4, size=n)], 1)
-    found = codewords.judge_words(Codewords(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3), None), small_world, draws=60)
+    found = codewords.judge_words(writing(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3)), small_world)
     first, second = found.books.to_dict("records")
     assert first["held"] == 1 and first["held"] > first["high"] and first["used"] == 4 and first["words"] == 6
     assert second["low"] <= second["held"] <= second["high"]
@@ -100,7 +107,7 @@ def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Data
 def test_a_history_of_one_word_is_on_one_word(small_world: Dataset) -> None:
     n = small_world.catalog.n_items
     chosen = torch.stack([torch.zeros(n).long(), torch.arange(n) % 3], 1)
-    found = codewords.spread(Codewords(chosen, torch.zeros(2, 3, 4), None), small_world, 5, 12)
+    found = codewords.spread(writing(chosen, torch.zeros(2, 3, 4)), small_world, 5)
     assert found.books["spread"].iloc[0] == pytest.approx(1) and found.events == 12
     assert found.books["low"].iloc[1] <= 3 and (found.books["low"] <= found.books["high"]).all()
     per = found.table.groupby("book")[["person", "everybody"]].sum().to_numpy()
@@ -108,8 +115,8 @@ def test_a_history_of_one_word_is_on_one_word(small_world: Dataset) -> None:
     items = reading(small_world, 5).items[-12:] - 1
     mine = found.table[found.table["book"] == 2]["person"].to_numpy()
     assert mine == pytest.approx(np.bincount(items % 3, minlength=3) / 12)
-    soft = codewords.codewords(built(LisaConfig(form="soft", words=8, books=2, **SMALL), small_world))
-    table = codewords.spread(soft, small_world, 5, 12).table
+    soft = built(LisaConfig(form="soft", words=8, books=2, **SMALL), small_world)
+    table = codewords.spread(soft, small_world, 5).table
     assert table.groupby("book")["person"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
 
 

@@ -10,17 +10,16 @@ import streamlit as st
 
 from elastic_core.memory.routing import Routing
 from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
-from elastic_core.services.experts.items import Pushes
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import Steered, Turn
-from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import cache
 from pages.kit.cache import Opened
-from pages.kit.kept import Shelf, asking, copied, kept
+from pages.kit.kept import Shelf, copied, kept
 
-COSTS = 256
+TAKING = "Taking the expert away from everybody who retrieves it …"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ def warm(of: Opened) -> None:
 
 @kept(4, "Asking what everybody’s history retrieves and what each expert reads …")
 def _survey(of: Opened) -> Survey:
-    return overview.survey(of.model, of.dataset, cache.traffic(of))
+    return overview.survey(Population(of.model, of.dataset, cache.traffic(of)))
 
 
 @kept(4)
@@ -75,44 +74,27 @@ def by_chance(of: Subject) -> tuple[int, float]:
 @copied(256)
 def examples(of: Subject, expert: int) -> pd.DataFrame:
     """People of an expert, with what it reads."""
-    return people.examples(of.model, of.dataset, of.survey, expert)
+    return people.examples(of, of.survey, expert)
 
 
-@copied(256, "Taking the expert away from everybody who retrieves it …")
-def pushes(of: Subject, expert: int) -> Pushes:
-    """What an expert pushes up and down."""
-    return items.pushes(of.model, of.dataset, of.traffic, expert)
+alone = copied(512)(items.alone)
+pushes = copied(256, TAKING)(items.pushes)
+effects = copied(512, TAKING)(ablation.effects)
+_few = kept(512)(ablation.remove_from_few)
+_preferred = copied(512)(items.preferred)
 
 
-@copied(512, "Taking the expert away from everybody who retrieves it …")
-def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
-    """Without the expert, without another one, with `other` in its place."""
-    return ablation.effects(of.model, of.dataset, of.traffic, expert, other)
-
-
-@copied(512, "Taking the expert away from everybody who retrieves it …")
+@copied(512, TAKING)
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
-    before = ablation.judged(of.model, of.dataset, ablation.retrieving(of.traffic, expert))
-    return ablation.effect("", ablation.remove(of.model, of.dataset, of.traffic, expert, before))
+    return ablation.effect("", ablation.remove(of, expert, ablation.judged(of, ablation.retrieving(of.traffic, expert))))
 
 
 @copied(512, "Removing experts that as many people use …")
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     """The same of a few experts as busy, pooled."""
-    found = [_from_few(of, other) for other in ablation.alike(of.traffic, expert)]
+    found = [_few(of, other) for other in ablation.alike(of.traffic, expert)]
     return ablation.effect("", pd.concat(found)) if found else None
-
-
-@kept(512)
-def _from_few(of: Subject, expert: int) -> pd.DataFrame:
-    return ablation.remove_from_few(of.model, of.dataset, of.traffic, expert)
-
-
-@copied(512)
-def alone(of: Subject, expert: int) -> items.Alone | None:
-    """What an expert's vector pushes up by itself."""
-    return items.alone(of.model, of.dataset, of.traffic, expert)
 
 
 @copied(256)
@@ -123,15 +105,13 @@ def epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
 
 @kept(8, "Asking what every expert stands for …")
 def _means(of: Subject) -> np.ndarray | None:
-    if not of.survey.genres:
-        return None
-    return knobs.stands_for(of.model, of.dataset, of.traffic, of.survey)
+    return knobs.stands_for(of, of.survey) if of.survey.genres else None
 
 
-def named(of: Subject) -> list[str]:
-    """The genre every expert stands for; empty for those that stand for none."""
-    means, genres = _means(of), of.survey.genres
-    return [""] * of.survey.size if means is None else [genres[genre] if genre >= 0 else "" for genre in means]
+def genre(of: Subject, expert: int) -> str:
+    """What an expert stands for; empty where it stands for none."""
+    means = _means(of)
+    return "" if means is None or means[expert] < 0 else of.survey.genres[means[expert]]
 
 
 def weak(of: Subject, expert: int) -> bool:
@@ -140,20 +120,10 @@ def weak(of: Subject, expert: int) -> bool:
     return found is not None and found[1] <= found[2]
 
 
-_preferred = asking(copied(512), items.preferred)
-
-
 @kept(64)
 def steered(of: Subject, user: int, turn: Turn) -> Steered:
     """What somebody's list answers to a turn."""
-    traffic, read = of.traffic, reading(of.dataset, user)
-    return steering.steer(of.model, of.dataset, read, turn, traffic, traffic.experts[user], _means(of))
-
-
-@st.cache_resource
-def _shelf() -> Shelf:
-    """What turns cost."""
-    return Shelf(COSTS)
+    return steering.steer(of, user, turn, _means(of))
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
@@ -161,13 +131,19 @@ def all_effects(of: Subject) -> pd.DataFrame | None:
     return Passes(shell.RUNS).effects(of.run, of.dataset.hash)
 
 
+@st.cache_resource
+def _costs() -> Shelf:
+    """What turns cost everybody."""
+    return Shelf(256)
+
+
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
     """What a turn costs everybody, if somebody has asked."""
-    return _shelf().get((of.kept_as, turn))
+    return _costs().get((of.kept_as, turn))
 
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    found = steering.cost(of.model, of.dataset, of.traffic, turn, tell=tell)
-    with _shelf().lock:
-        return _shelf().put((of.kept_as, turn), found)
+    found = steering.cost(of, turn, tell)
+    with _costs().lock:
+        return _costs().put((of.kept_as, turn), found)

@@ -6,11 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.capabilities import Attends, Codewords, Modulates, Quantises
+from elastic_core.peers.parts.capabilities import Attends, Quantises
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
-from elastic_core.services.experts.codewords import Spread, Words
 from elastic_core.services.experts.intensities import Surprise
 from elastic_core.services.experts.weights import Looked
 from elastic_core.services.person import inspect
@@ -18,7 +17,6 @@ from pages.experts import charts
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, prose, view
-from pages.kit.cache import Opened
 from pages.kit.control import one_of, switch
 from pages.kit.kept import asking, kept
 
@@ -28,22 +26,8 @@ PART, BOOK = "exp_instead", "exp_book"
 CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
 
 
-@kept(4, "Judging what each codeword’s items have in common …")
-def _judged(of: Opened) -> Words:
-    return coded.judge_words(_codes(of), of.dataset)
-
-
-@kept(4)
-def _codes(of: Opened) -> Codewords:
-    assert isinstance(of.model, Quantises)
-    return coded.codewords(of.model)
-
-
-@kept(64)
-def _spread(of: Opened, user: int) -> Spread:
-    return coded.spread(_codes(of), of.dataset, user, of.model.length)
-
-
+_judged = asking(kept(4, "Judging what each codeword’s items have in common …"), coded.judge_words)
+_spread = asking(kept(64), coded.spread)
 _looked = asking(kept(64), weights.looked)
 _everybody = asking(kept(8, "Taking events away from other people, too …"), weights.weights_of_everybody)
 _intensities = asking(kept(64), timed.intensities)
@@ -72,7 +56,7 @@ def offered(now: Context) -> dict[str, Callable[[Context], None]]:
     if isinstance(now.model, Quantises):
         found[CODES] = codewords
     found[LOOKS] = looks
-    if isinstance(now.model, Modulates) and _intensities(now, now.user) is not None:
+    if _intensities(now, now.user) is not None:
         found[OFTEN] = intensities
     return found
 

@@ -65,8 +65,7 @@ def _lent(of: Subject, own: list[int]) -> int | None:
 
 
 def _name(of: Subject, expert: int) -> str:
-    genre = answers.named(of)[expert]
-    if genre:
+    if genre := answers.genre(of, expert):
         return f"{expert} · {shell.plain(genre)}{' (may be luck)' if answers.weak(of, expert) else ''}"
     return f"{expert} · {words.named(None, answers.alone(of, expert))}"
 

@@ -6,7 +6,7 @@ Judged under the protocol `full`: the true next item against all items the perso
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,14 @@ from elastic_core.services.person.recommend import batches
 METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
 ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so many, are what an expert is compared with …
 FEW = 40  # … each on so many of its people at most
+
+
+class Population(NamedTuple):
+    """A model, its data, and what everybody's history retrieves."""
+
+    model: Recommender
+    dataset: Dataset
+    traffic: Routing
 
 
 def first(edit: Edit) -> Edit:
@@ -73,14 +81,14 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 
 
 @torch.inference_mode()
-def judged(model: Recommender, dataset: Dataset, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
+def judged(of: Population, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
-    candidates, parts = Candidates(dataset, "test", 0), []
-    for rows, batch in batches(model, dataset, users):
+    candidates, parts = Candidates(of.dataset, "test", 0), []
+    for rows, batch in batches(of.model, of.dataset, users):
         who = users[rows]
-        states = model.last_state(batch, edit=make(who)) if make else model.last_state(batch)  # type: ignore[call-arg]
-        scores, unmet = model.scorer()(states).float(), candidates.mask(PROTOCOL, who)
+        states = of.model.last_state(batch, edit=make(who)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
+        scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, who)
         ranks = rank(scores, torch.from_numpy(candidates.targets[who].astype(np.int64)), unmet)
         top = scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy()
         parts.append(pd.DataFrame(top, who).assign(rank=ranks.places, ndcg=expected(ranks)[METRIC]))
@@ -99,26 +107,27 @@ def compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     return before.assign(rank_after=after["rank"], ndcg_after=after["ndcg"], replaced=(~stay).sum(1))
 
 
-def remove(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: pd.DataFrame) -> pd.DataFrame:
+def remove(of: Population, expert: int, before: pd.DataFrame) -> pd.DataFrame:
     """Without the expert, for people who retrieve it, `judged` before; as `compared`."""
-    make = lambda users: drop(ranks_of(traffic, expert, users))  # noqa: E731
-    return compared(before, judged(model, dataset, before.index.to_numpy(), make))
+    make = lambda users: drop(ranks_of(of.traffic, expert, users))  # noqa: E731
+    return compared(before, judged(of, before.index.to_numpy(), make))
 
 
-def remove_from_few(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> pd.DataFrame:
+def remove_from_few(of: Population, expert: int) -> pd.DataFrame:
     """The same of up to 40 of its people."""
-    return remove(model, dataset, traffic, expert, judged(model, dataset, retrieving(traffic, expert, FEW)))
+    return remove(of, expert, judged(of, retrieving(of.traffic, expert, FEW)))
 
 
-def swap(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
+def swap(of: Population, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
     """With `other` in its place, for those who do not retrieve that one anyway; as `remove`."""
-    free, value = before[~(traffic.experts[before.index] == other).any(1)], memory_of(model).experts_at(torch.tensor(other))
+    free = before[~(of.traffic.experts[before.index] == other).any(1)]
+    value = memory_of(of.model).experts_at(torch.tensor(other))
 
     def make(users: np.ndarray) -> Edit:
-        ranks = torch.from_numpy(ranks_of(traffic, expert, users))
+        ranks = torch.from_numpy(ranks_of(of.traffic, expert, users))
         return first(lambda found: put(found, torch.arange(len(users)), ranks, other, value))
 
-    return compared(free, judged(model, dataset, free.index.to_numpy(), make))
+    return compared(free, judged(of, free.index.to_numpy(), make))
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
@@ -167,23 +176,23 @@ def alike(traffic: Routing, expert: int) -> list[int]:
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
-def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
+def effects(of: Population, expert: int, other: int) -> pd.DataFrame:
     """The changes side by side, one row each (`effect`): without an expert that somebody retrieves, without another of the same
     people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
     one in its place."""
-    users, k = retrieving(traffic, expert), traffic.experts.shape[1]
-    before = judged(model, dataset, users)
-    rows = [effect(f"without expert {expert}", remove(model, dataset, traffic, expert, before))]
-    another = np.zeros(len(traffic.experts), np.int64)  # the yardstick: which rank besides, for each of the same people
+    traffic, users = of.traffic, retrieving(of.traffic, expert)
+    before, (people, k) = judged(of, users), traffic.experts.shape
+    rows = [effect(f"without expert {expert}", remove(of, expert, before))]
+    another = np.zeros(people, np.int64)  # the yardstick: which rank besides, for each of the same people
     another[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
-    after = judged(model, dataset, users, lambda some: drop(another[some]))
+    after = judged(of, users, lambda some: drop(another[some]))
     rows.append(effect("without another of their experts, drawn at random", compared(before, after)))
-    if removed := [remove_from_few(model, dataset, traffic, each) for each in alike(traffic, expert)]:
+    if removed := [remove_from_few(of, each) for each in alike(traffic, expert)]:
         said = f"without an expert used as much ({len(removed)} others, each from its own people)"
         rows.append(effect(said, pd.concat(removed)))
-    rows.append(effect(f"expert {other} in its place", swap(model, dataset, traffic, expert, other, before)))
+    rows.append(effect(f"expert {other} in its place", swap(of, expert, other, before)))
     few = before.loc[retrieving(traffic, expert, FEW)]
-    if swapped := [swap(model, dataset, traffic, expert, each, few) for each in alike(traffic, other) if each != expert]:
+    if swapped := [swap(of, expert, each, few) for each in alike(traffic, other) if each != expert]:
         rows.append(effect(f"an expert used as much as {other} in its place ({len(swapped)} others)", pd.concat(swapped)))
     return pd.DataFrame(rows)
 
@@ -200,17 +209,15 @@ def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = Fals
 # --- all experts -------------------------------------------------------------------------------------------------------
 
 
-def remove_each(
-    model: Recommender, dataset: Dataset, traffic: Routing, tell: Callable[[float], None] = lambda share: None
-) -> pd.DataFrame:
+def remove_each(of: Population, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
     """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
-    users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
-    before, moved = judged(model, dataset, users), []
+    people, k = of.traffic.experts.shape
+    before, moved = judged(of, np.arange(people)), []
     for at in range(k):
         tell((at + 1) / (k + 1))
-        after = judged(model, dataset, users, lambda some, at=at: drop(np.full(len(some), at)))  # type: ignore[misc]
-        moved.append((after - before)[["rank", "ndcg"]].assign(expert=traffic.experts[:, at]))
+        after = judged(of, np.arange(people), lambda some, at=at: drop(np.full(len(some), at)))  # type: ignore[misc]
+        moved.append((after - before)[["rank", "ndcg"]].assign(expert=of.traffic.experts[:, at]))
     rows = [
         (expert, len(people), people["rank"].median(), people["ndcg"].mean(), *interval(people["ndcg"].to_numpy()))
         for expert, people in pd.concat(moved).sort_index(kind="stable").groupby("expert")

@@ -14,6 +14,7 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
 from elastic_core.memory.routing import limits_of
+from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
 
@@ -36,14 +37,15 @@ def codewords(model: Quantises) -> Codewords:
         return model.codewords()
 
 
-def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
+def judge_words(model: Quantises, dataset: Dataset) -> Words:
     """All words of all codebooks."""
+    found = codewords(model)
     chosen, size = found.chosen.numpy(), found.words.shape[1]
     names, holds = genre_table(dataset.catalog)
     genres = holds[1:] if names else np.zeros((len(chosen), 1))
     rng = np.random.default_rng([0, 1])  # not the stream that a planted world of this seed was drawn from
     learned = rng.permutation(len(chosen)) % 2 == 0
-    orders = [np.arange(len(chosen)), *(rng.permutation(len(chosen)) for _ in range(draws))]  # the true words, and shuffled ones
+    orders = [np.arange(len(chosen)), *(rng.permutation(len(chosen)) for _ in range(DRAWS))]  # the true words, and shuffled ones
     judged = [_judged(chosen[order], size, genres, learned) for order in orders]
     labels, held, items = map(np.stack, zip(*judged, strict=True))
     counts = dataset.counts()[1:]
@@ -56,7 +58,7 @@ def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words
     table = events.agg(items=("count", "size"), share=("count", "sum"), titles=("title", lambda of: " · ".join(of[:TITLES])))
     table = table.reindex(pd.MultiIndex.from_product([numbers, range(1, size + 1)], names=["book", "word"]))
     table = table.fillna({"items": 0, "share": 0, "titles": ""}).astype({"items": int}).reset_index()
-    null, known = pd.DataFrame(held[1:].reshape(draws, -1)), labels[0].ravel() >= 0
+    null, known = pd.DataFrame(held[1:].reshape(DRAWS, -1)), labels[0].ravel() >= 0
     table["share"] /= max(counts.sum(), 1)
     table["label"] = np.array([*names, ""], dtype=object)[labels[0].ravel()]
     table["held"], table["chance"] = held[0].ravel(), null.mean().where(known)
@@ -101,9 +103,10 @@ class Spread(NamedTuple):
     events: int
 
 
-def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread:
-    """How the last `length` events of a person lie on the words of every codebook."""
-    items = np.asarray(reading(dataset, user).items[-length:]) - 1
+def spread(model: Recommender, dataset: Dataset, user: int) -> Spread:
+    """How the events of a person that a model reads lie on the words of every codebook."""
+    items = reading(dataset, user).items[-model.length :] - 1
+    found = codewords(model)  # type: ignore[arg-type]
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(0)
     drawn = rng.choice(len(counts), (200, len(items)), p=counts / counts.sum())
     tables, books = [], []

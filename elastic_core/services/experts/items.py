@@ -19,11 +19,9 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
-from elastic_core.data import Dataset
 from elastic_core.data.traits import trait_table
-from elastic_core.memory.routing import Routing
-from elastic_core.models import Recommender, memory_of, tracing
-from elastic_core.services.experts.ablation import drop, ranks_of, retrieving
+from elastic_core.models import memory_of, tracing
+from elastic_core.services.experts.ablation import Population, drop, ranks_of, retrieving
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
@@ -46,18 +44,18 @@ class Pushes(NamedTuple):
     control_high: float = np.nan  # … and 97.5% quantile
 
 
-def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Pushes:
+def pushes(of: Population, expert: int) -> Pushes:
     """Both answers and how far they agree."""
-    users, used = retrieving(traffic, expert), np.setdiff1d(np.flatnonzero(traffic.load), expert)
+    users, used = retrieving(of.traffic, expert), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
     drawn = used[some_of(len(used), CONTROLS, seed=expert)]
-    items = np.arange(1, dataset.catalog.n_items + 1)
-    table = pd.DataFrame({"item": items, "title": dataset.catalog.called(items)})
-    direct = _direct(model, dataset, traffic, expert, np.append(drawn, expert))
+    items = np.arange(1, of.model.n_items + 1)
+    table = pd.DataFrame({"item": items, "title": of.dataset.catalog.called(items)})
+    direct = _direct(of, expert, np.append(drawn, expert))
     if direct is not None:
         table["direct"] = direct[-1].astype(float)
-    if not len(users) or traffic.experts.shape[1] < 2:
+    if not len(users) or of.traffic.experts.shape[1] < 2:
         return Pushes(table, len(users))
-    table = table.join(_measured(model, dataset, traffic, expert, users))
+    table = table.join(_measured(of, expert))
     if direct is None:
         return Pushes(table, len(users))
     *others, own = (spearman(scores, table["measured"]) for scores in direct)
@@ -84,10 +82,10 @@ def pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd
 
 
 @torch.inference_mode()
-def _direct(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, asked: np.ndarray) -> np.ndarray | None:
+def _direct(of: Population, expert: int, asked: np.ndarray) -> np.ndarray | None:
     """Relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for that,
     or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is neither."""
-    memory, experts = memory_of(model), torch.from_numpy(asked)
+    model, memory, experts = of.model, memory_of(of.model), torch.from_numpy(asked)
     if (own := memory.stands_for(experts)) is not None:
         return (own[:, 1:] - own[:, 1:].mean(1, keepdim=True)).numpy()
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
@@ -97,7 +95,7 @@ def _direct(model: Recommender, dataset: Dataset, traffic: Routing, expert: int,
         return None
     values = memory.experts_at(experts)
     state = torch.zeros_like(values)
-    for layer, weights in zip(layers, _slot_weights(model, dataset, traffic, expert, layers), strict=True):
+    for layer, weights in zip(layers, _slot_weights(of, expert, layers), strict=True):
         p = layer.interest_norm(values) if isinstance(layer, TwoWayDispatcher) else values
         parts = layer.value2(p).unflatten(-1, (layer.heads, -1)) * weights[:, None]
         state += parts.flatten(-2) @ layer.output.weight.T
@@ -105,16 +103,16 @@ def _direct(model: Recommender, dataset: Dataset, traffic: Routing, expert: int,
     return model.scorer()(centred)[:, 1:].numpy()
 
 
-def _slot_weights(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
+def _slot_weights(of: Population, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
     """How much of an expert's vector takes the road of each layer, per head `[H]`: the mean of gate · slot weight over those who
     retrieve it; 1 for nobody."""
-    users = retrieving(traffic, expert)
+    users = retrieving(of.traffic, expert)
     if not len(users):
         return [torch.ones(layer.heads) for layer in layers]
     sums = [torch.zeros(layer.heads) for layer in layers]
-    for rows, batch in batches(model, dataset, users):
-        trace = tracing(model).trace(batch)
-        here, ranks = torch.arange(len(rows)), torch.from_numpy(ranks_of(traffic, expert, users[rows]))
+    for rows, batch in batches(of.model, of.dataset, users):
+        trace = tracing(of.model).trace(batch)
+        here, ranks = torch.arange(len(rows)), torch.from_numpy(ranks_of(of.traffic, expert, users[rows]))
         gates = trace.retrieved[0].gates[here, ranks].unsqueeze(-1)
         for layer, slots, total in zip(layers, trace.slots, sums, strict=False):
             weight = 1.0 if isinstance(layer, TwoWayDispatcher) else gates  # its norm takes the gate out
@@ -127,25 +125,25 @@ class Alone(NamedTuple):
     the average expert gives it; `chance`: what the best genre reaches with genres shuffled among items (97.5% quantile). Where
     experts have no distributions of their own, genre is empty and the numbers are NaN."""
 
-    titles: tuple[str, ...]
+    titles: tuple[str, ...] = ()
     genre: str = ""
     times: float = np.nan
     chance: float = np.nan
 
 
-def alone(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Alone | None:
-    """None without a dispatcher. The titles are the first of the direct ones above."""
-    direct = _direct(model, dataset, traffic, expert, np.array([expert]))
+def alone(of: Population, expert: int) -> Alone:
+    """Nothing without a dispatcher. The titles are the first of the direct ones above."""
+    direct = _direct(of, expert, np.array([expert]))
     if direct is None:
-        return None
-    titles = tuple(dataset.catalog.called(np.argsort(-direct[0], kind="stable")[:3] + 1))
-    return Alone(titles, *(preferred(model, dataset, expert) or ()))
+        return Alone()
+    titles = tuple(of.dataset.catalog.called(np.argsort(-direct[0], kind="stable")[:3] + 1))
+    return Alone(titles, *(preferred(of, expert) or ()))
 
 
 @torch.inference_mode()
-def preferred(model: Recommender, dataset: Dataset, expert: int) -> tuple[str, float, float] | None:
+def preferred(of: Population, expert: int) -> tuple[str, float, float] | None:
     """Genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or distributions."""
-    (genres, holds), memory, rng = trait_table(dataset.catalog), memory_of(model), np.random.default_rng(expert)
+    (genres, holds), memory, rng = trait_table(of.dataset.catalog), memory_of(of.model), np.random.default_rng(expert)
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
     own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
     if own is None or not genres:
@@ -166,11 +164,12 @@ def preferred(model: Recommender, dataset: Dataset, expert: int) -> tuple[str, f
 
 
 @torch.inference_mode()
-def _measured(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, users: np.ndarray) -> pd.DataFrame:
+def _measured(of: Population, expert: int) -> pd.DataFrame:
     """measured, n, times, low, high of every item in order, as in `Pushes`."""
-    sums = np.zeros((4, dataset.catalog.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
-    for rows, batch in batches(model, dataset, users):
-        edit = drop(ranks_of(traffic, expert, users[rows]))
+    model, users = of.model, retrieving(of.traffic, expert)
+    sums = np.zeros((4, model.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
+    for rows, batch in batches(model, of.dataset, users):
+        edit = drop(ranks_of(of.traffic, expert, users[rows]))
         having = model.scorer()(model.last_state(batch)).float()[:, 1:]
         lacking = model.scorer()(model.last_state(batch, edit=edit)).float()[:, 1:]  # type: ignore[call-arg]
         change, ratio = having - lacking, having.log_softmax(1) - lacking.log_softmax(1)

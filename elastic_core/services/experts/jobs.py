@@ -33,7 +33,7 @@ class Passes(OverEverybody):
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.remove_each(model, dataset, routing(model, dataset, "test"), tell)
+        found = ablation.remove_each(ablation.Population(model, dataset, routing(model, dataset, "test")), tell)
         disk.write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 

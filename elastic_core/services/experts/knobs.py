@@ -17,12 +17,11 @@ import pandas as pd
 import torch
 
 from elastic_core.core.contract import Edit, Retrieved
-from elastic_core.data import Dataset
 from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
+from elastic_core.services.experts.ablation import Population
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
 TRIES = 50  # at drawing somebody an expert they do not have
@@ -44,18 +43,19 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
 
 
 @torch.inference_mode()
-def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: overview.Survey | None = None) -> np.ndarray:
+def stands_for(of: Population, found: overview.Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""
-    genres, table = trait_table(dataset.catalog)
+    genres, table = trait_table(of.dataset.catalog)
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
-    own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
+    size = len(of.traffic.load)
+    own = memory_of(of.model).stands_for(torch.arange(size))
     if own is None:
-        tops = (found or overview.survey(model, dataset, traffic)).of_people.tops
+        tops = (found or overview.survey(of)).of_people.tops
         tops = tops[tops["low"] > 1]
-        named = np.full(len(traffic.load), -1)
+        named = np.full(size, -1)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
         return named
     shares = own[:, 1:].exp().numpy() @ table[1:]
@@ -88,19 +88,19 @@ def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
+def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
     """Turn everybody's own experts by every factor, and the largest for experts that were lent (see the module).
 
     Of each knob and user (index), the mean over their experts, unknown where there is none to turn: the change of the share of
     the turned expert's genre among the ten (own), of another expert's genre (other), of the same genre where another of the
     person's experts is turned (instead; unknown of lent ones), and of NDCG@10 (ndcg)."""
     rng = np.random.default_rng(0)
-    means, holds = stands_for(model, dataset, traffic), trait_table(dataset.catalog)[1]
+    traffic, means, holds = of.traffic, stands_for(of), trait_table(of.dataset.catalog)[1]
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
     named = np.flatnonzero((means >= 0) & (traffic.load > 0))
     if len(np.unique(means[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
-    before = ablation.judged(model, dataset, users)
+    before = ablation.judged(of, users)
 
     def others(mine: np.ndarray) -> np.ndarray:
         """Another expert's genre for every one of `mine [U]`, never the same."""
@@ -122,8 +122,8 @@ def measure_knobs(model: Recommender, dataset: Dataset, traffic: Routing, factor
         parts = []
         for at, rank in enumerate(ranks):
             each = np.where(np.arange(k) == rank, factor, 1.0)
-            make = lambda some, each=each: turns(model, np.tile(each, (len(some), 1)), lent[some])  # noqa: E731
-            after = ablation.judged(model, dataset, users, make)
+            make = lambda some, each=each: turns(of.model, np.tile(each, (len(some), 1)), lent[some])  # noqa: E731
+            after = ablation.judged(of, users, make)
             found = pd.DataFrame(
                 {"own": gained(after, mine[at]), "other": gained(after, null[at]), "ndcg": after["ndcg"] - before["ndcg"]}
             )

@@ -13,14 +13,14 @@ import pandas as pd
 import torch
 
 from elastic_core.core.elastic import top_pairs
-from elastic_core.data import Dataset
 from elastic_core.data.synthetic import NOISE
 from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
-from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.models import memory_of, tracing
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
 from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batches
@@ -122,8 +122,9 @@ def held_out_labels(found: Survey) -> HeldOut:
 
 
 @torch.inference_mode()
-def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
+def survey(of: Population) -> Survey:
     """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
+    model, dataset, traffic = of.model, of.dataset, of.traffic
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     whole.check_size(model)

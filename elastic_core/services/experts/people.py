@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.data import Dataset
-from elastic_core.models import Recommender, tracing
+from elastic_core.models import tracing
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batch_of
@@ -59,7 +59,7 @@ def moments(people: pd.DataFrame, along: str) -> dict[str, float]:
     return {"density": (people["rank"] > 0).mean(), "mean": values.mean(), "spread": spread, "skew": skew}
 
 
-def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -> pd.DataFrame:
+def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:
     """People from every band, the band's own middle first, and at random among those who retrieve it: group, user, score, margin,
     rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over `even`).
 
@@ -74,9 +74,9 @@ def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -
     chosen = {name: group.head(EACH) for name, group in groups.items()}
     chosen["random"] = retrieved.iloc[some_of(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
-    frame["events"] = dataset.readable()[frame["user"]]
-    frame["even"] = 1 / np.minimum(frame["events"], model.length)
-    read = _reads(model, dataset, frame, found.of_reading is not None)
+    frame["events"] = of.dataset.readable()[frame["user"]]
+    frame["even"] = 1 / np.minimum(frame["events"], of.model.length)
+    read = _reads(of, frame)
     frame["items"] = [tuple(shares.index.tolist()) for shares in read]
     frame["shares"] = [tuple(shares.dropna().tolist()) for shares in read]
     frame["times"] = [tuple(share / row.even for share in row.shares) for row in frame.itertuples()]
@@ -84,11 +84,11 @@ def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int) -
 
 
 @torch.inference_mode()
-def _reads(model: Recommender, dataset: Dataset, people: pd.DataFrame, traced: bool) -> list[pd.Series]:
+def _reads(of: Population, people: pd.DataFrame) -> list[pd.Series]:
     """Of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much; one met
     twice counts together. Where it gives none, the most recent."""
-    batch = batch_of(model, dataset, people["user"].to_numpy())
-    taken, read = tracing(model).trace(batch).taken.numpy() if traced else None, []
+    batch = batch_of(of.model, of.dataset, people["user"].to_numpy())
+    taken, read = tracing(of.model).trace(batch).taken.numpy() if of.model.traces else None, []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), people["rank"], strict=True)):
         met = items > 0
         if taken is None or not rank:

@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.data import Dataset
 from elastic_core.data.traits import trait_table
 from elastic_core.lists import history_batch
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.person.people import some_of
-from elastic_core.services.person.recommend import Moved, Reading, answer, moved, running
+from elastic_core.services.person.recommend import Moved, Reading, answer, moved, reading, running
 
 DRAWS = 40  # random turns beside a person's
 SAMPLE = 400  # people at most whom a turn is tried on
@@ -83,15 +83,13 @@ class Steered(NamedTuple):
     chance: np.ndarray  # [m] how many of the ten each of m random turns brought in
 
 
-def steer(
-    model: Recommender, dataset: Dataset, read: Reading, turn: Turn, traffic: Routing, own: np.ndarray,
-    means: np.ndarray | None,
-) -> Steered:  # fmt: skip
-    """The list of a person who retrieves `own [k]`. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
+def steer(of: Population, user: int, turn: Turn, means: np.ndarray | None) -> Steered:
+    """The list of a person. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
+    model, dataset, read, own = of.model, of.dataset, reading(of.dataset, user), of.traffic.experts[user]
     factors, lent = turn.on(own[None])
     before, after = (answer(model, dataset, read, edit=edit) for edit in (None, knobs.turns(model, factors, lent)))
     draws = DRAWS if turn.experts else 0
-    scores = _under(model, read, *others(factors[0], int(lent[0]), own, np.flatnonzero(traffic.load), draws, seed=0))
+    scores = _under(model, read, *others(factors[0], int(lent[0]), own, np.flatnonzero(of.traffic.load), draws, seed=0))
     names, holds = trait_table(dataset.catalog)
     names, holds = (*names, ""), np.pad(holds, ((0, 0), (0, 1)), constant_values=np.nan)  # -1 stands for no genre
     tops, chances = scores.topk(min(ablation.TOP, model.n_items)).indices.numpy(), scores.softmax(1).numpy() @ holds
@@ -132,14 +130,13 @@ def touched(traffic: Routing, turn: Turn) -> np.ndarray:
     return np.flatnonzero((factors != 1).any(1) | (lent >= 0))
 
 
-def cost(
-    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, tell: Callable[[float], None] = lambda share: None
-) -> pd.DataFrame:
+def cost(of: Population, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """What the turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of whom it
     touches, drawn at random, and for the same people when other experts are turned alike."""
-    used, everybody = np.flatnonzero(traffic.load), touched(traffic, turn)
+    traffic, everybody = of.traffic, touched(of.traffic, turn)
+    used = np.flatnonzero(traffic.load)
     users = everybody[some_of(len(everybody), SAMPLE, seed=0)]
-    before = ablation.judged(model, dataset, users)
+    before = ablation.judged(of, users)
     factors, lent = turn.on(traffic.experts)
     null_factors, null_lent, able = factors.copy(), lent.copy(), []
     for user in users:
@@ -149,10 +146,10 @@ def cost(
             able.append(user)
 
     def turned(change: str, users: np.ndarray, factors: np.ndarray, lent: np.ndarray, begun: float) -> dict[Hashable, Any]:
-        after = [ablation.judged(model, dataset, users[:0])]
+        after = [ablation.judged(of, users[:0])]
         for at in range(0, len(users), STEP):
             some = users[at : at + STEP]
-            after.append(ablation.judged(model, dataset, some, lambda some: knobs.turns(model, factors[some], lent[some])))
+            after.append(ablation.judged(of, some, lambda some: knobs.turns(of.model, factors[some], lent[some])))
             tell(begun + 0.5 * min((at + STEP) / len(users), 1.0))
         return ablation.effect(change, ablation.compared(before.loc[users], pd.concat(after[1:] or after)))
 
