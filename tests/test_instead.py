@@ -55,7 +55,7 @@ def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Da
     assert found.weights and found.found.agreement is not None and found.found.agreement.correlation > 0.99
     assert abs(found.others) < 0.35 and found.shuffled[0] < 0 < found.shuffled[1] < 0.9
     crowd = weights.weights_of_everybody(model, small_world)
-    assert crowd.own[0] > 0.99 and abs(crowd.stranger[0]) < 0.3 and crowd.difference[0] > crowd.difference[1]
+    assert crowd.own[0] > 0.99 and abs(crowd.null[0]) < 0.3 and crowd.difference[0] > crowd.difference[1]
 
 
 def test_people_of_like_length_are(small_world: Dataset) -> None:
@@ -76,7 +76,7 @@ def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
         found = weights.looked(model, small_world, 3)
         assert not found.weights and found.found.agreement is None
     peer = weights.looked(built(SASRecConfig(**SMALL), small_world), small_world, 3)
-    assert peer.weights and peer.people == weights.LIKE and np.isfinite(peer.usual).any()
+    assert peer.weights and peer.people == weights.LIKE and peer.found.table["usual"].notna().any()
 
 
 def writing(chosen: Tensor, words: Tensor) -> SimpleNamespace:
@@ -127,8 +127,8 @@ def test_surprise_of_constant_intensities_is_the_constant(small_world: Dataset) 
             if name.endswith("intensity.outer"):
                 parameter.zero_()
     found = intensities.surprise(model, small_world)
-    assert found is not None and found.people == 60 and not found.trained
-    assert found.model == pytest.approx(found.constant, abs=1e-5) and abs(found.difference[0]) < 1e-5
+    assert found is not None and found.people == 60
+    assert found.own == pytest.approx(found.null, abs=1e-5) and abs(found.difference[0]) < 1e-5
     shown = intensities.intensities(model, small_world, 3)
     assert shown is not None and shown.own == pytest.approx(1, abs=1e-5) and shown.marks == 4
     assert shown.table["intensity"].to_numpy() == pytest.approx(1, abs=1e-5)

@@ -10,7 +10,6 @@ from elastic_core.peers.parts.capabilities import Attends, Quantises
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
-from elastic_core.services.experts.intensities import Surprise
 from elastic_core.services.experts.weights import Looked
 from elastic_core.services.person import inspect
 from pages.experts import charts
@@ -123,14 +122,15 @@ def looks(now: Context) -> None:
         return
     if found.weights:
         st.markdown(_agreed(found))
-    figure = cache.drawn(charts.looks, found.found.table, found.even, found.usual, palette)
-    largest = found.found.table.loc[found.found.table["change"].abs().idxmax()]
+    table = found.found.table
+    figure = cache.drawn(charts.looks, table, found.even, palette)
+    largest = table.loc[table["change"].abs().idxmax()]
     alt = (
-        f"{'Weight and effect' if found.weights else 'Effect'} of each of the last {len(found.found.table)} events. The largest "
+        f"{'Weight and effect' if found.weights else 'Effect'} of each of the last {len(table)} events. The largest "
         f"effect: {inspect.split_year(largest['title'])[0]}, times {largest['times']:.2f}."
     )
-    table = found.found.table.assign(usual=found.usual) if found.weights else found.found.table.drop(columns="attention")
-    view.chart("exp_looks", figure, table, SAYS.about("LOOKS" if found.weights else "REMOVAL"), alt)
+    shown = table if found.weights else table.drop(columns=["attention", "usual"])
+    view.chart("exp_looks", figure, shown, SAYS.about("LOOKS" if found.weights else "REMOVAL"), alt)
     if isinstance(now.model, Attends):
         everybody(now, stay)
 
@@ -154,22 +154,19 @@ def everybody(now: Context, stay: bool) -> None:
     except InputError as error:
         st.caption(f"Not known for all people: {shell.plain(error)}.")
         return
-    own, theirs, apart = found.own, found.stranger, found.difference
-    verdict = (
-        "So the weights say something about the person." if apart[0] > apart[1]
-        else "So the weights may say only how old an event is."
-    )  # fmt: skip
+    low = found.difference[0] - found.difference[1]
+    verdict = "the weights say something about the person" if low > 0 else "the weights may say only how old an event is"
+    own, theirs, apart = (f"{mean:+.2f} ± {half:.2f}" for mean, half in found[1:])
     st.markdown(
-        f"Over {found.people} people: their own weights {own[0]:+.2f} ± {own[1]:.2f}, those of somebody else {theirs[0]:+.2f} ± "
-        f"{theirs[1]:.2f}. The difference is {apart[0]:+.2f} ± {apart[1]:.2f}. {verdict}"
+        f"Over {found.people} people: their own weights {own}, those of somebody else {theirs}. The difference is {apart}. "
+        f"So {verdict}."
     )
 
 
 def intensities(now: Context) -> None:
     """How intensely each kind of event was happening, beside a constant."""
     found, palette = _intensities(now, now.user), shell.palette()
-    if found is None:
-        return
+    assert found is not None
     st.markdown(
         f"How intensely each of {found.marks} kinds of events is happening for person {now.user + 1}. Just before an event, its "
         f"own kind had **{found.own:.2f}** on average (no difference: 1)."
@@ -179,16 +176,20 @@ def intensities(now: Context) -> None:
     )
     view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, SAYS.about("OFTEN"), alt)
     surprise = _surprise(now)
-    st.markdown("These data have no times, so nothing can explain them." if surprise is None else _surprised(surprise))
-
-
-def _surprised(found: Surprise) -> str:
-    """Do intensities explain times?"""
-    ours, constant, apart = found.model, found.constant, found.difference
-    trained = "The run was trained for this (CTReg)." if found.trained else "The run was not trained for this (no CTReg)."
-    verdict = "better than" if apart[0] < -apart[1] else "worse than" if apart[0] > apart[1] else "as well as"
-    return (
-        f"**Do they explain when events come, and which?** {trained} They do {verdict} a constant. Surprise over {found.people} "
-        f"people: {ours[0]:.2f} ± {ours[1]:.2f}, constant {constant[0]:.2f} ± {constant[1]:.2f} (nats per event). The difference "
-        f"is {apart[0]:+.2f} ± {apart[1]:.2f}."
+    if surprise is None:
+        st.markdown("These data have no times, so nothing can explain them.")
+        return
+    trained = (
+        "The run was trained for this (CTReg)."
+        if now.model.auxiliary_weights()
+        else "The run was not trained for this (no CTReg)."
+    )
+    less, half = surprise.difference
+    verdict = "better than" if less < -half else "worse than" if less > half else "as well as"
+    ours, constant, apart = (
+        f"{mean:{sign}.2f} ± {half:.2f}" for (mean, half), sign in zip(surprise[1:], ("", "", "+"), strict=True)
+    )
+    st.markdown(
+        f"**Do they explain when events come, and which?** {trained} They do {verdict} a constant. Surprise over "
+        f"{surprise.people} people: {ours}, constant {constant} (nats per event). The difference is {apart}."
     )

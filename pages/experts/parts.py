@@ -1,4 +1,6 @@
-"""The parts of the Experts page about one expert: its people, its genres and items, its removal, its neighbours, its training."""
+"""The parts of the Experts page: all experts, and of one its people, genres, items, removal, neighbours and training.
+
+Each is drawn for a run, an expert and a person, and returns what is doubtful about it."""
 
 from typing import Any
 
@@ -10,6 +12,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.experts import ablation, overview, people, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
+from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.experts import answers, charts
@@ -17,8 +20,59 @@ from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.experts.words import SAYS
 from pages.frame import shell
-from pages.kit import cache, view
-from pages.kit.control import button, number, switch
+from pages.kit import busy, cache, view, waiting
+from pages.kit.control import bound, button, number, one_of, switch
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+STATUS = ("all", "hot", "usual", "cold", "dead")
+FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", "status", "d_ndcg")
+
+
+def every(of: Subject, *_: int) -> list[str]:
+    """All experts as a sortable table."""
+    effects, size = answers.all_effects(of), of.survey.size
+    with view.row("bottom"):
+        st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
+        chosen = one_of("Show", STATUS, key="exp_show", width="content", help=busy.MEANING)
+        more = bound(st.toggle, "More columns", key="exp_more")
+    columns = view.columns(SAYS("COLUMNS"))
+    shown = answers.listed(of, chosen, effects, tuple(columns))
+    order = [name for name in shown if more or name in FIRST]
+    alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
+    _table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
+    st.caption("The box opens it.")
+    counts = answers.table(of)["status"].value_counts()
+    doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
+    if of.survey.genres:
+        labelled, chance = answers.by_chance(of)
+        doubts.append(SAYS("SURE_NAMES", labelled=labelled, size=size, chance=chance))
+    if effects is not None:
+        worse, better, chance = ablation.apart(effects)
+        doubts.append(SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
+    elif of.traffic.experts.shape[1] > 1:
+        passes, asked = Passes(shell.RUNS), (of.run, of.dataset.hash)
+        waiting.offer(
+            passes, passes.latest(**passes.about(*asked)), asked, "exp_all", SAYS("NOT_MEASURED"), "Remove each and measure",
+            "Adds a column: the change of NDCG@10. In the background, for everybody.",
+        )  # fmt: skip
+    return doubts
+
+
+def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, columns: dict[str, Any], **more: Any) -> None:
+    """Experts, one a row; a chosen row becomes the expert of the page."""
+    st.session_state[f"{key}_experts"] = frame["expert"].tolist()
+    shown = {name: look for name, look in columns.items() if name in frame}
+    view.table(
+        key, frame, about, alt, column_config=shown, on_select=lambda: _look_at(key), selection_mode="single-row", **more
+    )  # fmt: skip
+
+
+def _look_at(key: str) -> None:
+    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
+    if expert is not None:
+        shell.look_at(expert)
+
 
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
@@ -159,7 +213,6 @@ def _times(row: dict[str, float]) -> str:
 # --- what it does, and what is around it -----------------------------------------------------------------------------
 
 SWAP = "exp_swap"
-Number = st.column_config.NumberColumn
 
 
 def remove(of: Subject, expert: int, _: int) -> None:
@@ -219,11 +272,11 @@ def _other(of: Subject, expert: int) -> None:
 
 def neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, shell.palette()
-    every, lines = relations.likeness(found, of.model, expert), relations.lines(found, expert)
+    likeness, lines = relations.likeness(found, of.model, expert), relations.lines(found, expert)
     for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
-            part = relations.siblings(every, expert, line)
+            part = relations.siblings(likeness, expert, line)
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
@@ -231,35 +284,19 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
             view.chart(f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True)
     left, right = st.columns(2, gap="medium")
     with left:
-        usual, high = relations.usual_cosine(every, expert)
+        usual, high = relations.usual_cosine(likeness, expert)
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
-        near, formats = relations.nearest(every, expert), {"cosine": Number("Cosine", format="%.2f")}
-        _table("exp_near", near, expert_words.NEAREST, "The most similar experts", formats)
+        near, columns = relations.nearest(likeness, expert), view.columns(SAYS("NEAR"))
+        _table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")
         st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")
         together = relations.retrieved_together(found.traffic, expert)
         if together.empty:
             st.write("Nobody uses it.")
-            return
-        formats = {"together": "Together", "expected": Number("By chance", format="%.1f")}
-        formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "×"), ("low", "from"), ("high", "to"))}
-        _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", formats)
-
-
-def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: dict[str, object]) -> None:
-    st.session_state[f"{key}_experts"] = frame["expert"].tolist()
-    names = {"expert": "Expert", "row": "Row", "column": "Column", "load": "People", "status": "Status"}
-    view.table(
-        key, frame, about, alt, column_config={**names, **formats}, on_select=lambda: _row(key), selection_mode="single-row"
-    )
-
-
-def _row(key: str) -> None:
-    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
-    if expert is not None:
-        shell.look_at(expert)
+        else:
+            _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", columns)
 
 
 def training(of: Subject, expert: int, _: int) -> None:

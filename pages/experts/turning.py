@@ -12,7 +12,6 @@ from pages.kit import person, view
 from pages.kit.control import bound, button, number
 
 LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
-Number = st.column_config.NumberColumn
 
 
 def show(of: Subject, _: int, user: int) -> list[str]:
@@ -29,7 +28,7 @@ def show(of: Subject, _: int, user: int) -> list[str]:
         return doubts
     _cost(of, turn)
     with st.expander("More: every number", icon=":material/table:"):
-        _meaning(of, found)
+        _meaning(found)
     return doubts
 
 
@@ -113,20 +112,13 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
     return doubts
 
 
-def _meaning(of: Subject, found: Steered) -> None:
-    table = found.table
-    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in table.to_dict("records")]
-    shown = table.assign(what=turned).drop(columns=["expert", "factor", "lent"])
-    names = {"what": "Turned", "genre": "Genre"}
-    for part, of_ in (("", "the ten"), ("chance_", "all chance")):
-        names |= {
-            f"{part}before": Number(f"Of {of_}, before", format="percent"), f"{part}after": Number("after", format="percent"),
-            f"{part}null": Number("other turns", format="percent", help=f"Median of {len(found.chance)} random turns"),
-            f"{part}low": Number("from", format="percent", help="2.5%"),
-            f"{part}high": Number("to", format="percent", help="97.5%"),
-        }  # fmt: skip
+def _meaning(found: Steered) -> None:
+    rows = found.table.to_dict("records")
+    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in rows]
+    columns = view.columns(words.SAYS("TURNED", tries=len(found.chance)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
-    view.table("exp_turned", shown[list(names)], words.KNOBS, alt, column_config=names)
+    shown = found.table.assign(what=turned)[list(columns)]
+    view.table("exp_turned", shown, words.KNOBS, alt, column_config=columns)
 
 
 def _cost(of: Subject, turn: Turn) -> None:

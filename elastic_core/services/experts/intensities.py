@@ -13,7 +13,7 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Modulates
-from elastic_core.services.experts.weights import mean_of
+from elastic_core.services.experts.weights import Beside
 from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import batch_of
 
@@ -26,16 +26,6 @@ class Intensities(NamedTuple):
     table: pd.DataFrame
     own: float  # mean intensity of the marks that events really are of, at the event before them
     marks: int
-
-
-class Surprise(NamedTuple):
-    """Nats an interval, mean and half of its 95% interval over people: by the model's intensities, and by a constant 1."""
-
-    people: int
-    model: tuple[float, float]
-    constant: tuple[float, float]
-    difference: tuple[float, float]  # the model's less the constant's, person by person
-    trained: bool  # was the model asked to explain when events happen (CTReg)?
 
 
 @torch.inference_mode()
@@ -65,8 +55,9 @@ def intensities(model: Recommender, dataset: Dataset, user: int) -> Intensities 
 
 
 @torch.inference_mode()
-def surprise(model: Recommender, dataset: Dataset) -> Surprise | None:
-    """Over people evenly from all; None for a model that modulates nothing, or data without times."""
+def surprise(model: Recommender, dataset: Dataset) -> Beside | None:
+    """Nats an interval by the model's intensities beside a constant 1, over people evenly from all; None for a model that
+    modulates nothing, or data without times."""
     if not isinstance(model, Modulates) or not dataset.has_times:
         return None
     users = spaced(dataset.histories.n_users, ASKED)
@@ -78,6 +69,4 @@ def surprise(model: Recommender, dataset: Dataset) -> Surprise | None:
         ours, constant, known = found
         mean = torch.stack([(each * known).sum(1) / known.sum(1).clamp_min(1) for each in (ours.mean(0), constant)])
         people.append(mean[:, known.any(1)])
-    ours, constant = torch.cat(people, 1).double().numpy()
-    trained = bool(model.auxiliary_weights())
-    return Surprise(len(ours), mean_of(ours), mean_of(constant), mean_of(ours - constant), trained)
+    return Beside.of(*torch.cat(people, 1).double().numpy())

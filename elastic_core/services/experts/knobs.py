@@ -109,32 +109,29 @@ def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.Da
             drawn[same] = means[rng.choice(named, int(same.sum()))]
         return drawn
 
-    def gained(after: pd.DataFrame, genres: np.ndarray) -> np.ndarray:
-        """How much more of the ten have the genre of each person's own; unknown for -1."""
-        now, then = (holds[ablation.top_ten(side), genres[:, None]].mean(1) for side in (after, before))
-        return np.where(genres >= 0, now - then, np.nan)
-
     def turned(
         ranks: Sequence[int], factor: float, lent: np.ndarray, mine: list[np.ndarray], null: list[np.ndarray]
     ) -> pd.DataFrame:
         """One rank after the other: `mine` is the genre that each person's expert there stands for (-1: leave out), `null` is
         another's."""
-        parts = []
+        rows: dict[str, list[np.ndarray]] = {"own": [], "other": [], "instead": [], "ndcg": []}
         for at, rank in enumerate(ranks):
-            each = np.where(np.arange(k) == rank, factor, 1.0)
-            make = lambda some, each=each: turns(of.model, np.tile(each, (len(some), 1)), lent[some])  # noqa: E731
+            factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (len(users), 1))
+            make = lambda some, factors=factors: turns(of.model, factors[some], lent[some])  # noqa: E731
             after = ablation.judged(of, users, make)
-            found = pd.DataFrame(
-                {"own": gained(after, mine[at]), "other": gained(after, null[at]), "ndcg": after["ndcg"] - before["ndcg"]}
-            )
-            rest = [pd.DataFrame({"instead": gained(after, theirs)}) for theirs in mine[:at] + mine[at + 1 :]]
-            parts += [part[mine[at] >= 0] for part in (found, *rest)]
-        return pd.concat(parts).groupby(level=0).mean().reindex(users, columns=["own", "other", "instead", "ndcg"])
+            rows["ndcg"].append(np.where(mine[at] >= 0, after["ndcg"] - before["ndcg"], np.nan))
+            for name, genres in (
+                ("own", mine[at]),
+                ("other", null[at]),
+                *(("instead", each) for each in mine[:at] + mine[at + 1 :]),
+            ):
+                now, then = (holds[ablation.top_ten(side), genres[:, None]].mean(1) for side in (after, before))
+                rows[name].append(np.where((mine[at] >= 0) & (genres >= 0), now - then, np.nan))
+        return pd.DataFrame({name: pd.DataFrame(each, columns=users).mean() for name, each in rows.items()})
 
     mine = list(means[traffic.experts].T)
     null = [others(each) for each in mine]
-    nobody = np.full(len(users), -1)
-    found = {f"own, × {factor:g}": turned(range(k), factor, nobody, mine, null) for factor in factors}
+    found = {f"own, × {factor:g}": turned(range(k), factor, np.full(len(users), -1), mine, null) for factor in factors}
     lent = rng.choice(named, len(users))
     for _ in range(TRIES):
         had = (traffic.experts == lent[:, None]).any(1)

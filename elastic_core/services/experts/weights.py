@@ -26,11 +26,11 @@ ASKED, FEWEST = 32, 10  # people that everybody's correlation is taken over; eve
 
 
 class Looked(NamedTuple):
-    """One person. `found.table` has weights and effects; the numbers are rank correlations, NaN where there are none."""
+    """One person. `found.table` has weights, effects, and `usual`: mean weights over people of like length, of the same events
+    counted from the last. The numbers are rank correlations, NaN where there are none."""
 
     found: Influence
     even: float  # which part each event would have were all read alike
-    usual: np.ndarray  # mean weights over people of like length, of the same events counted from the last
     shuffled: tuple[float, float] = (math.nan, math.nan)  # 95% of shuffles
     others: float = math.nan  # mean over people of like length
     people: int = 0  # of them
@@ -41,13 +41,18 @@ class Looked(NamedTuple):
         return bool(self.found.table["attention"].notna().any())
 
 
-class Everybody(NamedTuple):
-    """Mean rank correlation over people, and half of its 95% interval; the same with the weights of the next longer history."""
+class Beside(NamedTuple):
+    """Mean over people and half of its 95% interval: of something, of its null, and of the one less the other by person."""
 
     people: int
     own: tuple[float, float]
-    stranger: tuple[float, float]
-    difference: tuple[float, float]  # own less stranger's, person by person
+    null: tuple[float, float]
+    difference: tuple[float, float]
+
+    @classmethod
+    def of(cls, own: np.ndarray, null: np.ndarray) -> "Beside":
+        means = [(float(each.mean()), float(1.96 * each.std(ddof=1) / math.sqrt(len(each)))) for each in (own, null, own - null)]
+        return cls(len(own), *means)
 
 
 def why_none(model: Recommender) -> str:
@@ -63,18 +68,19 @@ def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) 
     """For what came next. Raises InputError for a history of fewer than two events."""
     found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
-    even, unknown = 1 / min(int(dataset.readable()[user]), model.length), np.full(len(weights), np.nan)
+    even = 1 / min(int(dataset.readable()[user]), model.length)
     if found.agreement is None:
-        return Looked(found, even, unknown)
+        return Looked(found._replace(table=found.table.assign(usual=np.nan)), even)
     drawn = pd.Series([_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)])
-    shuffled = (drawn.quantile(0.025), drawn.quantile(0.975))
     theirs = _weights_of_last(model, dataset, like(dataset, user), len(weights))
     others = pd.Series([_correlation(row, effect) for row in theirs]).mean()
-    return Looked(found, even, pd.DataFrame(theirs).mean().to_numpy(), shuffled, float(others), len(theirs))
+    found = found._replace(table=found.table.assign(usual=pd.DataFrame(theirs).mean()))
+    return Looked(found, even, (drawn.quantile(0.025), drawn.quantile(0.975)), float(others), len(theirs))
 
 
-def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Everybody:
-    """Some people, evenly over the lengths of histories, for a model that has weights. Raises InputError for too few people."""
+def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Beside:
+    """Rank correlation of some people, evenly over the lengths of histories, for a model that has weights; the null has the
+    weights of the next longer history. Raises InputError for too few people."""
     lengths = dataset.readable()
     long = np.flatnonzero(lengths >= FEWEST)
     if len(long) < 4:
@@ -85,11 +91,10 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
         theirs = _weights_of_last(model, dataset, np.array([longer]), len(found))[0]
         effect = found["change"].abs().to_numpy()
         pairs.append((_correlation(found["attention"].to_numpy(), effect), _correlation(theirs, effect)))
-    known = pd.DataFrame(pairs, columns=["own", "stranger"]).dropna()
+    known = pd.DataFrame(pairs).dropna().to_numpy()
     if len(known) < 2:
         raise InputError("removing an event changes nothing here")
-    own, stranger = known["own"], known["stranger"]
-    return Everybody(len(known), mean_of(own), mean_of(stranger), mean_of(own - stranger))
+    return Beside.of(*known.T)
 
 
 def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
@@ -116,8 +121,3 @@ def _weights_of_last(model: Recommender, dataset: Dataset, users: np.ndarray, ev
 def _correlation(weights: np.ndarray, effect: np.ndarray) -> float:
     found = rank_agreement(weights, effect)
     return math.nan if found is None else found.correlation
-
-
-def mean_of(values: np.ndarray | pd.Series) -> tuple[float, float]:
-    """A mean, and half of its 95% interval."""
-    return float(values.mean()), float(1.96 * np.std(values, ddof=1) / math.sqrt(len(values)))
