@@ -90,12 +90,12 @@ def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Data
     assert truth is not None
     rng, n = np.random.default_rng(0), small_world.catalog.n_items
     chosen = np.stack([truth.item_interest[1:], rng.integers(4, size=n)], 1)
-    found = codewords.judge_words(writing(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3)), small_world)
-    first, second = found.books.to_dict("records")
-    assert first["held"] == 1 and first["held"] > first["high"] and first["used"] == 4 and first["words"] == 6
-    assert second["low"] <= second["held"] <= second["high"]
-    assert first["chance"] == pytest.approx(0.25, abs=0.12)
-    table = found.table[found.table["book"] == 1]
+    model = writing(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3))
+    first, second = (codewords.judge_words(model, small_world, book) for book in (1, 2))
+    assert first.held == 1 and first.held > first.limits[1] and first.used == 4 and len(first.table) == 6
+    assert second.limits[0] <= second.held <= second.limits[1]
+    assert first.chance == pytest.approx(0.25, abs=0.12)
+    table = first.table
     assert table["items"].sum() == n and table["share"].sum() == pytest.approx(1) and table["label"].iloc[4:].eq("").all()
     assert table["sure"].iloc[:4].sum() >= 3
     popular = small_world.counts()[1:]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -10,6 +9,7 @@ from elastic_core.peers.parts.capabilities import Attends, Quantises
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
+from elastic_core.services.experts.codewords import Words
 from elastic_core.services.experts.weights import Looked
 from elastic_core.services.person import inspect
 from pages.experts import charts
@@ -25,7 +25,7 @@ PART, BOOK = "exp_instead", "exp_book"
 CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
 
 
-_judged = asking(kept(4, "Judging what each codeword’s items have in common …"), coded.judge_words)
+_judged = asking(kept(16, "Judging what each codeword’s items have in common …"), coded.judge_words)
 _spread = asking(kept(64), coded.spread)
 _looked = asking(kept(64), weights.looked)
 _everybody = asking(kept(8, "Taking events away from other people, too …"), weights.weights_of_everybody)
@@ -62,13 +62,15 @@ def offered(now: Context) -> dict[str, Callable[[Context], None]]:
 
 def codewords(now: Context) -> None:
     """Which items share a word, and how this person's history is spread over words."""
-    found, palette = _judged(now), shell.palette()
-    size, how = int(found.books["words"].iloc[0]), "in parts to the words" if found.soft else "to one word"
-    st.markdown(f"Every item belongs {how} of each of **{len(found.books)} codebooks** of {size} words.")
-    book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, width="content")
+    codes = coded.codewords(now.model)
+    books, size = codes.words.shape[:2]
+    how = "to one word" if codes.shares is None else "in parts to the words"
+    st.markdown(f"Every item belongs {how} of each of **{books} codebooks** of {size} words.")
+    book = one_of("Codebook", list(range(1, books + 1)), key=BOOK, width="content")
+    found = _judged(now, book)
     if found.genres:
-        st.markdown(_genres(found.books.iloc[book - 1]))
-    table = found.table[found.table["book"] == book].sort_values("share", ascending=False)
+        st.markdown(_genres(found, size))
+    table = found.table.sort_values("share", ascending=False)
     shown = table.assign(label=table["label"].where(table["label"] != "", "too few items")).rename(
         columns={"share": "events", "label": "genre", "held": "held out", "chance": "by chance", "sure": "beyond it"}
     )
@@ -86,18 +88,19 @@ def codewords(now: Context) -> None:
     )
     shares = spread.table[spread.table["book"] == book]
     alt = f"Share of the last {spread.events} events on each of {len(shares)} words of codebook {book}, beside everybody’s."
-    view.chart("exp_spread", cache.drawn(charts.spread, shares, palette), spread.table, SAYS.about("SPREAD"), alt)
+    view.chart("exp_spread", cache.drawn(charts.spread, shares, shell.palette()), spread.table, SAYS.about("SPREAD"), alt)
 
 
-def _genres(row: pd.Series) -> str:
+def _genres(found: Words, size: int) -> str:
     """Do the words of a codebook stand for genres?"""
-    if not row["items"]:
+    if not found.items:
         return "No word of this codebook has enough items for a genre."
-    sure = "Yes, more than luck" if row["held"] > row["high"] else "No more than luck"
+    high = found.limits[1]
+    sure = "Yes, more than luck" if found.held > high else "No more than luck"
     return (
         f"Do words stand for genres? **{sure}.** Each word got its genre from one half of its items. In the other half, "
-        f"**{row['held']:.0%}** have this genre, too (words dealt out at random: {row['chance']:.0%}, at most "
-        f"{row['high']:.0%} in 95%). {row['used']:.0f} of {row['words']:.0f} words are used."
+        f"**{found.held:.0%}** have this genre, too (words dealt out at random: {found.chance:.0%}, at most "
+        f"{high:.0%} in 95%). {found.used} of {size} words are used."
     )
 
 

@@ -22,13 +22,15 @@ DRAWS, TITLES, FEWEST = 100, 3, 3  # shuffles; titles of a word; items of a half
 
 
 class Words(NamedTuple):
-    """`table`, a row a word: book, word (from 1), items, share (of all events), titles, label, held (share of held-out items
-    with the label), chance (the same of shuffled items), sure (above 97.5% of shuffles). `books`: book, words, used, held,
-    chance, low, high (95% of shuffles), items (held out and labelled)."""
+    """One codebook. `table`, a row a word: word (from 1), items, share (of all events), titles, label, held (share of held-out
+    items with the label), chance (the same of shuffled items), sure (above 97.5% of shuffles)."""
 
     table: pd.DataFrame
-    books: pd.DataFrame
-    soft: bool
+    used: int  # words that any item has
+    items: int  # held out and labelled
+    held: float  # share of these with the label of their word
+    chance: float  # the same of shuffled items
+    limits: tuple[float, float]  # 95% of shuffles
     genres: bool
 
 
@@ -37,10 +39,10 @@ def codewords(model: Quantises) -> Codewords:
         return model.codewords()
 
 
-def judge_words(model: Quantises, dataset: Dataset) -> Words:
-    """All words of all codebooks."""
+def judge_words(model: Quantises, dataset: Dataset, book: int) -> Words:
+    """All words of a codebook (from 1)."""
     found = codewords(model)
-    chosen, size = found.chosen.numpy(), found.words.shape[1]
+    chosen, size = found.chosen[:, book - 1].numpy(), found.words.shape[1]
     names, holds = genre_table(dataset.catalog)
     genres = holds[1:] if names else np.zeros((len(chosen), 1))
     rng = np.random.default_rng([0, 1])  # not the stream that a planted world of this seed was drawn from
@@ -49,46 +51,34 @@ def judge_words(model: Quantises, dataset: Dataset) -> Words:
     judged = [_judged(chosen[order], size, genres, learned) for order in orders]
     labels, held, items = map(np.stack, zip(*judged, strict=True))
     counts = dataset.counts()[1:]
-    popular, numbers = np.argsort(-counts, kind="stable"), np.arange(1, chosen.shape[1] + 1)
-    events = pd.DataFrame({
-        "book": np.tile(numbers, len(popular)), "word": chosen[popular].ravel() + 1,
-        "count": np.repeat(counts[popular], len(numbers)),
-        "title": np.repeat(dataset.catalog.called(popular + 1), len(numbers)),
-    }).groupby(["book", "word"])  # fmt: skip
-    table = events.agg(items=("count", "size"), share=("count", "sum"), titles=("title", lambda of: " · ".join(of[:TITLES])))
-    table = table.reindex(pd.MultiIndex.from_product([numbers, range(1, size + 1)], names=["book", "word"]))
-    table = table.fillna({"items": 0, "share": 0, "titles": ""}).astype({"items": int}).reset_index()
-    null, known = pd.DataFrame(held[1:].reshape(DRAWS, -1)), labels[0].ravel() >= 0
-    table["share"] /= max(counts.sum(), 1)
-    table["label"] = np.array([*names, ""], dtype=object)[labels[0].ravel()]
-    table["held"], table["chance"] = held[0].ravel(), null.mean().where(known)
-    table["sure"] = table["held"] > null.quantile(0.975)
-    right, *drawn = np.nansum(held * items, axis=2) / np.maximum(items.sum(axis=2), 1)
-    luck = pd.DataFrame(drawn)
-    books = {
-        "book": numbers, "words": size, "used": [len(np.unique(words)) for words in chosen.T], "held": right,
-        "chance": luck.mean(), "low": luck.quantile(0.025), "high": luck.quantile(0.975), "items": items[0].sum(1).astype(int),
-    }  # fmt: skip
-    return Words(table, pd.DataFrame(books), found.shares is not None, bool(names))
+    popular = np.argsort(-counts, kind="stable")
+    titles = dataset.catalog.called(popular + 1)
+    of_word = pd.DataFrame({"count": counts[popular], "title": titles}).groupby(chosen[popular] + 1)
+    table = of_word.agg(items=("count", "size"), share=("count", "sum"), titles=("title", lambda of: " · ".join(of[:TITLES])))
+    table = table.reindex(pd.RangeIndex(1, size + 1, name="word")).fillna({"items": 0, "share": 0, "titles": ""}).reset_index()
+    null = pd.DataFrame(held[1:])
+    table = table.astype({"items": int}).assign(
+        share=table["share"] / max(counts.sum(), 1), label=np.array([*names, ""], dtype=object)[labels[0]], held=held[0],
+        chance=null.mean().where(labels[0] >= 0), sure=held[0] > null.quantile(0.975),
+    )  # fmt: skip
+    right, *drawn = np.nansum(held * items, axis=1) / np.maximum(items.sum(1), 1)
+    used = len(np.unique(chosen))
+    return Words(table, used, int(items[0].sum()), right, float(np.mean(drawn)), limits_of(drawn), bool(names))
 
 
 def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every word `[b, w]`: the genre that half of the items gives it (-1: none), which part of its items in the other half
-    have it (NaN: none there), and how many those are."""
-    books = chosen.shape[1]
-    where = (chosen + size * np.arange(books)).T  # [b, n] a word's number among all
-    parts = []
-    for half in (learned, ~learned):
-        flat = where[:, half].ravel()
-        of_genres = [np.bincount(flat, np.tile(column, books), books * size) for column in genres[half].T]
-        parts.append((np.bincount(flat, minlength=books * size).astype(float), np.stack(of_genres, -1)))
-    (total, having), (rest, kept) = parts
+    """Of every word `[w]`: the genre that half of the items gives it (-1: none), which part of its items in the other half have
+    it (NaN: none there), and how many those are."""
+    (total, having), (rest, kept) = (
+        (np.bincount(chosen[half], minlength=size), np.stack([np.bincount(chosen[half], of, size) for of in genres[half].T], 1))
+        for half in (learned, ~learned)
+    )
     base = genres[learned].mean(0)
-    above = (having - total[:, None] * base) / np.sqrt(np.maximum(total[:, None] * base * (1 - base), 1e-9))
+    expected = total[:, None] * base
+    above = (having - expected) / np.sqrt(np.maximum(expected * (1 - base), 1e-9))
     label = np.where(total >= FEWEST, above.argmax(1), -1)
     asked = np.where(label >= 0, rest, 0)
-    held = np.where(asked > 0, kept[np.arange(len(kept)), label] / np.maximum(asked, 1), np.nan)
-    return label.reshape(books, size), held.reshape(books, size), asked.reshape(books, size)
+    return label, np.where(asked > 0, kept[np.arange(size), label] / np.maximum(asked, 1), np.nan), asked
 
 
 # --- one history ------------------------------------------------------------------------------------------------------
