@@ -34,8 +34,11 @@ _surprise = asking(kept(8), timed.surprise)
 
 
 def show(now: Context) -> None:
-    """The whole screen."""
-    parts = offered(now)
+    """The whole screen, with the parts that this run can fill."""
+    parts: dict[str, Callable[[Context], None]] = {CODES: codewords} if isinstance(now.model, Quantises) else {}
+    parts[LOOKS] = looks
+    if _intensities(now, now.user) is not None:
+        parts[OFTEN] = intensities
     view.title("What does this run have in place of experts?")
     has = (
         "It writes each item in codewords, and counts how often each one occurs in a history." if CODES in parts
@@ -43,21 +46,9 @@ def show(now: Context) -> None:
         else "Here is how it reads a history."
     )  # fmt: skip
     st.write(f"This run has no interest memory, so it has no experts. {has}")
-    names = list(parts)
-    chosen = switch("Part", names, PART) if len(names) > 1 else names[0]
+    chosen = switch("Part", list(parts), PART) if len(parts) > 1 else LOOKS
     parts[chosen](now)
     view.foot("python -m elastic_core evaluate", now.run.name)
-
-
-def offered(now: Context) -> dict[str, Callable[[Context], None]]:
-    """The parts that this run can fill."""
-    found: dict[str, Callable[[Context], None]] = {}
-    if isinstance(now.model, Quantises):
-        found[CODES] = codewords
-    found[LOOKS] = looks
-    if _intensities(now, now.user) is not None:
-        found[OFTEN] = intensities
-    return found
 
 
 def codewords(now: Context) -> None:

@@ -105,15 +105,11 @@ class Evidence:
         return np.stack([share, against, lift, lift * np.exp(-reach), lift * np.exp(reach)], axis=1)
 
 
-def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
-    """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, `[U, G]`."""
-    return mean_shares(items, trait_table(dataset.catalog)[1])
-
-
 def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:
     """Genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
-    if not (genres := trait_table(dataset.catalog)[0]):
+    genres, holds = trait_table(dataset.catalog)
+    if not genres:
         return None
-    everybody = np.arange(dataset.histories.n_users)
-    known = np.concatenate([trait_shares(dataset, batch.items.numpy()) for _, batch in batches(model, dataset, everybody)])
+    everybody = batches(model, dataset, np.arange(dataset.histories.n_users))
+    known = np.concatenate([mean_shares(batch.items.numpy(), holds) for _, batch in everybody])
     return Evidence(genres, traffic.experts, known, known.mean(0))

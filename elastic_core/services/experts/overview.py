@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.elastic import top_pairs
 from elastic_core.data.synthetic import NOISE
 from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
+from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
 from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
+from elastic_core.services.experts.evidence import Evidence, Label
 from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batches
 
@@ -135,13 +135,10 @@ def survey(of: Population) -> Survey:
     for users, batch in batches(model, dataset, np.arange(dataset.histories.n_users)):
         found, most = memory_of(model).retrieve(batch), min(k + 1, size)
         halves.append(found.halves.float().numpy())
-        if found.ballots is None:
-            best = top_pairs(found.halves, most).scores
-        else:
+        bars.append(found.every.topk(most).values[:, [k - 1, most - 1]].float().numpy())
+        if found.ballots is not None:
             votes.append(found.every.float().numpy())
-            best = found.every.topk(most).values
-        bars.append(best[:, [k - 1, most - 1]].float().numpy())
-        shares.append(trait_shares(dataset, batch.items.numpy()))
+        shares.append(mean_shares(batch.items.numpy(), holds))
         if model.traces:
             weights = tracing(model).taken(batch, found)
             even = weights / weights.sum(2, keepdim=True).clamp_min(1e-9)

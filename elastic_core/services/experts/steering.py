@@ -85,26 +85,25 @@ class Steered(NamedTuple):
 
 def steer(of: Population, user: int, turn: Turn, means: np.ndarray | None) -> Steered:
     """The list of a person. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
-    model, dataset, read, own = of.model, of.dataset, reading(of.dataset, user), of.traffic.experts[user]
+    read, own = reading(of.dataset, user), of.traffic.experts[user]
     factors, lent = turn.on(own[None])
-    before, after = (answer(model, dataset, read, edit=edit) for edit in (None, knobs.turns(model, factors, lent)))
+    before, after = (answer(of.model, of.dataset, read, edit=edit) for edit in (None, knobs.turns(of.model, factors, lent)))
     draws = DRAWS if turn.experts else 0
-    scores = _under(model, read, *others(factors[0], int(lent[0]), own, np.flatnonzero(of.traffic.load), draws, seed=0))
-    names, holds = trait_table(dataset.catalog)
+    null_factors, null_lent = others(factors[0], int(lent[0]), own, np.flatnonzero(of.traffic.load), draws, seed=0)
+    every = np.concatenate([np.ones_like(factors), factors, null_factors]), np.concatenate([[-1], lent, null_lent])
+    scores = _under(of.model, read, *every)  # as it is, with the turn, and with each of the random ones
+    names, holds = trait_table(of.dataset.catalog)
     names, holds = (*names, ""), np.pad(holds, ((0, 0), (0, 1)), constant_values=np.nan)  # -1 stands for no genre
-    tops, chances = scores.topk(min(ablation.TOP, model.n_items)).indices.numpy(), scores.softmax(1).numpy() @ holds
-    ten, rows = [side.table["item"].to_numpy() for side in (before, after)], []
+    tops, chances = scores.topk(min(ablation.TOP, of.model.n_items)).indices.numpy(), scores.softmax(1).numpy() @ holds
+    rows = []
     for expert, factor in turn.experts:
         genre = -1 if means is None else means[expert]
         row = {"expert": expert, "factor": factor, "lent": expert == turn.lent, "genre": names[genre]}
-        for part, sides, null in (
-            ("", [holds[items, genre].mean() for items in ten], holds[tops, genre].mean(1)),
-            ("chance_", [side.chances @ holds[:, genre] for side in (before, after)], chances[:, genre]),
-        ):
-            row[f"{part}before"], row[f"{part}after"] = map(float, sides)
-            row[f"{part}null"], row[f"{part}low"], row[f"{part}high"] = middle_of(null)
+        for part, shares in (("", holds[tops, genre].mean(1)), ("chance_", chances[:, genre])):
+            row[f"{part}before"], row[f"{part}after"] = map(float, shares[:2])
+            row[f"{part}null"], row[f"{part}low"], row[f"{part}high"] = middle_of(shares[2:])
         rows.append(row)
-    fresh = (~(tops[:, :, None] == ten[0]).any(2)).sum(1)
+    fresh = (~(tops[2:, :, None] == tops[0]).any(2)).sum(1)
     return Steered(moved(before, after), before.truth, pd.DataFrame(rows), fresh)
 
 
@@ -116,8 +115,6 @@ def middle_of(values: np.ndarray) -> list[float]:
 @torch.inference_mode()
 def _under(model: Recommender, read: Reading, factors: np.ndarray, lent: np.ndarray) -> torch.Tensor:
     """One person's scores of all items under m turns at once, -inf for what is not in the running, float [m, n_items + 1]."""
-    if not len(lent):
-        return torch.zeros(0, model.n_items + 1)
     batch = history_batch(read.items, model.length, read.times).rows(torch.zeros(len(lent), dtype=torch.long))
     states = model.last_state(batch, edit=knobs.turns(model, factors, lent))  # type: ignore[call-arg]
     out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
