@@ -61,10 +61,10 @@ def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Da
 def test_people_of_like_length_are(small_world: Dataset) -> None:
     lengths = small_world.histories.lengths
     for user in (0, int(lengths.argmax()), int(lengths.argmin())):
-        like = weights.like(small_world, user, 5)
-        assert user not in like and len(set(like.tolist())) == 5
+        like = weights.like(small_world, user)
+        assert user not in like and len(set(like.tolist())) == weights.LIKE
         apart = np.abs(np.delete(lengths, user) - lengths[user])
-        assert np.abs(lengths[like] - lengths[user]).max() <= 2 * np.sort(apart)[4]
+        assert np.abs(lengths[like] - lengths[user]).max() <= 2 * np.sort(apart)[weights.LIKE - 1]
 
 
 def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:

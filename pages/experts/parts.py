@@ -14,7 +14,6 @@ from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.person import inspect
-from elastic_core.services.person.inspect import Words
 from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
@@ -101,33 +100,31 @@ def met(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    words, found = of.words, answers.examples(of, expert)
-    view.heading(f"Its people, and the {words.many} it reads")
-    st.caption(SAYS("READS") if of.survey.of_reading is not None else SAYS("READS_NOT", many=words.many))
-    for group, name in GROUPS.items():
-        rows = found[found["group"] == group]
-        if len(rows):
-            st.markdown(f"**{name}**")
-            for row in rows.to_dict("records"):
-                _person(of, row, words, group)
+    found, many = answers.examples(of, expert), of.words.many
+    view.heading(f"Its people, and the {many} it reads")
+    st.caption(SAYS("READS") if of.survey.of_reading is not None else SAYS("READS_NOT", many=many))
+    for group, rows in found.groupby("group", sort=False):
+        st.markdown(f"**{GROUPS[group]}**")
+        for row in rows.to_dict("records"):
+            _person(of, row)
     view.explain(expert_words.PEOPLE)
 
 
-def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
+def _person(of: Subject, row: dict[str, Any]) -> None:
     left, right = st.columns([1, 4], vertical_alignment="center")
-    number = row["user"] + 1
+    number, many = row["user"] + 1, of.words.many
     button(
-        f"Person {number}", f"exp_meet_{group}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
+        f"Person {number}", f"exp_meet_{row['group']}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
         disabled=shell.locked("user"), help="The expert stays.",
     )  # fmt: skip
     titles = [shell.plain(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
-        more = f"{row['events']} {words.many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
+        more = f"{row['events']} {many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
     else:
-        read = f"last {words.many}: " + ", ".join(titles)
-        more = f"{row['events']} {words.many}; {row['margin']:+.3f}"
+        read = f"last {many}: " + ", ".join(titles)
+        more = f"{row['events']} {many}; {row['margin']:+.3f}"
     right.markdown(f"{read}  \n:small[:gray[{more}]]")
 
 
@@ -149,10 +146,9 @@ def genres(of: Subject, expert: int, _: int) -> None:
     if not found.genres:
         st.write("The items of this data have no genres.")
         return
-    able = ["people", "reads"] if found.of_reading is not None else ["people"]
+    able = list(SOURCES) if found.of_reading is not None else ["people"]
     source = switch("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
-    evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
-    frame = evidence.of(expert)
+    frame = (found.of_people if source == "people" else found.of_reading).of(expert)
     if frame.empty:
         st.write(f"Only {found.traffic.load[expert]} people use this expert: too few to say anything about genres.")
         return

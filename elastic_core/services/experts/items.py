@@ -46,21 +46,20 @@ class Pushes(NamedTuple):
 
 def pushes(of: Population, expert: int) -> Pushes:
     """Both answers and how far they agree."""
-    users, used = retrieving(of.traffic, expert), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
+    people, used = len(retrieving(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
     drawn = used[some_of(len(used), CONTROLS, seed=expert)]
     items = np.arange(1, of.model.n_items + 1)
     table = pd.DataFrame({"item": items, "title": of.dataset.catalog.called(items)})
     direct = _direct(of, expert, np.append(drawn, expert))
     if direct is not None:
         table["direct"] = direct[-1].astype(float)
-    if not len(users) or of.traffic.experts.shape[1] < 2:
-        return Pushes(table, len(users))
-    table = table.join(_measured(of, expert))
-    if direct is None:
-        return Pushes(table, len(users))
+    if people and of.traffic.experts.shape[1] > 1:
+        table = table.join(_measured(of, expert))
+    if direct is None or "measured" not in table:
+        return Pushes(table, people)
     *others, own = (spearman(scores, table["measured"]) for scores in direct)
-    mean, high = (float(np.mean(others)), float(np.quantile(others, 0.975))) if others else (np.nan, np.nan)
-    return Pushes(table, len(users), own, mean, high)
+    control = pd.Series(others, dtype=float)
+    return Pushes(table, people, own, float(control.mean()), float(control.quantile(0.975)))
 
 
 def spearman(a: np.ndarray, b: pd.Series) -> float:

@@ -97,11 +97,11 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
     return Beside.of(*known.T)
 
 
-def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
-    """The other people whose histories are most alike in length, at least as long first; ties by number."""
+def like(dataset: Dataset, user: int) -> np.ndarray:
+    """The 20 other people whose histories are most alike in length, at least as long first; ties by number."""
     apart = dataset.readable() - dataset.readable()[user]
     order = np.argsort(np.where(apart < 0, -2 * apart, apart), kind="stable")
-    return order[order != user][:most]
+    return order[order != user][:LIKE]
 
 
 @torch.inference_mode()
