@@ -38,7 +38,7 @@ def subject(of: Opened) -> Subject:
 
 
 def warm(of: Opened) -> None:
-    """What the first visitor of the page would wait for."""
+    """Make what the first visitor of the page would wait for."""
     table(subject(of))
 
 
@@ -49,14 +49,14 @@ def _survey(of: Opened) -> Survey:
 
 @kept(4)
 def table(of: Subject) -> pd.DataFrame:
-    """All experts. Shared: never change it."""
+    """Return all experts. Shared: never change it."""
     return overview.expert_table(of.survey)
 
 
 @kept(16)
 def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
-    """The experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are some of
-    them. Shared, too."""
+    """List the experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are
+    some of them. Shared, too."""
     found = table(of) if status == "all" else table(of).query("status == @status")
     if effects is not None:
         named = effects.rename(columns={"low": "d_low", "high": "d_high"}).drop(columns=["n", "d_rank_median"])
@@ -67,13 +67,13 @@ def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tupl
 
 @copied(4)
 def by_chance(of: Subject) -> tuple[int, float]:
-    """How many experts carry a label, and how many would by chance."""
+    """Count how many experts carry a label, and how many would by chance."""
     return of.survey.by_chance()
 
 
 @copied(256)
 def examples(of: Subject, expert: int) -> pd.DataFrame:
-    """People of an expert, with what it reads."""
+    """Return people of an expert, with what it reads."""
     return people.examples(of, of.survey, expert)
 
 
@@ -86,20 +86,20 @@ _preferred = copied(512)(items.preferred)
 
 @copied(512, TAKING)
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
-    """The first row of `effects` alone."""
+    """Return the first row of `effects` alone."""
     return ablation.effect("", ablation.remove(of, expert, ablation.judged(of, ablation.retrieving(of.traffic, expert))))
 
 
 @copied(512, "Removing experts that as many people use …")
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
-    """The same of a few experts as busy, pooled."""
+    """Return the same of a few experts as busy, pooled."""
     found = [_few(of, other) for other in ablation.alike(of.traffic, expert)]
     return ablation.effect("", pd.concat(found)) if found else None
 
 
 @copied(256)
 def epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
-    """The load of an expert during training, of which so many files are kept."""
+    """Return the load of an expert during training, of which so many files are kept."""
     return relations.load_by_epoch(of.run, expert)
 
 
@@ -109,41 +109,41 @@ def _means(of: Subject) -> np.ndarray | None:
 
 
 def genre(of: Subject, expert: int) -> str:
-    """What an expert stands for; empty where it stands for none."""
+    """Say what an expert stands for; empty where it stands for none."""
     means = _means(of)
     return "" if means is None or means[expert] < 0 else of.survey.genres[means[expert]]
 
 
 def weak(of: Subject, expert: int) -> bool:
-    """Whether chance explains the genre of an expert's own distribution, too. What comes from its people is beyond chance."""
+    """Say whether chance explains the genre of an expert's own distribution, too. What comes from its people is beyond chance."""
     found = _preferred(of, expert)
     return found is not None and found[1] <= found[2]
 
 
 @kept(64)
 def steered(of: Subject, user: int, turn: Turn) -> Steered:
-    """What somebody's list answers to a turn."""
+    """Return what somebody's list answers to a turn."""
     return steering.steer(of, user, turn, _means(of))
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
-    """The effect of removing each expert, if somebody has had it computed."""
+    """Return the effect of removing each expert, if somebody has had it computed."""
     return Passes(shell.RUNS).effects(of.run, of.dataset.hash)
 
 
 @st.cache_resource
 def _costs() -> Shelf:
-    """What turns cost everybody."""
+    """Keep what turns cost everybody."""
     return Shelf(256)
 
 
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
-    """What a turn costs everybody, if somebody has asked."""
+    """Return what a turn costs everybody, if somebody has asked."""
     return _costs().get((of.kept_as, turn))
 
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
-    """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
+    """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
     found = steering.cost(of, turn, tell)
     with _costs().lock:
         return _costs().put((of.kept_as, turn), found)

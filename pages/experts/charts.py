@@ -20,7 +20,7 @@ PATTERNS = {"just in": "/", "just out": "."}
 
 
 def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: str) -> go.Figure:
-    """How many people have which margin (or score), stacked by band, with the cut-off and one person marked."""
+    """Draw how many people have which margin (or score), stacked by band, with the cut-off and one person marked."""
     figure, colours = go.Figure(), (p.load[3], p.load[2], p.load[1], p.cool[1], p.muted)
     for (band, words), colour in zip(BAND_WORDS.items(), colours, strict=True):
         part = bars[bars["band"] == band]
@@ -43,7 +43,7 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
 
 
 def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Lift of each genre with its interval, on a scale of ratios; a full mark where the interval leaves 1 out."""
+    """Draw the lift of each genre with its interval, on a scale of ratios; a full mark where the interval leaves 1 out."""
     ordered = table.iloc[::-1]
     figure = go.Figure()
     figure.add_scatter(
@@ -63,7 +63,7 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Every item: what the vector says against what was measured."""
+    """Draw every item: what the vector says against what was measured."""
     figure = go.Figure(
         go.Scattergl(
             x=table["direct"], y=table["measured"], mode="markers", text=table["title"].map(safe),
@@ -80,7 +80,7 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
-    """The load of everybody in one row or column, with what luck alone would give each."""
+    """Draw the load of everybody in one row or column, with what luck alone would give each."""
     ramp = p.warm if line == "row" else p.cool
     other = "column" if line == "row" else "row"
     own = table["expert"] == expert
@@ -102,7 +102,7 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
 
 
 def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Change of NDCG@10 with its interval for each thing that was done; left of 0 = the list got worse."""
+    """Draw the change of NDCG@10 with its interval for each thing that was done; left of 0 = the list got worse."""
     ordered = table.iloc[::-1]
     figure = go.Figure(
         go.Scatter(
@@ -121,7 +121,7 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float]) -> go.Figure:
-    """Load after every epoch, with the band of luck alone."""
+    """Draw the load after every epoch, with the band of luck alone."""
     figure = go.Figure()
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
     figure.add_scatter(
@@ -133,7 +133,7 @@ def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, floa
 
 
 def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """One codebook: a person's share on each word as bars, everybody's as marks."""
+    """Draw one codebook: a person's share on each word as bars, everybody's as marks."""
     figure = go.Figure()
     figure.add_bar(
         x=table["word"], y=table["person"], name="this history", marker_color=p.picked,
@@ -151,7 +151,7 @@ def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def looks(table: pd.DataFrame, even: float, p: Palette) -> go.Figure:
-    """The last events, oldest left: above how much of the reading each gets, below what its removal changes."""
+    """Draw the last events, oldest left: above how much of the reading each gets, below what its removal changes."""
     known = bool(table["attention"].notna().any())
     figure = make_subplots(1 + known, 1, shared_xaxes=True, vertical_spacing=0.07)
     above, below = {"row": 1, "col": 1}, {"row": 1 + known, "col": 1}
@@ -184,7 +184,7 @@ def looks(table: pd.DataFrame, even: float, p: Palette) -> go.Figure:
 
 
 def intensities(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Lines over events, one a kind; dotted where every intensity would be even."""
+    """Draw lines over events, one a kind; dotted where every intensity would be even."""
     figure = go.Figure()
     for i, (mark, rows) in enumerate(table.groupby("mark", sort=False)):
         names = [safe(split_year(title)[0]) for title in rows["title"]]

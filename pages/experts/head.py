@@ -17,7 +17,7 @@ OFTEN = {
 
 
 def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
-    """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
+    """Offer previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),
@@ -39,7 +39,7 @@ def _lucky(of: Subject, expert: int) -> None:
 
 
 def cards(of: Subject, expert: int, user: int) -> list[str]:
-    """What does it stand for, who uses it, does it matter? Returns how sure that is."""
+    """Answer what it stands for, who uses it and whether it matters. Return how sure that is."""
     meaning, crowd, matter = st.columns(3, border=True)
     with meaning:
         doubts = _meaning(of, expert)
@@ -72,7 +72,7 @@ def _meaning(of: Subject, expert: int) -> list[str]:
 
 
 def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
-    """A verdict, a sentence, and how sure that is."""
+    """Return a verdict, a sentence, and how sure that is."""
     if not of.traffic.load[expert]:
         return "to nobody", "Nobody uses it.", []
     if of.traffic.experts.shape[1] < 2:
@@ -82,7 +82,7 @@ def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
 
 
 def dead(of: Subject, expert: int) -> bool:
-    """The plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
+    """Show the plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
     found = of.survey
     (row, column), lines = found.place(expert), relations.lines(found, expert)
     st.warning(

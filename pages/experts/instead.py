@@ -34,7 +34,7 @@ _surprise = asking(kept(8), timed.surprise)
 
 
 def show(now: Context) -> None:
-    """The whole screen, with the parts that this run can fill."""
+    """Show the whole screen, with the parts that this run can fill."""
     parts: dict[str, Callable[[Context], None]] = {CODES: codewords} if isinstance(now.model, Quantises) else {}
     parts[LOOKS] = looks
     if _intensities(now, now.user) is not None:
@@ -52,7 +52,7 @@ def show(now: Context) -> None:
 
 
 def codewords(now: Context) -> None:
-    """Which items share a word, and how this person's history is spread over words."""
+    """Show which items share a word, and how this person's history is spread over words."""
     codes = coded.codewords(now.model)
     books, size = codes.words.shape[:2]
     how = "to one word" if codes.shares is None else "in parts to the words"
@@ -83,7 +83,7 @@ def codewords(now: Context) -> None:
 
 
 def _genres(found: Words, size: int) -> str:
-    """Do the words of a codebook stand for genres?"""
+    """Say whether the words of a codebook stand for genres."""
     if not found.items:
         return "No word of this codebook has enough items for a genre."
     high = found.limits[1]
@@ -96,7 +96,7 @@ def _genres(found: Words, size: int) -> str:
 
 
 def looks(now: Context) -> None:
-    """Weights beside what removal measures, or removal alone."""
+    """Show weights beside what removal measures, or removal alone."""
     what, palette = now.words, shell.palette()
     stay = now.stay
     try:
@@ -130,7 +130,7 @@ def looks(now: Context) -> None:
 
 
 def _agreed(found: Looked) -> str:
-    """Do weights and effects agree?"""
+    """Say whether weights and effects agree."""
     own = found.found.agreement
     if own is None:
         return "There are too few events, or all weights are the same. So nothing can be compared."
@@ -142,7 +142,7 @@ def _agreed(found: Looked) -> str:
 
 
 def everybody(now: Context, stay: bool) -> None:
-    """Is it so for others?"""
+    """Say whether it is so for others."""
     try:
         found = _everybody(now, stay)
     except InputError as error:
@@ -158,7 +158,7 @@ def everybody(now: Context, stay: bool) -> None:
 
 
 def intensities(now: Context) -> None:
-    """How intensely each kind of event was happening, beside a constant."""
+    """Show how intensely each kind of event was happening, beside a constant."""
     found, palette = _intensities(now, now.user), shell.palette()
     assert found is not None
     st.markdown(

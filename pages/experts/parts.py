@@ -29,7 +29,7 @@ FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", 
 
 
 def every(of: Subject, *_: int) -> list[str]:
-    """All experts as a sortable table."""
+    """Show all experts as a sortable table."""
     effects, size = answers.all_effects(of), of.survey.size
     with view.row("bottom"):
         st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
@@ -59,7 +59,7 @@ def every(of: Subject, *_: int) -> list[str]:
 
 
 def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, columns: dict[str, Any], **more: Any) -> None:
-    """Experts, one a row; a chosen row becomes the expert of the page."""
+    """Show experts, one a row; a chosen row becomes the expert of the page."""
     st.session_state[f"{key}_experts"] = frame["expert"].tolist()
     shown = {name: look for name, look in columns.items() if name in frame}
     view.table(
@@ -82,7 +82,7 @@ GROUPS = {
 
 
 def met(of: Subject, expert: int, user: int) -> list[str]:
-    """Histogram, examples and the person’s own. Returns the moments of the score."""
+    """Show histogram, examples and the person’s own. Return the moments of the score."""
     palette = shell.palette()
     along = switch("Along", ALONG, "exp_along")
     everybody = people.standings(of.survey, expert)
@@ -129,7 +129,7 @@ def _person(of: Subject, row: dict[str, Any]) -> None:
 
 
 def _own(of: Subject, user: int) -> None:
-    """How busy the chosen person's experts are."""
+    """Show how busy the chosen person's experts are."""
     view.heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.traffic, user)
     alt = f"The experts of person {user + 1} with weight, load and status"
@@ -162,7 +162,7 @@ def genres(of: Subject, expert: int, _: int) -> None:
 
 
 def items(of: Subject, expert: int, _: int) -> list[str]:
-    """What it pushes up and holds back. Returns how sure that is."""
+    """Show what it pushes up and holds back. Return how sure that is."""
     many, found = of.words.many, answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
@@ -239,7 +239,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
 
 
 def _done(change: str) -> str:
-    """What was done, for an axis."""
+    """Say what was done, for an axis."""
     for begin, name in (
         ("without another", "another of the person’s experts removed"),
         ("without an expert used", "an equally used expert removed"),

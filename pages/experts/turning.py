@@ -15,7 +15,7 @@ LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
 
 
 def show(of: Subject, _: int, user: int) -> list[str]:
-    """Sliders on the left, what they do on the right. Returns what other turns do."""
+    """Show sliders on the left, what they do on the right. Return what other turns do."""
     said = of.words
     left, right = st.columns([5, 6], gap="medium")
     with left:
@@ -50,7 +50,7 @@ def _knobs(of: Subject, user: int) -> Turn:
 
 
 def _lent(of: Subject, own: list[int]) -> int | None:
-    """Whom they are lent; None for nobody, and for one they have."""
+    """Return whom they are lent; None for nobody, and for one they have."""
     with view.row("bottom"):
         lent = number(
             "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
@@ -70,7 +70,7 @@ def _name(of: Subject, expert: int) -> str:
 
 
 def _left_out(own: list[int]) -> None:
-    """An address may turn experts that this person does not retrieve."""
+    """Say where an address turns experts that this person does not retrieve."""
     asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
     gone = [number for number in asked if whole(number) not in (None, *own)]
     if gone:
@@ -122,7 +122,7 @@ def _meaning(found: Steered) -> None:
 
 
 def _cost(of: Subject, turn: Turn) -> None:
-    """What the turn costs everybody: kept once measured."""
+    """Say what the turn costs everybody: kept once measured."""
     many = len(touched(of.traffic, turn))
     found = answers.known_cost(of, turn)
     if found is None:

@@ -38,13 +38,13 @@ class Population(NamedTuple):
 
 
 def first(edit: Edit) -> Edit:
-    """Only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
+    """Edit only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
     waiting = [edit]
     return lambda found: waiting.pop()(found) if waiting else found
 
 
 def drop(ranks: np.ndarray) -> Edit:
-    """Takes one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
+    """Take one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
 
     def edit(found: Retrieved) -> Retrieved:
         k = found.experts.shape[1]
@@ -57,7 +57,8 @@ def drop(ranks: np.ndarray) -> Edit:
 
 
 def put(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | int, values: Tensor) -> Retrieved:
-    """`experts` (their vectors `values [d]`) in some rows of what was retrieved, in the place and with the gate of `ranks`."""
+    """Put `experts` (their vectors `values [d]`) in some rows of what was retrieved, in the place and with the gate of
+    `ranks`."""
     interests, numbers = found.interests.clone(), found.experts.clone()
     interests[rows, ranks] = values * found.gates[rows, ranks].unsqueeze(-1)
     numbers[rows, ranks] = experts
@@ -65,13 +66,13 @@ def put(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | i
 
 
 def retrieving(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
-    """Who retrieves an expert. `most`: no more than so many of them, drawn at random."""
+    """Return who retrieves an expert. `most`: no more than so many of them, drawn at random."""
     users = np.flatnonzero((traffic.experts == expert).any(1))
     return users if most is None else users[some_of(len(users), most, seed=expert)]
 
 
 def ranks_of(traffic: Routing, expert: int, users: np.ndarray) -> np.ndarray:
-    """At which rank (from 0) users retrieve an expert."""
+    """Return at which rank (from 0) users retrieve an expert."""
     return (traffic.experts[users] == expert).argmax(1)
 
 
@@ -96,30 +97,30 @@ def judged(of: Population, users: np.ndarray, make: Make | None = None) -> pd.Da
 
 
 def top_ten(people: pd.DataFrame) -> np.ndarray:
-    """The likeliest items of people who were `judged`, int64 [U, 10]."""
+    """Return the likeliest items of people who were `judged`, int64 [U, 10]."""
     return people.drop(columns=["rank", "ndcg"]).to_numpy()
 
 
 def compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Two judgements of the same people: `rank` and `ndcg` before, `rank_after` and `ndcg_after`, and how many of the ten
+    """Compare two judgements of the same people: `rank` and `ndcg` before, `rank_after` and `ndcg_after`, and how many of the ten
     suggestions are `replaced`."""
     stay = (top_ten(after)[:, :, None] == top_ten(before)[:, None, :]).any(2)
     return before.assign(rank_after=after["rank"], ndcg_after=after["ndcg"], replaced=(~stay).sum(1))
 
 
 def remove(of: Population, expert: int, before: pd.DataFrame) -> pd.DataFrame:
-    """Without the expert, for people who retrieve it, `judged` before; as `compared`."""
+    """Judge without the expert, for people who retrieve it, `judged` before; as `compared`."""
     make = lambda users: drop(ranks_of(of.traffic, expert, users))  # noqa: E731
     return compared(before, judged(of, before.index.to_numpy(), make))
 
 
 def remove_from_few(of: Population, expert: int) -> pd.DataFrame:
-    """The same of up to 40 of its people."""
+    """Do the same of up to 40 of its people."""
     return remove(of, expert, judged(of, retrieving(of.traffic, expert, FEW)))
 
 
 def swap(of: Population, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
-    """With `other` in its place, for those who do not retrieve that one anyway; as `remove`."""
+    """Judge with `other` in its place, for those who do not retrieve that one anyway; as `remove`."""
     free = before[~(of.traffic.experts[before.index] == other).any(1)]
     value = memory_of(of.model).experts_at(torch.tensor(other))
 
@@ -131,13 +132,13 @@ def swap(of: Population, expert: int, other: int, before: pd.DataFrame) -> pd.Da
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
-    """95% paired over people; unknown for fewer than two."""
+    """Return 95% limits, paired over people; unknown for fewer than two."""
     return over_people(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
 def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
-    """What a change did to people who were `compared`: n, median ranks, d rank (median, mean), NDCG@10 before and after, its d
-    with interval and p, and how many of the ten suggestions are others (mean)."""
+    """Sum up what a change did to people who were `compared`: n, median ranks, d rank (median, mean), NDCG@10 before and after,
+    its d with interval and p, and how many of the ten suggestions are others (mean)."""
     d_rank, d_ndcg = people["rank_after"] - people["rank"], people["ndcg_after"] - people["ndcg"]
     low, high = interval(d_ndcg.to_numpy())
     return {
@@ -151,7 +152,7 @@ def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
 
 
 def verdict(row: Mapping[Hashable, Any]) -> str:
-    """An `effect` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
+    """Say an `effect` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
     (for everybody) or `few` (one person)."""
     if np.isnan(row["low"]):
         return "few"
@@ -165,7 +166,7 @@ def verdict(row: Mapping[Hashable, Any]) -> str:
 
 
 def alike(traffic: Routing, expert: int) -> list[int]:
-    """Other experts about as busy as this one, drawn at random: of the group of 20 that the used ones form in order of load.
+    """Draw other experts about as busy as this one at random: of the group of 20 that the used ones form in order of load.
     A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
     used = np.flatnonzero(traffic.load)
     order = used[np.argsort(traffic.load[used], kind="stable")]
@@ -177,8 +178,8 @@ def alike(traffic: Routing, expert: int) -> list[int]:
 
 
 def effects(of: Population, expert: int, other: int) -> pd.DataFrame:
-    """The changes side by side, one row each (`effect`): without an expert that somebody retrieves, without another of the same
-    people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
+    """Set the changes side by side, one row each (`effect`): without an expert that somebody retrieves, without another of the
+    same people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
     one in its place."""
     traffic, users = of.traffic, retrieving(of.traffic, expert)
     before, (people, k) = judged(of, users), traffic.experts.shape
@@ -198,8 +199,8 @@ def effects(of: Population, expert: int, other: int) -> pd.DataFrame:
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = False) -> int:
-    """Another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`: one
-    that nobody retrieves together with it, where there is one."""
+    """Draw another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`:
+    one that nobody retrieves together with it, where there is one."""
     used = np.setdiff1d(np.flatnonzero(traffic.load), expert)
     alone = np.setdiff1d(used, traffic.experts[retrieving(traffic, expert)]) if apart else used
     used = alone if len(alone) else used
@@ -210,7 +211,7 @@ def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = Fals
 
 
 def remove_each(of: Population, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
-    """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
+    """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
     people, k = of.traffic.experts.shape
     before, moved = judged(of, np.arange(people)), []
@@ -226,5 +227,6 @@ def remove_each(of: Population, tell: Callable[[float], None] = lambda share: No
 
 
 def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
-    """Of `remove_each`'s rows: intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at most."""
+    """Count, of `remove_each`'s rows, intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at
+    most."""
     return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)

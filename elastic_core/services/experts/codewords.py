@@ -40,7 +40,7 @@ def codewords(model: Quantises) -> Codewords:
 
 
 def judge_words(model: Quantises, dataset: Dataset, book: int) -> Words:
-    """All words of a codebook (from 1)."""
+    """Judge all words of a codebook (from 1)."""
     found = codewords(model)
     chosen, size = found.chosen[:, book - 1].numpy(), found.words.shape[1]
     names, holds = genre_table(dataset.catalog)
@@ -67,8 +67,8 @@ def judge_words(model: Quantises, dataset: Dataset, book: int) -> Words:
 
 
 def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every word `[w]`: the genre that half of the items gives it (-1: none), which part of its items in the other half have
-    it (NaN: none there), and how many those are."""
+    """Return of every word `[w]` the genre that half of the items gives it (-1: none), which part of its items in the other half
+    have it (NaN: none there), and how many those are."""
     (total, having), (rest, kept) = (
         (np.bincount(chosen[half], minlength=size), np.stack([np.bincount(chosen[half], of, size) for of in genres[half].T], 1))
         for half in (learned, ~learned)
@@ -94,7 +94,7 @@ class Spread(NamedTuple):
 
 
 def spread(model: Recommender, dataset: Dataset, user: int) -> Spread:
-    """How the events of a person that a model reads lie on the words of every codebook."""
+    """Return how the events of a person that a model reads lie on the words of every codebook."""
     items = reading(dataset, user).items[-model.length :] - 1
     found = codewords(model)  # type: ignore[arg-type]
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(0)
@@ -113,6 +113,6 @@ def spread(model: Recommender, dataset: Dataset, user: int) -> Spread:
 
 
 def over(shares: np.ndarray) -> float:
-    """Over how many words something is spread, as if evenly: e^entropy, 1 to w."""
+    """Return over how many words something is spread, as if evenly: e^entropy, 1 to w."""
     known = shares[shares > 0]
     return float(np.exp(-(known * np.log(known)).sum()))

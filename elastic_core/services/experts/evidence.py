@@ -37,7 +37,7 @@ class Label(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """The interval includes 1 (or there are too few people to say)."""
+        """Say whether the interval includes 1 (or there are too few people to say)."""
         return not self.low > 1
 
     @property
@@ -59,14 +59,15 @@ class Evidence:
     base: np.ndarray
 
     def of(self, expert: int) -> pd.DataFrame:
-        """genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few people."""
+        """Return genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few
+        people."""
         frame = pd.DataFrame(self._lifts(expert), columns=["share", "base", "lift", "low", "high"])
         frame.insert(0, "genre", np.array(self.genres, dtype=object))
         frame["n"] = (self.experts == expert).sum()
         return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
     def label(self, expert: int) -> Label:
-        """Up to two genres whose interval lies above 1; otherwise the best one, which is then weak."""
+        """Return up to two genres whose interval lies above 1; otherwise the best one, which is then weak."""
         found = self.of(expert)
         if found.empty:
             return Label((), math.nan, math.nan, math.nan, int((self.experts == expert).sum()))
@@ -75,12 +76,12 @@ class Evidence:
         return Label(names, float(best["lift"]), float(best["low"]), float(best["high"]), int(best["n"]))
 
     def labelled(self) -> int:
-        """How many experts have a genre whose interval lies above 1."""
+        """Count how many experts have a genre whose interval lies above 1."""
         return int((self.tops["low"] > 1).sum())
 
     @cached_property
     def tops(self) -> pd.DataFrame:
-        """The best genre of every expert number that occurs: index expert; genre, lift, low, high."""
+        """Return the best genre of every expert number that occurs: index expert; genre, lift, low, high."""
         rows = {}
         for expert in np.unique(self.experts).tolist():
             lifts = self._lifts(expert)
@@ -90,7 +91,7 @@ class Evidence:
         return pd.DataFrame.from_dict(rows, orient="index", columns=["genre", "lift", "low", "high"])
 
     def _lifts(self, expert: int) -> np.ndarray:
-        """share, base, lift, low, high of every genre, `[G, 5]`; NaN where nothing can be said."""
+        """Return share, base, lift, low, high of every genre, `[G, 5]`; NaN where nothing can be said."""
         users, ranks = np.nonzero(self.experts == expert)
         n = len(users)
         if n < FEWEST:
@@ -106,7 +107,7 @@ class Evidence:
 
 
 def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:
-    """Genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
+    """Return genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
     genres, holds = trait_table(dataset.catalog)
     if not genres:
         return None

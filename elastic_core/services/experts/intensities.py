@@ -30,7 +30,7 @@ class Intensities(NamedTuple):
 
 @torch.inference_mode()
 def intensities(model: Recommender, dataset: Dataset, user: int) -> Intensities | None:
-    """The kinds of events that this person met most, over their last events; None for a model that modulates nothing."""
+    """Return the kinds of events that this person met most, over their last events; None for a model that modulates nothing."""
     if not isinstance(model, Modulates):
         return None
     batch = batch_of(model, dataset, np.array([user]))
@@ -56,7 +56,7 @@ def intensities(model: Recommender, dataset: Dataset, user: int) -> Intensities 
 
 @torch.inference_mode()
 def surprise(model: Recommender, dataset: Dataset) -> Beside | None:
-    """Nats an interval by the model's intensities beside a constant 1, over people evenly from all; None for a model that
+    """Return nats an interval by the model's intensities beside a constant 1, over people evenly from all; None for a model that
     modulates nothing, or data without times."""
     if not isinstance(model, Modulates) or not dataset.has_times:
         return None

@@ -45,7 +45,7 @@ class Pushes(NamedTuple):
 
 
 def pushes(of: Population, expert: int) -> Pushes:
-    """Both answers and how far they agree."""
+    """Find both answers and how far they agree."""
     people, used = len(retrieving(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
     drawn = used[some_of(len(used), CONTROLS, seed=expert)]
     items = np.arange(1, of.model.n_items + 1)
@@ -63,13 +63,13 @@ def pushes(of: Population, expert: int) -> Pushes:
 
 
 def spearman(a: np.ndarray, b: pd.Series) -> float:
-    """Correlation of ranks, ties at their mean; NaN where one side is constant."""
+    """Return correlation of ranks, ties at their mean; NaN where one side is constant."""
     return float(pd.Series(a).rank().corr(b.rank()))
 
 
 def pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The items of `Pushes.table` that are pushed up most and down most, `by` "direct" or "measured" (then near the top); none
-    where that is not known."""
+    """Return the items of `Pushes.table` that are pushed up most and down most, `by` "direct" or "measured" (then near the top);
+    none where that is not known."""
     column, even = ("times", 1) if by == "measured" else ("direct", 0)
     if column not in table:
         return table[:0], table[:0]
@@ -82,8 +82,9 @@ def pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd
 
 @torch.inference_mode()
 def _direct(of: Population, expert: int, asked: np.ndarray) -> np.ndarray | None:
-    """Relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for that,
-    or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is neither."""
+    """Return relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for
+    that, or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is
+    neither."""
     model, memory, experts = of.model, memory_of(of.model), torch.from_numpy(asked)
     if (own := memory.stands_for(experts)) is not None:
         return (own[:, 1:] - own[:, 1:].mean(1, keepdim=True)).numpy()
@@ -103,8 +104,8 @@ def _direct(of: Population, expert: int, asked: np.ndarray) -> np.ndarray | None
 
 
 def _slot_weights(of: Population, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
-    """How much of an expert's vector takes the road of each layer, per head `[H]`: the mean of gate · slot weight over those who
-    retrieve it; 1 for nobody."""
+    """Return how much of an expert's vector takes the road of each layer, per head `[H]`: the mean of gate · slot weight over
+    those who retrieve it; 1 for nobody."""
     users = retrieving(of.traffic, expert)
     if not len(users):
         return [torch.ones(layer.heads) for layer in layers]
@@ -131,7 +132,7 @@ class Alone(NamedTuple):
 
 
 def alone(of: Population, expert: int) -> Alone:
-    """Nothing without a dispatcher. The titles are the first of the direct ones above."""
+    """Return what an expert pushes up alone, its titles the first of the direct ones above; nothing without a dispatcher."""
     direct = _direct(of, expert, np.array([expert]))
     if direct is None:
         return Alone()
@@ -141,7 +142,8 @@ def alone(of: Population, expert: int) -> Alone:
 
 @torch.inference_mode()
 def preferred(of: Population, expert: int) -> tuple[str, float, float] | None:
-    """Genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or distributions."""
+    """Return genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or
+    distributions."""
     (genres, holds), memory, rng = trait_table(of.dataset.catalog), memory_of(of.model), np.random.default_rng(expert)
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
     own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
@@ -164,7 +166,7 @@ def preferred(of: Population, expert: int) -> tuple[str, float, float] | None:
 
 @torch.inference_mode()
 def _measured(of: Population, expert: int) -> pd.DataFrame:
-    """measured, n, times, low, high of every item in order, as in `Pushes`."""
+    """Return measured, n, times, low, high of every item in order, as in `Pushes`."""
     model, users = of.model, retrieving(of.traffic, expert)
     sums = np.zeros((4, model.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
     for rows, batch in batches(model, of.dataset, users):

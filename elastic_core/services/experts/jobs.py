@@ -38,7 +38,7 @@ class Passes(OverEverybody):
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
-        """What a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
+        """Return what a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
         found = self.latest("finished", **self.about(run, data))
         return None if found is None else _effects(found.path / EFFECTS, disk.stamp(found.path / EFFECTS))
 

@@ -29,8 +29,8 @@ LEAST = 0.002  # of an even mixture of all experts: a genre below is not what an
 
 
 def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
-    """Every rank turned by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has
-    the place and the gate of the row's weakest first."""
+    """Turn every rank by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has the
+    place and the gate of the row's weakest first."""
     rows = torch.from_numpy(np.flatnonzero(lent >= 0))
     experts = torch.from_numpy(lent)[rows]
     values = memory_of(model).experts_at(experts).detach()
@@ -44,7 +44,8 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
 
 @torch.inference_mode()
 def stands_for(of: Population, found: overview.Survey | None = None) -> np.ndarray:
-    """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
+    """Return the genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is
+    known.
 
     Raises InputError for data without genres."""
     genres, table = trait_table(of.dataset.catalog)
@@ -67,9 +68,9 @@ MEASURED = ("own", "other", "gap", "instead", "beyond", "ndcg")
 
 
 def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One row a knob, of what was measured of one run, or of every person's mean over several (training seeds of one model):
-    knob, people; d_own, d_other, d_gap (own less other's), d_instead, d_beyond (own less instead), d_ndcg, each with its 95%
-    interval over people.
+    """Sum up each knob in a row, of what was measured of one run, or of every person's mean over several (training seeds of one
+    model): knob, people; d_own, d_other, d_gap (own less other's), d_instead, d_beyond (own less instead), d_ndcg, each with its
+    95% interval over people.
 
     Raises InputError for runs that judge other people or turn other knobs."""
     if not all(run.index.equals(runs[0].index) for run in runs):
@@ -103,7 +104,7 @@ def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.Da
     before = ablation.judged(of, users)
 
     def others(mine: np.ndarray) -> np.ndarray:
-        """Another expert's genre for every one of `mine [U]`, never the same."""
+        """Draw another expert's genre for every one of `mine [U]`, never the same."""
         drawn = means[rng.choice(named, len(mine))]
         while (same := drawn == mine).any():
             drawn[same] = means[rng.choice(named, int(same.sum()))]
@@ -112,8 +113,8 @@ def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.Da
     def turned(
         ranks: Sequence[int], factor: float, lent: np.ndarray, mine: list[np.ndarray], null: list[np.ndarray]
     ) -> pd.DataFrame:
-        """One rank after the other: `mine` is the genre that each person's expert there stands for (-1: leave out), `null` is
-        another's."""
+        """Turn one rank after the other: `mine` is the genre that each person's expert there stands for (-1: leave out), `null`
+        is another's."""
         rows: dict[str, list[np.ndarray]] = {"own": [], "other": [], "instead": [], "ndcg": []}
         for at, rank in enumerate(ranks):
             factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (len(users), 1))

@@ -61,23 +61,24 @@ class Survey:
         return band(self.traffic)
 
     def place(self, expert: int) -> tuple[int, int]:
-        """Row and column. Raises InputError for a number that is no expert."""
+        """Return row and column. Raises InputError for a number that is no expert."""
         if not 0 <= expert < self.size:
             raise InputError(f"there is no expert {expert}: there are 0 to {self.size - 1}")
         return expert // self.side, expert % self.side
 
     def scores(self, expert: int) -> np.ndarray:
-        """Of every person, float32 [U]."""
+        """Return the score of every person, float32 [U]."""
         row, column = self.place(expert)
         return self.halves[:, 0, row] + self.halves[:, 1, column] if self.votes is None else self.votes[:, expert]
 
     def margins(self, expert: int) -> np.ndarray:
-        """Float [U]; see the module's text. Positive where the expert is retrieved (ties aside)."""
+        """Return the margin of every person, float [U]; see the module's text. Positive where the expert is retrieved (ties
+        aside)."""
         retrieved = (self.traffic.experts == expert).any(1)
         return self.scores(expert) - np.where(retrieved, self.bars[:, 1], self.bars[:, 0])
 
     def spread(self) -> np.ndarray:
-        """Standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
+        """Return standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
         if self.votes is not None:
             return self.votes.std(0)
         centred = self.halves - self.halves.mean(0)
@@ -86,11 +87,11 @@ class Survey:
         return np.sqrt(np.maximum(own[0][:, None] + own[1][None, :] + 2 * both, 0)).ravel()
 
     def status(self) -> np.ndarray:
-        """hot, usual, cold or dead per expert (memory/routing.py)."""
+        """Say hot, usual, cold or dead per expert (memory/routing.py)."""
         return status(self.traffic.load, self.band)
 
     def by_chance(self) -> tuple[int, float]:
-        """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
+        """Count how many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
         rng, experts = np.random.default_rng(0), self.traffic.experts
         shuffled = [replace(self.of_people, experts=experts[rng.permutation(len(experts))]) for _ in range(SHUFFLES)]
         return self.of_people.labelled(), float(np.mean([each.labelled() for each in shuffled]))
@@ -105,7 +106,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out_labels(found: Survey) -> HeldOut:
-    """Does what an expert is called say anything of people it was not learned from?"""
+    """Test whether what an expert is called says anything of people it was not learned from?"""
     rng, shares = np.random.default_rng(0), found.of_people.shares
     half = rng.permutation(found.people) < found.people // 2
     tops = Evidence(found.genres, found.traffic.experts[half], shares[half], shares[half].mean(0)).tops
@@ -123,7 +124,8 @@ def held_out_labels(found: Survey) -> HeldOut:
 
 @torch.inference_mode()
 def survey(of: Population) -> Survey:
-    """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
+    """Ask everybody, in one pass over everybody. Raises InputError for a model without an interest memory, or with too many
+    experts."""
     model, dataset, traffic = of.model, of.dataset, of.traffic
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
@@ -157,7 +159,7 @@ def survey(of: Population) -> Survey:
 
 
 def expert_table(found: Survey) -> pd.DataFrame:
-    """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
+    """Tell all experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
     traffic = found.traffic
     frame = grid(found.side).assign(
         load=traffic.load,
@@ -172,7 +174,7 @@ def expert_table(found: Survey) -> pd.DataFrame:
 
 
 def recovered(met: pd.DataFrame) -> pd.DataFrame:
-    """Per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
+    """Return per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
     at random from all events would give, and the number of events."""
     events, base = met.sum(axis=1), met.sum() / max(met.sum().sum(), 1)
     rng = np.random.default_rng(0)
@@ -186,12 +188,13 @@ def recovered(met: pd.DataFrame) -> pd.DataFrame:
 
 
 def label(found: Survey, expert: int) -> Label | None:
-    """The heuristic name of an expert with its evidence: the genres over-represented among its people. None without genres."""
+    """Return the heuristic name of an expert with its evidence: the genres over-represented among its people. None without
+    genres."""
     return found.of_people.label(expert) if found.genres else None
 
 
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
-    """The experts a person retrieves, best first, and how busy each is.
+    """Return the experts a person retrieves, best first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
     (0 for those who do not retrieve it). `kind`: how busy against the random router (`status` within `band`).

@@ -22,7 +22,8 @@ BINS = 40
 
 
 def standings(found: Survey, expert: int) -> pd.DataFrame:
-    """Everybody and this expert, one row a user: score, margin, rank among their experts (0 = not retrieved), and band."""
+    """Set out everybody and this expert, one row a user: score, margin, rank among their experts (0 = not retrieved), and
+    band."""
     retrieved, margins = found.traffic.experts == expert, found.margins(expert)
     inside, order = retrieved.any(1), np.argsort(-margins, kind="stable")
     having, others = order[inside[order]], order[~inside[order]]
@@ -37,7 +38,7 @@ def standings(found: Survey, expert: int) -> pd.DataFrame:
 
 
 def histogram(people: pd.DataFrame, along: str) -> pd.DataFrame:
-    """How many people have which score or margin: low and high edge of the bin, band, people. Empty bins are left out."""
+    """Count how many people have which score or margin: low and high edge of the bin, band, people. Empty bins are left out."""
     values = people[along].to_numpy()
     edges = np.histogram_bin_edges(values, BINS)
     if along == "margin" and edges[0] < 0 < edges[-1]:  # an edge at the cut-off: no bar holds both kinds of people
@@ -52,7 +53,8 @@ def histogram(people: pd.DataFrame, along: str) -> pd.DataFrame:
 
 
 def moments(people: pd.DataFrame, along: str) -> dict[str, float]:
-    """Over all people: how many retrieve the expert (density), mean, standard deviation and skewness of its score or margin."""
+    """Return, over all people, how many retrieve the expert (density), mean, standard deviation and skewness of its score or
+    margin."""
     values = people[along].to_numpy(dtype=float)
     spread = values.std()
     skew = (((values - values.mean()) / spread) ** 3).mean() if spread > 0 else 0.0
@@ -60,8 +62,9 @@ def moments(people: pd.DataFrame, along: str) -> dict[str, float]:
 
 
 def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:
-    """People from every band, the band's own middle first, and at random among those who retrieve it: group, user, score, margin,
-    rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over `even`).
+    """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
+    margin, rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over
+    `even`).
 
     `items` are up to four of the person's history with the largest aggregation weights in `shares`; without weights the most
     recent, shares empty."""
@@ -85,8 +88,8 @@ def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:
 
 @torch.inference_mode()
 def _reads(of: Population, people: pd.DataFrame) -> list[pd.Series]:
-    """Of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much; one met
-    twice counts together. Where it gives none, the most recent."""
+    """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
+    one met twice counts together. Where it gives none, the most recent."""
     batch = batch_of(of.model, of.dataset, people["user"].to_numpy())
     taken, read = tracing(of.model).trace(batch).taken.numpy() if of.model.traces else None, []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), people["rank"], strict=True)):

@@ -14,33 +14,33 @@ from elastic_core.services.traffic import over_time
 
 
 def likeness(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
-    """All experts: expert, row, column, load, status, cosine of its vector with this expert's."""
+    """Compare all experts: expert, row, column, load, status, cosine of its vector with this expert's."""
     values = memory_of(model).expert_values().detach().float()
     vectors = torch.nn.functional.normalize(values, dim=-1).numpy()
     return grid(found.side).assign(load=found.traffic.load, status=found.status(), cosine=vectors @ vectors[expert])
 
 
 def siblings(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:
-    """Of all experts (`likeness`), this one and those in the same "row" or "column" (sharing its sub-key)."""
+    """Return, of all experts (`likeness`), this one and those in the same "row" or "column" (sharing its sub-key)."""
     part = every[every[line] == every[line][expert]].reset_index(drop=True)
     part.insert(0, "line", line)
     return part
 
 
 def nearest(every: pd.DataFrame, expert: int, top: int = 8) -> pd.DataFrame:
-    """Of all experts (`likeness`), those with the most similar vectors: expert, row, column, cosine, load, status."""
+    """Return, of all experts (`likeness`), those with the most similar vectors: expert, row, column, cosine, load, status."""
     others = every.drop(index=expert).sort_values("cosine", ascending=False, kind="stable", ignore_index=True)
     return others.head(top)[["expert", "row", "column", "cosine", "load", "status"]]
 
 
 def usual_cosine(every: pd.DataFrame, expert: int) -> tuple[float, float]:
-    """Mean and 97.5% quantile of this expert's cosine with all others: what "similar" has to exceed."""
+    """Return mean and 97.5% quantile of this expert's cosine with all others: what "similar" has to exceed."""
     others = every["cosine"].drop(index=expert)
     return others.mean(), others.quantile(0.975)
 
 
 def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFrame:
-    """Who is retrieved by the same people: expert, together (people), expected (were the two independent), lift, low, high.
+    """Find who is retrieved by the same people: expert, together (people), expected (were the two independent), lift, low, high.
 
     n people retrieve this expert, a share q of everybody the other; expected = n·q and lift = together / expected. The interval
     is Wilson's for the share of the n, divided by q. Sorted by its lower bound; only experts met at least once.
@@ -57,7 +57,7 @@ def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFr
 
 
 def lines(found: Survey, expert: int) -> dict[str, float]:
-    """What its row and its column do: loads summed over the line, and what an even share would be."""
+    """Say what its row and its column do: loads summed over the line, and what an even share would be."""
     row, column = found.place(expert)
     grid = found.traffic.load.reshape(found.side, found.side)
     even = found.traffic.experts.size / found.side
@@ -65,7 +65,7 @@ def lines(found: Survey, expert: int) -> dict[str, float]:
 
 
 def load_by_epoch(run: Run, expert: int) -> pd.DataFrame:
-    """epoch, load (validation people who retrieved it), usual (mean over experts). Empty for runs without snapshots; a
+    """Return epoch, load (validation people who retrieved it), usual (mean over experts). Empty for runs without snapshots; a
     damaged one is left out."""
     epochs, loads = over_time.load_by_epoch(run)
     if not 0 <= expert < loads.shape[1]:

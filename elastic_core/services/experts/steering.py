@@ -38,11 +38,12 @@ class Turn(NamedTuple):
 
     @property
     def experts(self) -> list[tuple[int, float]]:
-        """Everybody who is turned, the lent one last; none where everything is as it was."""
+        """List everybody who is turned, the lent one last; none where everything is as it was."""
         return [*self.factors, *([] if self.lent is None else [(self.lent, self.by)])]
 
     def on(self, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For people with `experts [U, k]`: every rank's factor, float [U, k], and who is lent, int64 [U], -1 = nobody."""
+        """Return, for people with `experts [U, k]`, every rank's factor, float [U, k], and who is lent, int64 [U], -1 =
+        nobody."""
         factors, lent = np.ones(experts.shape), np.full(len(experts), -1)
         for expert, factor in self.factors:
             factors[experts == expert] = factor
@@ -55,8 +56,8 @@ class Turn(NamedTuple):
 def others(
     factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, draws: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Up to `draws` different turns alike one person's, not it, `factors [m, k]` and `lent [m]`: the factors of their `own [k]`
-    experts in another order, and another of the `used` ones lent. Fewer where there are fewer; none where all are turned
+    """Draw up to `draws` different turns alike one person's, not it, `factors [m, k]` and `lent [m]`: the factors of their `own
+    [k]` experts in another order, and another of the `used` ones lent. Fewer where there are fewer; none where all are turned
     alike."""
     rng, mine, found = np.random.default_rng(seed), len(own) - (lent >= 0), dict[tuple[float, ...], None]()
     free, order = np.setdiff1d(used, [*own, lent]), len(set(factors[:mine])) > 1
@@ -84,7 +85,7 @@ class Steered(NamedTuple):
 
 
 def steer(of: Population, user: int, turn: Turn, means: np.ndarray | None) -> Steered:
-    """The list of a person. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
+    """Turn the list of a person. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
     read, own = reading(of.dataset, user), of.traffic.experts[user]
     factors, lent = turn.on(own[None])
     before, after = (answer(of.model, of.dataset, read, edit=edit) for edit in (None, knobs.turns(of.model, factors, lent)))
@@ -108,13 +109,14 @@ def steer(of: Population, user: int, turn: Turn, means: np.ndarray | None) -> St
 
 
 def middle_of(values: np.ndarray) -> list[float]:
-    """Median, 2.5% and 97.5% quantile; unknown of nothing."""
+    """Return median, 2.5% and 97.5% quantile; unknown of nothing."""
     return np.quantile(values, (0.5, 0.025, 0.975)).tolist() if len(values) else [np.nan] * 3
 
 
 @torch.inference_mode()
 def _under(model: Recommender, read: Reading, factors: np.ndarray, lent: np.ndarray) -> torch.Tensor:
-    """One person's scores of all items under m turns at once, -inf for what is not in the running, float [m, n_items + 1]."""
+    """Return one person's scores of all items under m turns at once, -inf for what is not in the running, float [m, n_items +
+    1]."""
     batch = history_batch(read.items, model.length, read.times).rows(torch.zeros(len(lent), dtype=torch.long))
     states = model.last_state(batch, edit=knobs.turns(model, factors, lent))  # type: ignore[call-arg]
     out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
@@ -122,14 +124,14 @@ def _under(model: Recommender, read: Reading, factors: np.ndarray, lent: np.ndar
 
 
 def touched(traffic: Routing, turn: Turn) -> np.ndarray:
-    """For whom the turn changes anything."""
+    """Find for whom the turn changes anything."""
     factors, lent = turn.on(traffic.experts)
     return np.flatnonzero((factors != 1).any(1) | (lent >= 0))
 
 
 def cost(of: Population, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
-    """What the turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of whom it
-    touches, drawn at random, and for the same people when other experts are turned alike."""
+    """Measure what the turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of whom
+    it touches, drawn at random, and for the same people when other experts are turned alike."""
     traffic, everybody = of.traffic, touched(of.traffic, turn)
     used = np.flatnonzero(traffic.load)
     users = everybody[some_of(len(everybody), SAMPLE, seed=0)]
@@ -143,12 +145,12 @@ def cost(of: Population, turn: Turn, tell: Callable[[float], None]) -> pd.DataFr
             able.append(user)
 
     def turned(change: str, users: np.ndarray, factors: np.ndarray, lent: np.ndarray, begun: float) -> dict[Hashable, Any]:
-        after = [ablation.judged(of, users[:0])]
+        after = []
         for at in range(0, len(users), STEP):
             some = users[at : at + STEP]
             after.append(ablation.judged(of, some, lambda some: knobs.turns(of.model, factors[some], lent[some])))
             tell(begun + 0.5 * min((at + STEP) / len(users), 1.0))
-        return ablation.effect(change, ablation.compared(before.loc[users], pd.concat(after[1:] or after)))
+        return ablation.effect(change, ablation.compared(before.loc[users], pd.concat(after or [before.loc[users]])))
 
     rows = [
         turned("this turn", users, factors, lent, 0.0),

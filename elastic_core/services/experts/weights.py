@@ -37,7 +37,7 @@ class Looked(NamedTuple):
 
     @property
     def weights(self) -> bool:
-        """Whether the model has any."""
+        """Say whether the model has any."""
         return bool(self.found.table["attention"].notna().any())
 
 
@@ -56,7 +56,7 @@ class Beside(NamedTuple):
 
 
 def why_none(model: Recommender) -> str:
-    """Why a model has no weights to show, in a sentence."""
+    """Say why a model has no weights to show, in a sentence."""
     if not model.trained:
         return "It learns no weights: it counts."
     if can_stream(model):
@@ -65,7 +65,7 @@ def why_none(model: Recommender) -> str:
 
 
 def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Looked:
-    """For what came next. Raises InputError for a history of fewer than two events."""
+    """Compare weights and effects, for what came next. Raises InputError for a history of fewer than two events."""
     found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
     even = 1 / min(int(dataset.readable()[user]), model.length)
@@ -79,8 +79,8 @@ def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) 
 
 
 def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Beside:
-    """Rank correlation of some people, evenly over the lengths of histories, for a model that has weights; the null has the
-    weights of the next longer history. Raises InputError for too few people."""
+    """Return the rank correlation of some people, evenly over the lengths of histories, for a model that has weights; the null
+    has the weights of the next longer history. Raises InputError for too few people."""
     lengths = dataset.readable()
     long = np.flatnonzero(lengths >= FEWEST)
     if len(long) < 4:
@@ -98,7 +98,7 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
 
 
 def like(dataset: Dataset, user: int) -> np.ndarray:
-    """The 20 other people whose histories are most alike in length, at least as long first; ties by number."""
+    """Return the 20 other people whose histories are most alike in length, at least as long first; ties by number."""
     apart = dataset.readable() - dataset.readable()[user]
     order = np.argsort(np.where(apart < 0, -2 * apart, apart), kind="stable")
     return order[order != user][:LIKE]
@@ -106,14 +106,14 @@ def like(dataset: Dataset, user: int) -> np.ndarray:
 
 @torch.inference_mode()
 def weights_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> list[np.ndarray]:
-    """Of every person, the weights of the events read; nothing for a model that has none."""
+    """Return, of every person, the weights of the events read; nothing for a model that has none."""
     batch = batch_of(model, dataset, users)
     found = shares(model, batch) if isinstance(model, Attends) else None
     return [] if found is None else [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
 
 
 def _weights_of_last(model: Recommender, dataset: Dataset, users: np.ndarray, events: int) -> np.ndarray:
-    """The weights of the last events of each, `[people, events]`; NaN where somebody has fewer."""
+    """Return the weights of the last events of each, `[people, events]`; NaN where somebody has fewer."""
     rows = weights_of(model, dataset, users)
     return np.array([np.pad(row[-events:], (max(events - len(row), 0), 0), constant_values=np.nan) for row in rows])
 
