@@ -338,7 +338,7 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     assert store is not None and store.has(Settings())
     assert meaning.of_runs(root, [run])["tiny"].people > 0
     traffic = __import__("elastic_core.memory.routing", fromlist=["routing"]).routing(model, data, "test")
-    found, expected = jobs["experts"].effects(run, data.hash), ablation.remove_each(model, data, traffic)  # type: ignore[attr-defined]
+    found, expected = jobs["experts"].effects(run, data.hash), ablation.remove_each(ablation.Population(model, data, traffic))  # type: ignore[attr-defined]
     assert found.dtypes.tolist() == expected.dtypes.tolist()
     np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-9)
     (run.path / "model.safetensors").write_bytes(b"other weights")

@@ -26,6 +26,7 @@ from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.evidence import Evidence
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.traffic.load import simulate_chance, traffic
@@ -36,12 +37,16 @@ World = tuple[Recommender, Dataset, Survey]
 @pytest.fixture(scope="module")
 def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
     model, dataset, _ = tiny
-    return model, dataset, overview.survey(model, dataset, routing(model, dataset, "test"))
+    return model, dataset, overview.survey(Population(model, dataset, routing(model, dataset, "test")))
 
 
 @pytest.fixture(scope="module")
 def busy(world: World) -> int:
     return int(world[2].traffic.load.argmax())
+
+
+def of(world: World) -> Population:
+    return Population(world[0], world[1], world[2].traffic)
 
 
 def killed(found: Survey, expert: int) -> Survey:
@@ -51,7 +56,14 @@ def killed(found: Survey, expert: int) -> Survey:
         chosen[user, chosen[user] == expert] = np.setdiff1d(np.arange(found.size), [*chosen[user], expert])[0]
     load = np.bincount(chosen.ravel(), minlength=found.size)
     weighted = np.bincount(chosen.ravel(), weights=found.traffic.gates.ravel(), minlength=found.size)
-    return dataclasses.replace(found, traffic=dataclasses.replace(found.traffic, experts=chosen, load=load, traffic=weighted))
+    traffic = dataclasses.replace(found.traffic, experts=chosen, load=load, traffic=weighted)
+    return dataclasses.replace(found, traffic=traffic, of_people=dataclasses.replace(found.of_people, experts=chosen))
+
+
+def removed(world: World, expert: int, most: int | None = None) -> pd.DataFrame:
+    """Everybody who retrieves an expert, or some of them, with it and without."""
+    before = ablation.judged(of(world), ablation.retrieving(world[2].traffic, expert, most))
+    return ablation.remove(of(world), expert, before)
 
 
 # --- removing and swapping -------------------------------------------------------------------------------------------
@@ -72,23 +84,23 @@ def alone(model: Recommender, dataset: Dataset, user: int, edit: object) -> tupl
 def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(world: World, busy: int) -> None:
     model, dataset, found = world
     weights = {name: value.clone() for name, value in model.state_dict().items()}
-    effect = ablation.remove(model, dataset, found.traffic, busy)
-    assert sorted(effect.users) == [u for u in range(found.people) if busy in found.traffic.experts[u]]
-    for i, user in enumerate(effect.users[:25]):
+    people = removed(world, busy)
+    assert people.index.tolist() == [u for u in range(found.people) if busy in found.traffic.experts[u]]
+    for user, row in people.head(25).iterrows():
         rest = torch.tensor([r for r, e in enumerate(found.traffic.experts[user]) if e != busy])
         before, old = alone(model, dataset, user, lambda f: f)
         after, new = alone(model, dataset, user, lambda f, rest=rest: f.keep(rest))
-        assert (effect.before.rank[i], effect.after.rank[i]) == (before, after)
-        assert effect.replaced[i] == len(new - old)
-    row = effect.row()
-    moved, gained = effect.after.rank - effect.before.rank, effect.after.gain - effect.before.gain
+        assert (row["rank"], row["rank_after"]) == (before, after)
+        assert row["replaced"] == len(new - old)
+    row = ablation.effect("", people)
+    moved, gained = people["rank_after"] - people["rank"], (people["ndcg_after"] - people["ndcg"]).to_numpy()
     assert row["d_rank_mean"] == pytest.approx(moved.mean()) and row["d_rank_median"] == np.median(moved)
     words = {"worse": -1, "better": 1, "unclear": 0, "same": 0, "few": 0}
     clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
     assert words[ablation.verdict(row)] == clear * np.sign(row["d_ndcg"])
     assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), over_people(gained))
-    judged = evaluate(model, dataset, protocols=["full"], users=effect.users).values("full", "NDCG@10")
-    assert np.allclose(effect.before.gain, judged)
+    judged = evaluate(model, dataset, protocols=["full"], users=people.index.to_numpy()).values("full", "NDCG@10")
+    assert np.allclose(people["ndcg"], judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 
 
@@ -112,37 +124,39 @@ def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small
     with torch.no_grad():
         table = model.events.items.weight  # type: ignore[union-attr]
         model.memories[0].values.weight[7] = torch.from_numpy(holds[:, 1]) @ table  # type: ignore[index, union-attr]
-    found, random = items.preferred(model, small_world, 7), items.preferred(model, small_world, 8)
+    asked = Population(model, small_world, routing(model, small_world))
+    found, random = (items.preferred(asked, expert) for expert in (7, 8))
     assert found is not None and found[0] == genres[1] and found[1] > found[2] > 1
     assert random is not None and random[1] < found[1]
 
 
 def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, busy: int) -> None:
-    model, dataset, found = world
+    found = world[2]
     loads = np.sort(found.traffic.load[found.traffic.load > 0])
     for expert in np.flatnonzero(found.traffic.load)[::7].tolist():
         others = ablation.alike(found.traffic, expert)
         assert len(set(others)) == 5 and expert not in others
         ranks = np.searchsorted(loads, found.traffic.load[others]) - np.searchsorted(loads, found.traffic.load[expert])
         assert np.abs(ranks).max() < 2 * ablation.GROUP  # next in load, ties anywhere among themselves
-    pooled = ablation.remove_alike(model, dataset, found.traffic, busy)
-    assert pooled is not None
-    single = [ablation.remove(model, dataset, found.traffic, e) for e in ablation.alike(found.traffic, busy)]
-    some = [np.isin(each.users, ablation.retrieving(found.traffic, e, ablation.FEW)[0])
-            for e, each in zip(ablation.alike(found.traffic, busy), single, strict=True)]  # fmt: skip
-    gained = np.concatenate([(each.after.gain - each.before.gain)[kept] for each, kept in zip(single, some, strict=True)])
-    assert len(pooled.users) == len(gained) <= 5 * ablation.FEW and pooled.row()["d_ndcg"] == pytest.approx(gained.mean())
-    table = ablation.effects(model, dataset, found.traffic, busy, ablation.random_used(found.traffic, busy))
-    assert len(table) == 5 and table["n"][2] == len(pooled.users) and table["n"][4] > 0
+    few = [ablation.remove_from_few(of(world), e) for e in ablation.alike(found.traffic, busy)]
+    for e, people in zip(ablation.alike(found.traffic, busy), few, strict=True):
+        assert 0 < len(people) <= ablation.FEW
+        pd.testing.assert_frame_equal(people, removed(world, e).loc[people.index])
+    pooled = pd.concat(few)
+    table = ablation.effects(of(world), busy, ablation.random_used(found.traffic, busy))
+    assert len(table) == 5 and table["n"][2] == len(pooled) and table["n"][4] > 0
+    gained = pooled["ndcg_after"] - pooled["ndcg"]
+    assert table["d_ndcg"][2] == pytest.approx(gained.mean())
 
 
 def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_already(world: World, busy: int) -> None:
     model, dataset, found = world
     without = ~(found.traffic.experts == busy).any(1)
     other = int(np.bincount(found.traffic.experts[without].ravel(), minlength=found.size).argmax())
-    effect = ablation.swap(model, dataset, found.traffic, busy, other)
-    theirs = found.traffic.experts[effect.users]
-    assert len(effect.users) and not (theirs == other).any() and (theirs == busy).any(1).all()
+    before = ablation.judged(of(world), ablation.retrieving(found.traffic, busy))
+    people = ablation.swap(of(world), busy, other, before)
+    theirs = found.traffic.experts[people.index]
+    assert len(people) and not (theirs == other).any() and (theirs == busy).any(1).all()
     value = model.expert_values()[other]  # type: ignore[operator]
 
     def exchange(old: Retrieved) -> Retrieved:
@@ -150,21 +164,23 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
         gate = old.gates[here]
         return old._replace(interests=torch.where(here.unsqueeze(-1), value * gate, old.interests))
 
-    for i, user in enumerate(effect.users[:25]):
-        assert effect.after.rank[i] == alone(model, dataset, user, exchange)[0]
-    same = ablation.swap(model, dataset, killed(found, busy).traffic, other, busy)
-    assert len(same.users)  # an expert that nobody retrieves can still be put in
+    for user, rank in people["rank_after"].head(25).items():
+        assert rank == alone(model, dataset, user, exchange)[0]
+    same = ablation.swap(
+        of(world)._replace(traffic=killed(found, busy).traffic), other, busy, ablation.judged(of(world), np.flatnonzero(~without))
+    )
+    assert len(same)  # an expert that nobody retrieves can still be put in
 
 
 def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
-    model, dataset, found = world
+    found = world[2]
     heard: list[float] = []
-    table = ablation.remove_each(model, dataset, found.traffic, tell=heard.append).set_index("expert")
+    table = ablation.remove_each(of(world), tell=heard.append).set_index("expert")
     assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
     below, above, expected = ablation.apart(table)
     assert (below, above) == ((table["high"] < 0).sum(), (table["low"] > 0).sum()) and expected == pytest.approx(len(table) / 20)
     for expert in list(table.index)[::6]:
-        row = ablation.remove(model, dataset, found.traffic, int(expert)).row()
+        row = ablation.effect("", removed(world, int(expert)))
         assert table.loc[expert, "n"] == row["n"]
         for name in ("d_ndcg", "low", "high", "d_rank_median"):
             assert table.loc[expert, name] == pytest.approx(row[name], nan_ok=True), name
@@ -177,14 +193,14 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     torch.manual_seed(0)
     config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
-    traffic = routing(model, small_world, "test")
-    found, expert = overview.survey(model, small_world, traffic), int(traffic.load.argmax())
+    asked = Population(model, small_world, traffic := routing(model, small_world, "test"))
+    found, expert = overview.survey(asked), int(traffic.load.argmax())
     assert len(overview.expert_table(found)) == 16
-    people = expert_people.examples(model, small_world, found, expert)
-    assert people.traced == (config.dispatch == "linear")
-    pushes = items.pushes(model, small_world, traffic, expert)
-    assert (pushes.direct is None) == (config.dispatch == "none") and pushes.measured is not None
-    rows = ablation.effects(model, small_world, traffic, expert, ablation.random_used(traffic, expert))
+    people = expert_people.examples(asked, found, expert)
+    assert (people["shares"].str.len() > 0).any() == (config.dispatch == "linear")
+    pushes = items.pushes(asked, expert)
+    assert ("direct" in pushes.table) == (config.dispatch != "none") and "measured" in pushes.table
+    rows = ablation.effects(asked, expert, ablation.random_used(traffic, expert))
     assert rows["n"].iloc[0] == traffic.load[expert] and rows[["d_ndcg", "replaced"]].notna().all().all()
 
 
@@ -205,10 +221,10 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
-    pushes = items.pushes(model, dataset, found.traffic, busy)
-    assert pushes.direct is not None and np.allclose(pushes.direct[1:], expected[1:], atol=1e-5)
-    up, down = items.pushed(pushes, dataset, "direct", top=5)
-    assert up["score"].is_monotonic_decreasing and down["score"].is_monotonic_increasing
+    pushes = items.pushes(of(world), busy)
+    assert np.allclose(pushes.table["direct"], expected[1:], atol=1e-5)
+    up, down = items.pushed(pushes.table, "direct", top=5)
+    assert up["direct"].is_monotonic_decreasing and down["direct"].is_monotonic_increasing
     assert up["item"].iloc[0] == int(expected[1:].argmax()) + 1
 
 
@@ -224,13 +240,13 @@ def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy
         changes.append(having - lacking - (having - lacking).mean())
         logs.append(having.log_softmax(0) - lacking.log_softmax(0))
     mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()
-    pushes = items.pushes(model, dataset, found.traffic, busy)
-    assert pushes.measured is not None and np.allclose(pushes.measured[1:], mean, atol=1e-5)
-    assert (pushes.near["n"] == len(users)).all()  # the tiny catalogue has fewer items than count as near the top
-    assert np.allclose(pushes.near["times"], times[pushes.near["item"] - 1], rtol=1e-4)
-    assert ((pushes.near["low"] <= pushes.near["times"]) & (pushes.near["times"] <= pushes.near["high"])).all()
-    assert pushes.direct is not None
-    ranks_of = [pd.Series(x).rank() for x in (pushes.direct[1:], mean)]
+    pushes = items.pushes(of(world), busy)
+    table = pushes.table
+    assert np.allclose(table["measured"], mean, atol=1e-5)
+    assert (table["n"] == len(users)).all()  # the tiny catalogue has fewer items than count as near the top
+    assert np.allclose(table["times"], times, rtol=1e-4)
+    assert ((table["low"] <= table["times"]) & (table["times"] <= table["high"])).all()
+    ranks_of = [pd.Series(x).rank() for x in (table["direct"], mean)]
     assert pushes.agreement == pytest.approx(float(np.corrcoef(*ranks_of)[0, 1]), abs=1e-3)
 
 
@@ -242,27 +258,27 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
     every = np.stack([found.scores(expert) for expert in range(found.size)], axis=1)
     k = found.traffic.experts.shape[1]
     assert np.allclose(found.spread(), every.std(0), atol=1e-5)
-    ordered, margins = -np.sort(-every, axis=1), found.margins(busy)
+    ordered, margins, people = -np.sort(-every, axis=1), found.margins(busy), expert_people.standings(found, busy)
     for user in range(found.people):
         own, retrieved = every[user, busy], busy in found.traffic.experts[user]
         assert margins[user] == pytest.approx(own - ordered[user, k if retrieved else k - 1], abs=1e-5)
         assert (margins[user] >= 0) == retrieved
-        stands = expert_people.expert_standing(found, busy, user)
-        assert stands["place"] == (every[user] > own).sum() + 1 and (stands["gate"] > 0) == retrieved
-    bands = expert_people.bands(found, busy)
+        assert people["rank"][user] == ((every[user] > own).sum() + 1 if retrieved else 0)
+        assert (people["score"][user], people["margin"][user]) == (own, margins[user])
+    bands = people["band"].to_numpy()
     lowest = {band: margins[bands == band].min() for band in expert_people.BANDS if (bands == band).any()}
     assert list(lowest.values()) == sorted(lowest.values(), reverse=True) and lowest["just in"] >= 0 > lowest["just out"]
     for along in ("margin", "score"):
-        bars = expert_people.histogram(found, busy, along)
+        bars = expert_people.histogram(people, along)
         assert bars.groupby("band")["people"].sum().to_dict() == pd.Series(bands).value_counts().to_dict()
-    sides = expert_people.histogram(found, busy)
+    sides = expert_people.histogram(people, "margin")
     assert (sides.loc[sides["band"].isin(["top", "middle", "just in"]), "low"] >= -1e-9).all()
 
 
 def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World, busy: int) -> None:
     model, dataset, found = world
-    people = expert_people.examples(model, dataset, found, busy).people
-    bands = expert_people.bands(found, busy)
+    people = expert_people.examples(of(world), found, busy)
+    bands = expert_people.standings(found, busy)["band"]
     assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"}
     for row in people.itertuples():
         assert row.group == "random" or bands[row.user] == row.group
@@ -274,7 +290,7 @@ def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World,
             read = history[-model.length :]
             share = sum(float(w.detach()) for w, item in zip(weights[-len(read) :], read, strict=True) if item == row.items[0])
             assert row.shares[0] == pytest.approx(share, abs=1e-5) and found.traffic.experts[row.user, row.rank - 1] == busy
-    assert people["user"].tolist() == expert_people.examples(model, dataset, found, busy).people["user"].tolist()
+    assert people["user"].tolist() == expert_people.examples(of(world), found, busy)["user"].tolist()
 
 
 # --- what it stands for ----------------------------------------------------------------------------------------------
@@ -311,13 +327,11 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     table = overview.expert_table(found)
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
     assert dataset.truth is not None and found.met is not None
-    assert found.met.sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
+    assert found.met.to_numpy().sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
     labelled, by_chance = found.by_chance()
     assert 0 <= labelled <= found.size and by_chance >= 0
     with pytest.raises(InputError, match="no expert"):
-        overview.label(found, found.size)
-    with pytest.raises(InputError, match="no expert"):
-        ablation.retrieving(found.traffic, -1)
+        found.place(found.size)
 
 
 def test_hot_experts_of_a_person(world: World) -> None:
@@ -331,8 +345,6 @@ def test_hot_experts_of_a_person(world: World) -> None:
             assert row.times == pytest.approx(row.gate / np.mean(gates), rel=1e-4)
             assert row.load_rank == (retrieved.load > row.load).sum() + 1 and row.share == row.load / found.people
             assert row.kind == found.status()[row.expert]
-    with pytest.raises(InputError):
-        overview.hot_experts(retrieved, found.people)
 
 
 # --- neighbours ------------------------------------------------------------------------------------------------------
@@ -341,7 +353,7 @@ def test_hot_experts_of_a_person(world: World) -> None:
 def test_retrieved_together_by_brute_force(world: World, busy: int) -> None:
     _, _, found = world
     sets = [set(row) for row in found.traffic.experts.tolist()]
-    frame = relations.retrieved_together(found.traffic, busy, top=None).set_index("expert")
+    frame = relations.retrieved_together(found.traffic, busy, top=found.size).set_index("expert")
     for other in range(found.size):
         both = sum({busy, other} <= s for s in sets) if other != busy else 0
         assert (other in frame.index) == (both > 0)
@@ -353,14 +365,12 @@ def test_retrieved_together_by_brute_force(world: World, busy: int) -> None:
 
 def test_rows_columns_and_like_vectors(world: World, busy: int, tiny: tuple[Recommender, Dataset, Run]) -> None:
     model, _, found = world
-    frame = relations.siblings(found, model, busy)
-    row, column = found.place(busy)
-    for line, number in (("row", row), ("column", column)):
-        assert set(frame.loc[frame["line"] == line, line]) == {number}
-    lines = relations.lines(found, busy)
-    assert lines["row"] == frame.loc[frame["line"] == "row", "load"].sum()
+    every, lines = relations.likeness(found, model, busy), relations.lines(found, busy)
+    for line, number in zip(("row", "column"), found.place(busy), strict=True):
+        frame = relations.siblings(every, busy, line)
+        assert set(frame[line]) == {number} and lines[line] == frame["load"].sum() and len(frame) == found.side
     values = model.expert_values().detach().numpy()  # type: ignore[operator]
-    near = relations.nearest(found, model, busy, top=3)
+    near = relations.nearest(every, busy, top=3)
     cosine = lambda e: values[e] @ values[busy] / np.linalg.norm(values[e]) / np.linalg.norm(values[busy])  # noqa: E731
     assert near["expert"].tolist() == sorted((e for e in range(found.size) if e != busy), key=lambda e: -cosine(e))[:3]
     assert near["cosine"].tolist() == pytest.approx([cosine(e) for e in near["expert"]], rel=1e-4)
@@ -371,20 +381,21 @@ def test_rows_columns_and_like_vectors(world: World, busy: int, tiny: tuple[Reco
 def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
     model, dataset, found = world
     dead = killed(found, busy)
-    rows = ablation.effects(model, dataset, dead.traffic, busy, ablation.random_used(dead.traffic, busy))
-    assert (rows["n"] == 0).all() and rows["d_ndcg"].isna().all()
-    pushes = items.pushes(model, dataset, dead.traffic, busy)
-    assert pushes.measured is None and pushes.near.empty and pushes.direct is not None and np.isnan(pushes.agreement)
+    nobody = ablation.effect("", ablation.compared(*(ablation.judged(of(world), np.zeros(0, int)) for _ in range(2))))
+    assert nobody["n"] == 0 and np.isnan(nobody["d_ndcg"])
+    pushes = items.pushes(of((model, dataset, dead)), busy)
+    assert "measured" not in pushes.table and "direct" in pushes.table and np.isnan(pushes.agreement)
     assert relations.retrieved_together(dead.traffic, busy).empty
-    assert set(expert_people.bands(dead, busy)) == {"just out", "out"}
+    assert set(expert_people.standings(dead, busy)["band"]) == {"just out", "out"}
 
 
 def test_candidates_stay_those_of_the_evaluation(world: World) -> None:
     """The ten suggestions are drawn from what the protocol ranks."""
-    model, dataset, _ = world
+    dataset = world[1]
     users = np.arange(10)
     mask = Candidates(dataset, "test", 0).mask("full", users).numpy()
-    assert all(mask[u, ablation.judged(model, dataset, users).top[u]].all() for u in users)
+    top = ablation.top_ten(ablation.judged(of(world), users))
+    assert all(mask[u, top[u]].all() for u in users)
 
 
 def test_the_command_prints_the_table_and_one_expert(
@@ -398,6 +409,7 @@ def test_the_command_prints_the_table_and_one_expert(
     assert "without expert" in (said := capsys.readouterr().out) and "label" in said
     for words, why in (
         ([run, "--expert", "64"], "no expert 64"),
+        ([run, "--expert", "3", "--swap", "64"], "no expert 64"),
         ([run, "--sort", "x"], "--sort"),
         ([peer], "no interest memory"),
     ):
@@ -412,4 +424,4 @@ def test_moments_are_those_of_the_plain_formulas(world: World, busy: int) -> Non
         spread = (sum((v - mean) ** 2 for v in values) / len(values)) ** 0.5
         skew = sum(((v - mean) / spread) ** 3 for v in values) / len(values)
         expected = {"density": found.traffic.load[busy] / found.people, "mean": mean, "spread": spread, "skew": skew}
-        assert expert_people.moments(found, busy, along) == pytest.approx(expected, rel=1e-4)
+        assert expert_people.moments(expert_people.standings(found, busy), along) == pytest.approx(expected, rel=1e-4)

@@ -1,5 +1,7 @@
 """What screens show of runs without experts: numbers with a known answer, and nulls that stay where nothing is to be found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,6 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.lisa import LisaConfig
@@ -54,16 +55,16 @@ def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Da
     assert found.weights and found.found.agreement is not None and found.found.agreement.correlation > 0.99
     assert abs(found.others) < 0.35 and found.shuffled[0] < 0 < found.shuffled[1] < 0.9
     crowd = weights.weights_of_everybody(model, small_world)
-    assert crowd.own[0] > 0.99 and abs(crowd.stranger[0]) < 0.3 and crowd.difference[0] > crowd.difference[1]
+    assert crowd.own[0] > 0.99 and abs(crowd.null[0]) < 0.3 and crowd.difference[0] > crowd.difference[1]
 
 
 def test_people_of_like_length_are(small_world: Dataset) -> None:
     lengths = small_world.histories.lengths
     for user in (0, int(lengths.argmax()), int(lengths.argmin())):
-        like = weights.like(small_world, user, 5)
-        assert user not in like and len(set(like.tolist())) == 5
+        like = weights.like(small_world, user)
+        assert user not in like and len(set(like.tolist())) == weights.LIKE
         apart = np.abs(np.delete(lengths, user) - lengths[user])
-        assert np.abs(lengths[like] - lengths[user]).max() <= 2 * np.sort(apart)[4]
+        assert np.abs(lengths[like] - lengths[user]).max() <= 2 * np.sort(apart)[weights.LIKE - 1]
 
 
 def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
@@ -74,10 +75,13 @@ def test_who_has_no_weights_is_told_why(small_world: Dataset) -> None:
         assert why in weights.why_none(model)
         found = weights.looked(model, small_world, 3)
         assert not found.weights and found.found.agreement is None
-        with pytest.raises(InputError, match="no weights"):
-            weights.weights_of_everybody(model, small_world)
     peer = weights.looked(built(SASRecConfig(**SMALL), small_world), small_world, 3)
-    assert peer.weights and peer.people == weights.LIKE and np.isfinite(peer.usual).any()
+    assert peer.weights and peer.people == weights.LIKE and peer.found.table["usual"].notna().any()
+
+
+def writing(chosen: Tensor, words: Tensor) -> SimpleNamespace:
+    """A model that writes items in these words and reads twelve events."""
+    return SimpleNamespace(codewords=lambda: Codewords(chosen, words, None), length=12)
 
 
 def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Dataset) -> None:
@@ -86,12 +90,12 @@ def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Data
     assert truth is not None
     rng, n = np.random.default_rng(0), small_world.catalog.n_items
     chosen = np.stack([truth.item_interest[1:], rng.integers(4, size=n)], 1)
-    found = codewords.judge_words(Codewords(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3), None), small_world, draws=60)
-    first, second = found.books.to_dict("records")
-    assert first["held"] == 1 and first["held"] > first["high"] and first["used"] == 4 and first["words"] == 6
-    assert second["low"] <= second["held"] <= second["high"]
-    assert first["chance"] == pytest.approx(0.25, abs=0.12)
-    table = found.table[found.table["book"] == 1]
+    model = writing(torch.from_numpy(chosen).long(), torch.zeros(2, 6, 3))
+    first, second = (codewords.judge_words(model, small_world, book) for book in (1, 2))
+    assert first.held == 1 and first.held > first.limits[1] and first.used == 4 and len(first.table) == 6
+    assert second.limits[0] <= second.held <= second.limits[1]
+    assert first.chance == pytest.approx(0.25, abs=0.12)
+    table = first.table
     assert table["items"].sum() == n and table["share"].sum() == pytest.approx(1) and table["label"].iloc[4:].eq("").all()
     assert table["sure"].iloc[:4].sum() >= 3
     popular = small_world.counts()[1:]
@@ -103,7 +107,7 @@ def test_labels_of_planted_words_hold_and_shuffled_ones_do_not(small_world: Data
 def test_a_history_of_one_word_is_on_one_word(small_world: Dataset) -> None:
     n = small_world.catalog.n_items
     chosen = torch.stack([torch.zeros(n).long(), torch.arange(n) % 3], 1)
-    found = codewords.spread(Codewords(chosen, torch.zeros(2, 3, 4), None), small_world, 5, 12)
+    found = codewords.spread(writing(chosen, torch.zeros(2, 3, 4)), small_world, 5)
     assert found.books["spread"].iloc[0] == pytest.approx(1) and found.events == 12
     assert found.books["low"].iloc[1] <= 3 and (found.books["low"] <= found.books["high"]).all()
     per = found.table.groupby("book")[["person", "everybody"]].sum().to_numpy()
@@ -111,8 +115,8 @@ def test_a_history_of_one_word_is_on_one_word(small_world: Dataset) -> None:
     items = reading(small_world, 5).items[-12:] - 1
     mine = found.table[found.table["book"] == 2]["person"].to_numpy()
     assert mine == pytest.approx(np.bincount(items % 3, minlength=3) / 12)
-    soft = codewords.codewords(built(LisaConfig(form="soft", words=8, books=2, **SMALL), small_world))
-    table = codewords.spread(soft, small_world, 5, 12).table
+    soft = built(LisaConfig(form="soft", words=8, books=2, **SMALL), small_world)
+    table = codewords.spread(soft, small_world, 5).table
     assert table.groupby("book")["person"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
 
 
@@ -123,8 +127,8 @@ def test_surprise_of_constant_intensities_is_the_constant(small_world: Dataset) 
             if name.endswith("intensity.outer"):
                 parameter.zero_()
     found = intensities.surprise(model, small_world)
-    assert found is not None and found.people == 60 and not found.trained
-    assert found.model == pytest.approx(found.constant, abs=1e-5) and abs(found.difference[0]) < 1e-5
+    assert found is not None and found.people == 60
+    assert found.own == pytest.approx(found.null, abs=1e-5) and abs(found.difference[0]) < 1e-5
     shown = intensities.intensities(model, small_world, 3)
     assert shown is not None and shown.own == pytest.approx(1, abs=1e-5) and shown.marks == 4
     assert shown.table["intensity"].to_numpy() == pytest.approx(1, abs=1e-5)

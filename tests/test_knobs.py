@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -18,6 +19,7 @@ from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services.experts import ablation, knobs, steering
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.steering import Turn
 from elastic_core.services.person.recommend import answer, reading
 
@@ -106,7 +108,9 @@ def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Da
 
 def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
-    table = knobs.knob_table([knobs.measure_knobs(model, dataset, routing(model, dataset), factors=(0.0, 8.0))]).set_index("knob")
+    table = knobs.knob_table(
+        [knobs.measure_knobs(Population(model, dataset, routing(model, dataset)), factors=(0.0, 8.0))]
+    ).set_index("knob")
     down, up = table.loc["own, × 0"], table.loc["own, × 8"]
     assert up["own_low"] > 0 > down["own_high"]
     assert up["d_own"] > up["other_high"] and down["d_own"] < down["other_low"]
@@ -117,28 +121,30 @@ def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(sl
 
 
 def test_runs_judged_together_are_the_means_of_every_person() -> None:
-    one = knobs.Turned(
-        "own, × 0", np.array([0.1, np.nan, -0.3, np.nan]), np.array([0.0, np.nan, 0.1, np.nan]), np.full(4, np.nan), np.zeros(4)
-    )
-    two = knobs.Turned(
-        "own, × 0", np.array([0.3, 0.2, -0.1, np.nan]), np.array([0.2, 0.0, 0.1, np.nan]), np.full(4, 0.1), np.ones(4)
-    )
-    row = knobs.knob_table([[one], [two]]).iloc[0]
+    nan = np.nan
+
+    def run(people: pd.DataFrame, knob: str = "own, × 0") -> pd.DataFrame:
+        return pd.concat({knob: people}, names=["knob", "user"])
+
+    one = pd.DataFrame({"own": [0.1, nan, -0.3, nan], "other": [0.0, nan, 0.1, nan], "instead": nan, "ndcg": 0.0})
+    two = pd.DataFrame({"own": [0.3, 0.2, -0.1, nan], "other": [0.2, 0.0, 0.1, nan], "instead": 0.1, "ndcg": 1.0})
+    row = knobs.knob_table([run(one), run(two)]).iloc[0]
     assert row["people"] == 3 and row["d_own"] == pytest.approx((0.2 + 0.2 - 0.2) / 3)
     assert row["d_other"] == pytest.approx((0.1 + 0 + 0.1) / 3) and row["d_ndcg"] == pytest.approx((0.5 + 1 + 0.5) / 3)
     assert row["d_instead"] == pytest.approx(0.1)
     assert row["d_gap"] == pytest.approx(row["d_own"] - row["d_other"]) and row["gap_low"] < row["d_gap"] < row["gap_high"]
-    fewer, other = knobs.Turned("own, × 0", *np.zeros((4, 3))), knobs.Turned("own, × 2", *np.zeros((4, 4)))
-    for wrong in ([[one], [fewer]], [[one], [other]], [[one], [one, two]]):
+    for wrong in (run(two.head(3)), run(two, "own, × 2"), pd.concat([run(two), run(two, "own, × 2")])):
         with pytest.raises(InputError, match="same people with the same knobs"):
-            knobs.knob_table(wrong)
+            knobs.knob_table([run(one), wrong])
 
 
 def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -> None:
     """The null: with random experts a knob stirs the list, towards one block of items as much as towards another."""
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
-    row = knobs.measure_knobs(model, small_world, routing(model, small_world), factors=(8.0,))[0].row()
+    row = knobs.knob_table(
+        [knobs.measure_knobs(Population(model, small_world, routing(model, small_world)), factors=(8.0,))]
+    ).iloc[0]
     assert abs(row["d_own"]) < 0.1
 
 
@@ -147,9 +153,9 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").override("model.side=2").model, small_world.catalog).eval()
     traffic = routing(model, small_world)
-    if len(np.unique(knobs.stands_for(model, small_world, traffic))) < 2:
+    if len(np.unique(knobs.stands_for(Population(model, small_world, traffic)))) < 2:
         pytest.skip("the four stand for one block")
-    table = knobs.knob_table([knobs.measure_knobs(model, small_world, traffic, factors=(2.0,))]).set_index("knob")
+    table = knobs.knob_table([knobs.measure_knobs(Population(model, small_world, traffic), factors=(2.0,))]).set_index("knob")
     assert table.loc["own, × 2", "people"] == 60 and table.loc["lent, × 1", "people"] == 0
 
 
@@ -157,18 +163,19 @@ def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> N
     model, dataset, _ = tiny
     bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
     with pytest.raises(InputError, match="no genres"):
-        knobs.measure_knobs(model, bare, routing(model, dataset))
+        knobs.measure_knobs(Population(model, bare, routing(model, dataset)))
 
 
 def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(slots: tuple[Recommender, Dataset]) -> None:
     """The list, its shares and every random turn recounted one by one with the knobs themselves."""
     model, dataset = slots
-    traffic, means = routing(model, dataset), knobs.stands_for(model, dataset, routing(model, dataset))
+    traffic = routing(model, dataset)
+    means = knobs.stands_for(of := Population(model, dataset, traffic))
     read, own = reading(dataset, 3), traffic.experts[3]
     genres, holds = genre_table(dataset.catalog)
     lent = int(np.setdiff1d(np.flatnonzero(traffic.load), own)[0])
     for turn in (Turn(((int(own[1]), 4.0),)), Turn(((int(own[0]), 0.0),), lent, 2.0)):
-        found = steering.steer(model, dataset, read, turn, traffic, own, means)
+        found = steering.steer(of, 3, turn, means)
         edit = knobs.turns(model, np.array([[1.0, 4.0, 1.0]]), np.array([-1]))
         if turn.lent is not None:
             edit = knobs.turns(model, np.array([[0.0, 1.0, 2.0]]), np.array([lent]))
@@ -177,7 +184,8 @@ def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(s
         row, genre = found.table.iloc[0], means[turn.experts[0][0]]
         assert row["genre"] == genres[genre] and row["after"] == holds[by_hand.table["item"], genre].mean()
         assert row["chance_after"] == pytest.approx(by_hand.chances @ holds[:, genre])
-        random = steering.others(*(each[0] for each in turn.on(own[None])), own, np.flatnonzero(traffic.load), 40, 0)
+        turned = (each[0] for each in turn.on(own[None]))
+        random = list(zip(*steering.others(*turned, own, np.flatnonzero(traffic.load), 40, 0), strict=True))
         first = set(answer(model, dataset, read).table["item"])
         fresh, shares = [], []
         for factors, other in random:
@@ -188,22 +196,25 @@ def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(s
         assert found.chance.tolist() == fresh and len({(*factors, other) for factors, other in random}) == len(random) > 1
         assert (row["null"], row["low"]) == pytest.approx((np.median(shares), np.quantile(shares, 0.025)))
     alike = Turn(tuple((int(expert), 2.0) for expert in sorted(own)))
-    assert not len(steering.steer(model, dataset, read, alike, traffic, own, means).chance)
+    assert not len(steering.steer(of, 3, alike, means).chance)
 
 
 def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
     slots: tuple[Recommender, Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, dataset = slots
-    traffic = routing(model, dataset)
+    of = Population(model, dataset, traffic := routing(model, dataset))
     expert = int(traffic.load.argmax())
     told: list[float] = []
-    table = steering.cost(model, dataset, traffic, Turn(((expert, 4.0),)), tell=told.append)
-    users, ranks = ablation.retrieving(traffic, expert)
-    before = ablation.judged(model, dataset, users)
-    after = ablation.judged(model, dataset, users, make=lambda rows: up(model, ranks[rows], 4.0))
+    table = steering.cost(of, Turn(((expert, 4.0),)), told.append)
+    users = ablation.retrieving(traffic, expert)
+    before = ablation.judged(of, users)
+    make = lambda some: up(model, ablation.ranks_of(traffic, expert, some), 4.0)  # noqa: E731
+    after = ablation.judged(of, users, make)
     assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)
-    assert table["d_ndcg"][0] == pytest.approx((after.gain - before.gain).mean()) and told[-1] == 1.0 and told == sorted(told)
+    assert (
+        table["d_ndcg"][0] == pytest.approx((after["ndcg"] - before["ndcg"]).mean()) and told[-1] == 1.0 and told == sorted(told)
+    )
     monkeypatch.setattr(steering, "SAMPLE", 50)
-    some = steering.cost(model, dataset, traffic, Turn(lent=expert, by=2.0))
+    some = steering.cost(of, Turn(lent=expert, by=2.0), told.append)
     assert some["n"].tolist() == [50, 50] and some["touched"][0] == 300 - len(users)

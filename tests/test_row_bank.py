@@ -25,6 +25,7 @@ from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget
 from elastic_core.scale.row_bank import RowBank, row_banks
 from elastic_core.scale.row_rules import EPS
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.overview import survey
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
@@ -253,6 +254,6 @@ def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset,
     assert not whole.too_many(models.build(CONFIG.model, world.catalog))
     model = models.build(config.model, world.catalog).eval()
     with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
-        survey(model, world, None)  # type: ignore[arg-type]
+        survey(Population(model, world, None))  # type: ignore[arg-type]
     plain = json.loads(json.dumps(CONFIG.to_dict()))
     assert RunConfig.from_dict(plain) == CONFIG and isinstance(model.memories[0].values, RowBank)  # type: ignore[index, union-attr]

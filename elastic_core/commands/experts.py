@@ -25,10 +25,11 @@ from pandas import DataFrame
 
 from elastic_core.commands.arguments import Loaded, flag, load_run, option, run_argument, say
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
+from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts import people as expert_people
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
 
@@ -61,16 +62,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
-    traffic = routing(loaded.model, loaded.dataset, "test")
-    found = overview.survey(loaded.model, loaded.dataset, traffic)
+    of = _population(loaded)
+    found = overview.survey(of)
     if arguments.expert is not None:
-        found.place(arguments.expert)
-        one(loaded, found, arguments.expert, arguments.swap)
+        for asked in (arguments.expert, arguments.swap or 0):
+            found.place(asked)  # raises where there is none
+        one(of, found, arguments.expert, arguments.swap)
         return 0
     frame = overview.expert_table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
-        effects = ablation.remove_each(loaded.model, loaded.dataset, traffic)
+        effects = ablation.remove_each(of)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
     if arguments.sort not in frame:
@@ -90,9 +92,12 @@ def _with_experts(name: str) -> Loaded:
     return loaded
 
 
-def _knobs(name: str) -> list[knobs.Turned]:
-    loaded = _with_experts(name)
-    return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
+def _knobs(name: str) -> DataFrame:
+    return knobs.measure_knobs(_population(_with_experts(name)))
+
+
+def _population(loaded: Loaded) -> Population:
+    return Population(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
 def frame_text(frame: DataFrame, csv: bool) -> str:
@@ -125,34 +130,34 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
         )
 
 
-def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
+def one(of: Population, found: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
-    _, dataset, model = loaded
-    traffic, (row, column), label = found.traffic, found.place(expert), overview.label(found, expert)
+    traffic, (row, column), label = of.traffic, found.place(expert), overview.label(found, expert)
     print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
         print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
-    people = expert_people.examples(model, dataset, found, expert)
-    for person in people.people.to_dict("records"):
-        titles = "; ".join(dataset.catalog.title(item) for item in person["items"][:3])
+    people = expert_people.examples(of, found, expert)
+    for person in people.to_dict("records"):
+        titles = "; ".join(of.dataset.catalog.title(item) for item in person["items"][:3])
         words = "reads" if person["rank"] else "recent, not read"
         print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
-    _print_items(loaded, traffic, expert)
+    _print_items(of, expert)
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
-        print(shown(ablation.effects(model, dataset, traffic, expert, swapped)))
-    print("nearest by vector   ", _numbers_text(relations.nearest(found, model, expert, 5), "cosine"))
+        print(shown(ablation.effects(of, expert, swapped)))
+    every = relations.likeness(found, of.model, expert)
+    print("nearest by vector   ", _numbers_text(relations.nearest(every, expert, 5), "cosine"))
     print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
-def _print_items(loaded: Loaded, traffic: Routing, expert: int) -> None:
-    pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert)
+def _print_items(of: Population, expert: int) -> None:
+    pushes = expert_items.pushes(of, expert)
     for by in ("direct", "measured"):
-        for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
+        for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes.table, by, top=5), strict=True):
             print(f"{by:<8} {way}  {'; '.join(frame['title'])}")
     if np.isfinite(pushes.agreement):
-        items, control = loaded.dataset.catalog.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"
+        items, control = of.model.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 

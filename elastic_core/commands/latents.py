@@ -22,6 +22,7 @@ from elastic_core.memory.latents import fit_latents
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
 from elastic_core.services.experts import knobs, overview
+from elastic_core.services.experts.ablation import Population
 
 TURNED = 8.0
 
@@ -71,15 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask(model: Recommender, dataset: Dataset) -> Found:
-    traffic, named = routing(model, dataset, "test"), bool(genre_table(dataset.catalog)[0])
-    held = overview.held_out_labels(overview.survey(model, dataset, traffic)) if named else None
+    of, named = Population(model, dataset, routing(model, dataset, "test")), bool(genre_table(dataset.catalog)[0])
+    held = overview.held_out_labels(overview.survey(of)) if named else None
     knob = None
     if named:
         try:
-            knob = knobs.knob_table([knobs.measure_knobs(model, dataset, traffic, factors=(TURNED,))]).iloc[0].to_dict()
+            knob = knobs.knob_table([knobs.measure_knobs(of, factors=(TURNED,))]).iloc[0].to_dict()
         except InputError as error:
             say(f"No knob is turned: {error}.")
-    return Found(traffic, gauges(model, dataset), held, knob)
+    return Found(of.traffic, gauges(model, dataset), held, knob)
 
 
 def _interval(knob: dict[str, float] | None, name: str, shape: str) -> str:

@@ -16,48 +16,43 @@ BAND_WORDS = {
     "just out": "just missed",
     "out": "do not use it",
 }
-PATTERNS = {"top": "", "middle": "", "just in": "/", "just out": ".", "out": ""}
+PATTERNS = {"just in": "/", "just out": "."}
 
 
 def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: str) -> go.Figure:
-    """How many people have which margin (or score), stacked by band, with the cut-off and one person marked."""
-    colours = dict(zip(BAND_WORDS, (p.load[3], p.load[2], p.load[1], p.cool[1], p.muted), strict=True))
-    figure = go.Figure()
-    for band, part in bars.groupby("band", sort=False):
-        figure.add_bar(
-            x=(part["low"] + part["high"]) / 2, y=part["people"], width=(part["high"] - part["low"]) * 0.94,
-            marker_color=colours[str(band)], marker_pattern_shape=PATTERNS[str(band)], marker_line_width=0,
-            name=BAND_WORDS[str(band)], customdata=part[["low", "high"]],
-            hovertemplate="%{y} people, %{customdata[0]:.2f} to %{customdata[1]:.2f}<extra>" + BAND_WORDS[str(band)] + "</extra>",
-        )  # fmt: skip
+    """Draw how many people have which margin (or score), stacked by band, with the cut-off and one person marked."""
+    figure, colours = go.Figure(), (p.load[3], p.load[2], p.load[1], p.cool[1], p.muted)
+    for (band, words), colour in zip(BAND_WORDS.items(), colours, strict=True):
+        part = bars[bars["band"] == band]
+        if len(part):
+            figure.add_bar(
+                x=(part["low"] + part["high"]) / 2, y=part["people"], width=(part["high"] - part["low"]) * 0.94, name=words,
+                marker_color=colour, marker_pattern_shape=PATTERNS.get(band, ""), marker_line_width=0,
+                customdata=part[["low", "high"]],
+                hovertemplate="%{y} people, %{customdata[0]:.2f} to %{customdata[1]:.2f}<extra>" + words + "</extra>",
+            )  # fmt: skip
+    note = {"yref": "paper", "showarrow": False, "bgcolor": p.ground}
     if along == "margin":
         figure.add_vline(x=0, line_color=p.text, line_width=2)
-        figure.add_annotation(
-            x=0, y=1, yref="paper", text="use it →", showarrow=False, xanchor="left", xshift=6, yanchor="top", bgcolor=p.ground
-        )
+        figure.add_annotation(x=0, y=1, text="use it →", xanchor="left", xshift=6, yanchor="top", **note)
     figure.add_vline(x=person, line_color=p.picked, line_dash="dot", line_width=2)
-    figure.add_annotation(
-        x=person, y=0.86, yref="paper", text=name, showarrow=False, xanchor="right", xshift=-4, font_color=p.picked,
-        bgcolor=p.ground,
-    )  # fmt: skip
+    figure.add_annotation(x=person, y=0.86, text=name, xanchor="right", xshift=-4, font_color=p.picked, **note)
     figure.update_layout(barmode="stack", bargap=0)
     title = "score above or below the limit" if along == "margin" else "score"
     return frame(figure, p, 340, legend=True, xaxis_title=title, xaxis_zeroline=False, yaxis_title="people")
 
 
 def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Lift of each genre with its interval, on a scale of ratios; a full mark where the interval leaves 1 out."""
+    """Draw the lift of each genre with its interval, on a scale of ratios; a full mark where the interval leaves 1 out."""
     ordered = table.iloc[::-1]
-    sure = (ordered["low"] > 1) | (ordered["high"] < 1)
-    figure = go.Figure(
-        go.Scatter(
-            x=ordered["lift"], y=ordered["genre"].map(safe), mode="markers", customdata=ordered[["low", "high", "share", "base"]],
-            error_x=whiskers(ordered, "lift", type="data", symmetric=False, color=p.muted, thickness=1.5, width=0),
-            marker_size=11, marker_color=p.categories[0], marker_line_width=2, marker_line_color=p.categories[0],
-            marker_symbol=["circle" if yes else "circle-open" for yes in sure],
-            hovertemplate="%{y}: × %{x:.2f} (%{customdata[0]:.2f} to %{customdata[1]:.2f})<br>"
-            "%{customdata[2]:.1%} here, %{customdata[3]:.1%} to compare<extra></extra>",
-        )
+    figure = go.Figure()
+    figure.add_scatter(
+        x=ordered["lift"], y=ordered["genre"].map(safe), mode="markers", customdata=ordered[["low", "high", "share", "base"]],
+        error_x=whiskers(ordered, "lift", type="data", symmetric=False, color=p.muted, thickness=1.5, width=0),
+        marker_size=11, marker_color=p.categories[0], marker_line_width=2, marker_line_color=p.categories[0],
+        marker_symbol=np.where((ordered["low"] > 1) | (ordered["high"] < 1), "circle", "circle-open").tolist(),
+        hovertemplate="%{y}: × %{x:.2f} (%{customdata[0]:.2f} to %{customdata[1]:.2f})<br>"
+        "%{customdata[2]:.1%} here, %{customdata[3]:.1%} to compare<extra></extra>",
     )  # fmt: skip
     figure.add_vline(x=1, line_color=p.text, line_width=1)
     ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
@@ -68,7 +63,7 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Every item: what the vector says against what was measured."""
+    """Draw every item: what the vector says against what was measured."""
     figure = go.Figure(
         go.Scattergl(
             x=table["direct"], y=table["measured"], mode="markers", text=table["title"].map(safe),
@@ -85,7 +80,7 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
-    """The load of everybody in one row or column, with what luck alone would give each."""
+    """Draw the load of everybody in one row or column, with what luck alone would give each."""
     ramp = p.warm if line == "row" else p.cool
     other = "column" if line == "row" else "row"
     own = table["expert"] == expert
@@ -107,7 +102,7 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
 
 
 def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Change of NDCG@10 with its interval for each thing that was done; left of 0 = the list got worse."""
+    """Draw the change of NDCG@10 with its interval for each thing that was done; left of 0 = the list got worse."""
     ordered = table.iloc[::-1]
     figure = go.Figure(
         go.Scatter(
@@ -126,7 +121,7 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float]) -> go.Figure:
-    """Load after every epoch, with the band of luck alone."""
+    """Draw the load after every epoch, with the band of luck alone."""
     figure = go.Figure()
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
     figure.add_scatter(
@@ -138,7 +133,7 @@ def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, floa
 
 
 def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """One codebook: a person's share on each word as bars, everybody's as marks."""
+    """Draw one codebook: a person's share on each word as bars, everybody's as marks."""
     figure = go.Figure()
     figure.add_bar(
         x=table["word"], y=table["person"], name="this history", marker_color=p.picked,
@@ -155,43 +150,41 @@ def spread(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def looks(table: pd.DataFrame, even: float, usual: np.ndarray, p: Palette) -> go.Figure:
-    """The last events, oldest left: above how much of the reading each gets, below what its removal changes."""
+def looks(table: pd.DataFrame, even: float, p: Palette) -> go.Figure:
+    """Draw the last events, oldest left: above how much of the reading each gets, below what its removal changes."""
     known = bool(table["attention"].notna().any())
     figure = make_subplots(1 + known, 1, shared_xaxes=True, vertical_spacing=0.07)
-    names = [safe(f"{row.position}. {split_year(row.title)[0]}") for row in table.itertuples()]
-    x = table["position"]
+    above, below = {"row": 1, "col": 1}, {"row": 1 + known, "col": 1}
+    table = table.assign(name=[safe(f"{row.position}. {split_year(row.title)[0]}") for row in table.itertuples()])
     if known:
         figure.add_bar(
-            x=x, y=table["attention"], name="weight", marker_color=p.muted, customdata=names, row=1, col=1,
-            hovertemplate="%{customdata}<br>%{y:.2%} of the reading<extra></extra>",
+            x=table["position"], y=table["attention"], name="weight", marker_color=p.muted, customdata=table["name"],
+            hovertemplate="%{customdata}<br>%{y:.2%} of the reading<extra></extra>", **above,
         )  # fmt: skip
-        if np.isfinite(usual).any():
+        if table["usual"].notna().any():
             figure.add_scatter(
-                x=x, y=usual, name="others’ mean weight", mode="lines", line_color=p.picked, line_width=2, row=1, col=1,
-                hovertemplate="people of like length: %{y:.2%}<extra></extra>",
+                x=table["position"], y=table["usual"], name="others’ mean weight", mode="lines", line_color=p.picked,
+                line_width=2, hovertemplate="people of like length: %{y:.2%}<extra></extra>", **above,
             )  # fmt: skip
-        figure.add_hline(y=even, line_color=p.text, line_width=1, line_dash="dot", row=1, col=1)
-        figure.update_yaxes(title="weight", tickformat=".1%", rangemode="tozero", row=1, col=1)
-    for name, part, colour in (
-        ("makes it likelier", table["change"] >= 0, p.warm[1]),
-        ("makes it less likely", table["change"] < 0, p.cool[1]),
-    ):
-        rows = table[part]
+        figure.add_hline(y=even, line_color=p.text, line_width=1, line_dash="dot", **above)
+        figure.update_yaxes(title="weight", tickformat=".1%", rangemode="tozero", **above)
+    likelier = table["change"] >= 0
+    for name, rows, colour in (
+        ("makes it likelier", table[likelier], p.warm[1]), ("makes it less likely", table[~likelier], p.cool[1]),
+    ):  # fmt: skip
         figure.add_bar(
-            x=rows["position"], y=rows["change"], width=0.85, name=name, marker_color=colour, row=1 + known, col=1,
-            customdata=[[n, t] for n, t in zip(np.array(names, dtype=object)[part.to_numpy()], rows["times"], strict=True)],
-            hovertemplate="%{customdata[0]}<br>having it: ×%{customdata[1]:.2f}<extra></extra>",
+            x=rows["position"], y=rows["change"], width=0.85, name=name, marker_color=colour, customdata=rows[["name", "times"]],
+            hovertemplate="%{customdata[0]}<br>having it: ×%{customdata[1]:.2f}<extra></extra>", **below,
         )  # fmt: skip
-    figure.update_yaxes(title="effect (log-chance)", zerolinecolor=p.muted, row=1 + known, col=1)
+    figure.update_yaxes(title="effect (log-chance)", zerolinecolor=p.muted, **below)
     figure.update_xaxes(showgrid=False)
-    figure.update_xaxes(title="event, the latest right", row=1 + known, col=1)
+    figure.update_xaxes(title="event, the latest right", **below)
     figure.update_layout(bargap=0.15, barmode="overlay")
     return frame(figure, p, 420 if known else 280, legend=True)
 
 
 def intensities(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Lines over events, one a kind; dotted where every intensity would be even."""
+    """Draw lines over events, one a kind; dotted where every intensity would be even."""
     figure = go.Figure()
     for i, (mark, rows) in enumerate(table.groupby("mark", sort=False)):
         names = [safe(split_year(title)[0]) for title in rows["title"]]

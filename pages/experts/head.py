@@ -1,11 +1,8 @@
 """The top of the Experts page: which expert, how to get to another, and three answers in one line each."""
 
-from collections.abc import Hashable
-from typing import Any
-
 import streamlit as st
 
-from elastic_core.services.experts import ablation, overview, people, relations
+from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
@@ -20,7 +17,7 @@ OFTEN = {
 
 
 def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
-    """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
+    """Offer previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),
@@ -32,10 +29,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
             button(name, f"exp_go_{name}", shell.look_at, number, icon=icon, help=help, disabled=held or number == expert)
         button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
         row, column = of.survey.place(expert)
-        st.caption(
-            f"Row {row}, column {column}. {why}",
-            help=f"Interest expert: {notes.WORDS['interest expert']}.",
-        )
+        st.caption(f"Row {row}, column {column}. {why}", help=f"Interest expert: {notes.WORDS['interest expert']}.")
 
 
 def _lucky(of: Subject, expert: int) -> None:
@@ -45,66 +39,50 @@ def _lucky(of: Subject, expert: int) -> None:
 
 
 def cards(of: Subject, expert: int, user: int) -> list[str]:
-    """What does it stand for, who uses it, does it matter? Returns how sure that is."""
-    found, doubts = of.survey, []
-    load, status, (low, high) = int(found.traffic.load[expert]), found.status()[expert], found.band
+    """Answer what it stands for, who uses it and whether it matters. Return how sure that is."""
     meaning, crowd, matter = st.columns(3, border=True)
     with meaning:
-        label, alone = overview.label(found, expert), answers.alone(of, expert)
-        sure = (words.LUCK if label.weak else words.MORE) if label is not None and label.genres else ""
-        st.markdown(f"**What does it stand for?** {sure}\n\n#### {words.named(label, alone)}")
-        truth = _planted(of, expert)
-        st.caption(words.meaning(label, alone, shell.plain(truth["interest"]) if truth and truth["events"] else ""))
-        doubts += words.meaning_doubts(label, alone)
-        if truth:
-            doubts.append(_true(truth))
+        doubts = _meaning(of, expert)
     with crowd:
-        st.markdown(f"**Who uses it?** {OFTEN[str(status)]}\n\n#### {load} of {found.people:,} people")
-        even = found.traffic.experts.size / found.size
-        st.caption(f"Equal use: {even:.0f}. {standing(of, expert, user)}")
+        found, (low, high) = of.survey, of.survey.band
+        load, often = f"{found.traffic.load[expert]} of {found.people:,} people", OFTEN[str(found.status()[expert])]
+        st.markdown(f"**Who uses it?** {often}\n\n#### {load}")
+        has = "has" if expert in found.traffic.experts[user] else "does not have"
+        st.caption(f"Equal use: {found.traffic.experts.size / found.size:.0f}. Person {user + 1} {has} it.")
         doubts.append(words.SAYS("SURE_BAND", low=low, high=high))
     with matter:
-        doubts += _matter(of, expert, load)
-    return doubts
-
-
-def _matter(of: Subject, expert: int, load: int) -> list[str]:
-    if not load:
-        st.markdown("**Does it matter?**\n\n#### to nobody")
-        st.caption("Nobody uses it.")
-    elif of.traffic.experts.shape[1] < 2:
-        st.markdown("**Does it matter?**\n\n#### it is the only one")
-        st.caption("Each person has one expert. Without it, nothing reads the history.")
-    else:
-        row = answers.removal(of, expert)
-        alike = answers.removal_alike(of, expert)
-        verdict, sentence = words.effect(row, alike)
+        verdict, sentence, more = _matter(of, expert)
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
         st.caption(sentence)
-        return words.effect_doubts(row, alike)
-    return []
+    return doubts + more
 
 
-def standing(of: Subject, expert: int, user: int) -> str:
-    """Where the expert stands for the chosen person."""
-    here = people.expert_standing(of.survey, expert, user)
-    return f"Person {user + 1} {'has' if here['gate'] else 'does not have'} it."
+def _meaning(of: Subject, expert: int) -> list[str]:
+    label, alone, truth, told = overview.label(of.survey, expert), answers.alone(of, expert), "", []
+    if of.survey.met is not None:  # a made-up world, in which the truth is known
+        row = answers.table(of).iloc[expert]
+        truth, told = shell.plain(row["interest"]), ["**True interest.** None: it reads nothing."]
+        if truth:
+            said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
+            told = [words.SAYS("SURE_PLANTED", interest=truth, **said)]
+    sure = (words.LUCK if label.weak else words.MORE) if label is not None and label.genres else ""
+    st.markdown(f"**What does it stand for?** {sure}\n\n#### {words.named(label, alone)}")
+    st.caption(words.meaning(label, alone, truth))
+    return words.meaning_doubts(label, alone) + told
 
 
-def _planted(of: Subject, expert: int) -> dict[Hashable, Any] | None:
-    """What is true of it in a made-up world; None where nobody knows."""
-    return None if of.survey.met is None else answers.table(of).iloc[expert].to_dict()
-
-
-def _true(row: dict[Hashable, Any]) -> str:
-    if not row["events"]:
-        return "**True interest.** None: it reads nothing."
-    said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
-    return words.SAYS("SURE_PLANTED", interest=shell.plain(row["interest"]), **said)
+def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
+    """Return a verdict, a sentence, and how sure that is."""
+    if not of.traffic.load[expert]:
+        return "to nobody", "Nobody uses it.", []
+    if of.traffic.experts.shape[1] < 2:
+        return "it is the only one", "Each person has one expert. Without it, nothing reads the history.", []
+    row, alike = answers.removal(of, expert), answers.removal_alike(of, expert)
+    return *words.effect(row, alike), words.effect_doubts(row, alike)
 
 
 def dead(of: Subject, expert: int) -> bool:
-    """The plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
+    """Show the plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
     found = of.survey
     (row, column), lines = found.place(expert), relations.lines(found, expert)
     st.warning(

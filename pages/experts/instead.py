@@ -2,23 +2,20 @@
 
 from collections.abc import Callable
 
-import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.capabilities import Attends, Codewords, Modulates, Quantises
+from elastic_core.peers.parts.capabilities import Attends, Quantises
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights
-from elastic_core.services.experts.codewords import Spread, Words
-from elastic_core.services.experts.intensities import Surprise
+from elastic_core.services.experts.codewords import Words
 from elastic_core.services.experts.weights import Looked
 from elastic_core.services.person import inspect
 from pages.experts import charts
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, prose, view
-from pages.kit.cache import Opened
 from pages.kit.control import one_of, switch
 from pages.kit.kept import asking, kept
 
@@ -28,22 +25,8 @@ PART, BOOK = "exp_instead", "exp_book"
 CODES, LOOKS, OFTEN = "Codewords", "What it looks at", "Intensities"
 
 
-@kept(4, "Judging what each codeword’s items have in common …")
-def _judged(of: Opened) -> Words:
-    return coded.judge_words(_codes(of), of.dataset)
-
-
-@kept(4)
-def _codes(of: Opened) -> Codewords:
-    assert isinstance(of.model, Quantises)
-    return coded.codewords(of.model)
-
-
-@kept(64)
-def _spread(of: Opened, user: int) -> Spread:
-    return coded.spread(_codes(of), of.dataset, user, of.model.length)
-
-
+_judged = asking(kept(16, "Judging what each codeword’s items have in common …"), coded.judge_words)
+_spread = asking(kept(64), coded.spread)
 _looked = asking(kept(64), weights.looked)
 _everybody = asking(kept(8, "Taking events away from other people, too …"), weights.weights_of_everybody)
 _intensities = asking(kept(64), timed.intensities)
@@ -51,8 +34,11 @@ _surprise = asking(kept(8), timed.surprise)
 
 
 def show(now: Context) -> None:
-    """The whole screen."""
-    parts = offered(now)
+    """Show the whole screen, with the parts that this run can fill."""
+    parts: dict[str, Callable[[Context], None]] = {CODES: codewords} if isinstance(now.model, Quantises) else {}
+    parts[LOOKS] = looks
+    if _intensities(now, now.user) is not None:
+        parts[OFTEN] = intensities
     view.title("What does this run have in place of experts?")
     has = (
         "It writes each item in codewords, and counts how often each one occurs in a history." if CODES in parts
@@ -60,32 +46,22 @@ def show(now: Context) -> None:
         else "Here is how it reads a history."
     )  # fmt: skip
     st.write(f"This run has no interest memory, so it has no experts. {has}")
-    names = list(parts)
-    chosen = switch("Part", names, PART) if len(names) > 1 else names[0]
+    chosen = switch("Part", list(parts), PART) if len(parts) > 1 else LOOKS
     parts[chosen](now)
     view.foot("python -m elastic_core evaluate", now.run.name)
 
 
-def offered(now: Context) -> dict[str, Callable[[Context], None]]:
-    """The parts that this run can fill."""
-    found: dict[str, Callable[[Context], None]] = {}
-    if isinstance(now.model, Quantises):
-        found[CODES] = codewords
-    found[LOOKS] = looks
-    if isinstance(now.model, Modulates) and _intensities(now, now.user) is not None:
-        found[OFTEN] = intensities
-    return found
-
-
 def codewords(now: Context) -> None:
-    """Which items share a word, and how this person's history is spread over words."""
-    found, palette = _judged(now), shell.palette()
-    size, how = int(found.books["words"].iloc[0]), "in parts to the words" if found.soft else "to one word"
-    st.markdown(f"Every item belongs {how} of each of **{len(found.books)} codebooks** of {size} words.")
-    book = one_of("Codebook", found.books["book"].tolist(), key=BOOK, width="content")
+    """Show which items share a word, and how this person's history is spread over words."""
+    codes = coded.codewords(now.model)
+    books, size = codes.words.shape[:2]
+    how = "to one word" if codes.shares is None else "in parts to the words"
+    st.markdown(f"Every item belongs {how} of each of **{books} codebooks** of {size} words.")
+    book = one_of("Codebook", list(range(1, books + 1)), key=BOOK, width="content")
+    found = _judged(now, book)
     if found.genres:
-        st.markdown(_genres(found.books.iloc[book - 1]))
-    table = found.table[found.table["book"] == book].sort_values("share", ascending=False)
+        st.markdown(_genres(found, size))
+    table = found.table.sort_values("share", ascending=False)
     shown = table.assign(label=table["label"].where(table["label"] != "", "too few items")).rename(
         columns={"share": "events", "label": "genre", "held": "held out", "chance": "by chance", "sure": "beyond it"}
     )
@@ -103,23 +79,24 @@ def codewords(now: Context) -> None:
     )
     shares = spread.table[spread.table["book"] == book]
     alt = f"Share of the last {spread.events} events on each of {len(shares)} words of codebook {book}, beside everybody’s."
-    view.chart("exp_spread", cache.drawn(charts.spread, shares, palette), spread.table, SAYS.about("SPREAD"), alt)
+    view.chart("exp_spread", cache.drawn(charts.spread, shares, shell.palette()), spread.table, SAYS.about("SPREAD"), alt)
 
 
-def _genres(row: pd.Series) -> str:
-    """Do the words of a codebook stand for genres?"""
-    if not row["items"]:
+def _genres(found: Words, size: int) -> str:
+    """Say whether the words of a codebook stand for genres."""
+    if not found.items:
         return "No word of this codebook has enough items for a genre."
-    sure = "Yes, more than luck" if row["held"] > row["high"] else "No more than luck"
+    high = found.limits[1]
+    sure = "Yes, more than luck" if found.held > high else "No more than luck"
     return (
         f"Do words stand for genres? **{sure}.** Each word got its genre from one half of its items. In the other half, "
-        f"**{row['held']:.0%}** have this genre, too (words dealt out at random: {row['chance']:.0%}, at most "
-        f"{row['high']:.0%} in 95%). {row['used']:.0f} of {row['words']:.0f} words are used."
+        f"**{found.held:.0%}** have this genre, too (words dealt out at random: {found.chance:.0%}, at most "
+        f"{high:.0%} in 95%). {found.used} of {size} words are used."
     )
 
 
 def looks(now: Context) -> None:
-    """Weights beside what removal measures, or removal alone."""
+    """Show weights beside what removal measures, or removal alone."""
     what, palette = now.words, shell.palette()
     stay = now.stay
     try:
@@ -139,20 +116,21 @@ def looks(now: Context) -> None:
         return
     if found.weights:
         st.markdown(_agreed(found))
-    figure = cache.drawn(charts.looks, found.found.table, found.even, found.usual, palette)
-    largest = found.found.table.loc[found.found.table["change"].abs().idxmax()]
+    table = found.found.table
+    figure = cache.drawn(charts.looks, table, found.even, palette)
+    largest = table.loc[table["change"].abs().idxmax()]
     alt = (
-        f"{'Weight and effect' if found.weights else 'Effect'} of each of the last {len(found.found.table)} events. The largest "
+        f"{'Weight and effect' if found.weights else 'Effect'} of each of the last {len(table)} events. The largest "
         f"effect: {inspect.split_year(largest['title'])[0]}, times {largest['times']:.2f}."
     )
-    table = found.found.table.assign(usual=found.usual) if found.weights else found.found.table.drop(columns="attention")
-    view.chart("exp_looks", figure, table, SAYS.about("LOOKS" if found.weights else "REMOVAL"), alt)
+    shown = table if found.weights else table.drop(columns=["attention", "usual"])
+    view.chart("exp_looks", figure, shown, SAYS.about("LOOKS" if found.weights else "REMOVAL"), alt)
     if isinstance(now.model, Attends):
         everybody(now, stay)
 
 
 def _agreed(found: Looked) -> str:
-    """Do weights and effects agree?"""
+    """Say whether weights and effects agree."""
     own = found.found.agreement
     if own is None:
         return "There are too few events, or all weights are the same. So nothing can be compared."
@@ -164,28 +142,25 @@ def _agreed(found: Looked) -> str:
 
 
 def everybody(now: Context, stay: bool) -> None:
-    """Is it so for others?"""
+    """Say whether it is so for others."""
     try:
         found = _everybody(now, stay)
     except InputError as error:
         st.caption(f"Not known for all people: {shell.plain(error)}.")
         return
-    own, theirs, apart = found.own, found.stranger, found.difference
-    verdict = (
-        "So the weights say something about the person." if apart[0] > apart[1]
-        else "So the weights may say only how old an event is."
-    )  # fmt: skip
+    low = found.difference[0] - found.difference[1]
+    verdict = "the weights say something about the person" if low > 0 else "the weights may say only how old an event is"
+    own, theirs, apart = (f"{mean:+.2f} ± {half:.2f}" for mean, half in found[1:])
     st.markdown(
-        f"Over {found.people} people: their own weights {own[0]:+.2f} ± {own[1]:.2f}, those of somebody else {theirs[0]:+.2f} ± "
-        f"{theirs[1]:.2f}. The difference is {apart[0]:+.2f} ± {apart[1]:.2f}. {verdict}"
+        f"Over {found.people} people: their own weights {own}, those of somebody else {theirs}. The difference is {apart}. "
+        f"So {verdict}."
     )
 
 
 def intensities(now: Context) -> None:
-    """How intensely each kind of event was happening, beside a constant."""
+    """Show how intensely each kind of event was happening, beside a constant."""
     found, palette = _intensities(now, now.user), shell.palette()
-    if found is None:
-        return
+    assert found is not None
     st.markdown(
         f"How intensely each of {found.marks} kinds of events is happening for person {now.user + 1}. Just before an event, its "
         f"own kind had **{found.own:.2f}** on average (no difference: 1)."
@@ -195,16 +170,20 @@ def intensities(now: Context) -> None:
     )
     view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, SAYS.about("OFTEN"), alt)
     surprise = _surprise(now)
-    st.markdown("These data have no times, so nothing can explain them." if surprise is None else _surprised(surprise))
-
-
-def _surprised(found: Surprise) -> str:
-    """Do intensities explain times?"""
-    ours, constant, apart = found.model, found.constant, found.difference
-    trained = "The run was trained for this (CTReg)." if found.trained else "The run was not trained for this (no CTReg)."
-    verdict = "better than" if apart[0] < -apart[1] else "worse than" if apart[0] > apart[1] else "as well as"
-    return (
-        f"**Do they explain when events come, and which?** {trained} They do {verdict} a constant. Surprise over {found.people} "
-        f"people: {ours[0]:.2f} ± {ours[1]:.2f}, constant {constant[0]:.2f} ± {constant[1]:.2f} (nats per event). The difference "
-        f"is {apart[0]:+.2f} ± {apart[1]:.2f}."
+    if surprise is None:
+        st.markdown("These data have no times, so nothing can explain them.")
+        return
+    trained = (
+        "The run was trained for this (CTReg)."
+        if now.model.auxiliary_weights()
+        else "The run was not trained for this (no CTReg)."
+    )
+    less, half = surprise.difference
+    verdict = "better than" if less < -half else "worse than" if less > half else "as well as"
+    ours, constant, apart = (
+        f"{mean:{sign}.2f} ± {half:.2f}" for (mean, half), sign in zip(surprise[1:], ("", "", "+"), strict=True)
+    )
+    st.markdown(
+        f"**Do they explain when events come, and which?** {trained} They do {verdict} a constant. Surprise over "
+        f"{surprise.people} people: {ours}, constant {constant} (nats per event). The difference is {apart}."
     )

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.experts import answers, head, instead, parts, table, turning, words
+from pages.experts import answers, head, instead, parts, turning, words
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.kit.control import asked_for, switch
@@ -11,7 +11,7 @@ PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
 # One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
 PARTS = {
-    EVERY: table.show, KNOBS: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
+    EVERY: parts.every, KNOBS: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
     "Remove or swap": parts.remove, "Neighbours": parts.neighbours, "Training": parts.training,
 }  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""The parts of the Experts page about one expert: its people, its genres and items, its removal, its neighbours, its training."""
+"""The parts of the Experts page: all experts, and of one its people, genres, items, removal, neighbours and training.
+
+Each is drawn for a run, an expert and a person, and returns what is doubtful about it."""
 
 from typing import Any
 
@@ -10,15 +12,66 @@ from elastic_core.errors import InputError
 from elastic_core.services.experts import ablation, overview, people, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
+from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.person import inspect
-from elastic_core.services.person.inspect import Words
 from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.experts.words import SAYS
 from pages.frame import shell
-from pages.kit import cache, view
-from pages.kit.control import button, number, switch
+from pages.kit import busy, cache, view, waiting
+from pages.kit.control import bound, button, number, one_of, switch
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+STATUS = ("all", "hot", "usual", "cold", "dead")
+FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", "status", "d_ndcg")
+
+
+def every(of: Subject, *_: int) -> list[str]:
+    """Show all experts as a sortable table."""
+    effects, size = answers.all_effects(of), of.survey.size
+    with view.row("bottom"):
+        st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
+        chosen = one_of("Show", STATUS, key="exp_show", width="content", help=busy.MEANING)
+        more = bound(st.toggle, "More columns", key="exp_more")
+    columns = view.columns(SAYS("COLUMNS"))
+    shown = answers.listed(of, chosen, effects, tuple(columns))
+    order = [name for name in shown if more or name in FIRST]
+    alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
+    _table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
+    st.caption("The box opens it.")
+    counts = answers.table(of)["status"].value_counts()
+    doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
+    if of.survey.genres:
+        labelled, chance = answers.by_chance(of)
+        doubts.append(SAYS("SURE_NAMES", labelled=labelled, size=size, chance=chance))
+    if effects is not None:
+        worse, better, chance = ablation.apart(effects)
+        doubts.append(SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
+    elif of.traffic.experts.shape[1] > 1:
+        passes, asked = Passes(shell.RUNS), (of.run, of.dataset.hash)
+        waiting.offer(
+            passes, passes.latest(**passes.about(*asked)), asked, "exp_all", SAYS("NOT_MEASURED"), "Remove each and measure",
+            "Adds a column: the change of NDCG@10. In the background, for everybody.",
+        )  # fmt: skip
+    return doubts
+
+
+def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, columns: dict[str, Any], **more: Any) -> None:
+    """Show experts, one a row; a chosen row becomes the expert of the page."""
+    st.session_state[f"{key}_experts"] = frame["expert"].tolist()
+    shown = {name: look for name, look in columns.items() if name in frame}
+    view.table(
+        key, frame, about, alt, column_config=shown, on_select=lambda: _look_at(key), selection_mode="single-row", **more
+    )  # fmt: skip
+
+
+def _look_at(key: str) -> None:
+    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
+    if expert is not None:
+        shell.look_at(expert)
+
 
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
@@ -29,17 +82,17 @@ GROUPS = {
 
 
 def met(of: Subject, expert: int, user: int) -> list[str]:
-    """Histogram, examples and the person’s own. Returns the moments of the score."""
+    """Show histogram, examples and the person’s own. Return the moments of the score."""
     palette = shell.palette()
     along = switch("Along", ALONG, "exp_along")
-    bars, here = people.histogram(of.survey, expert, along), people.expert_standing(of.survey, expert, user)
-    figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
+    everybody = people.standings(of.survey, expert)
+    bars, found = people.histogram(everybody, along), people.moments(everybody, along)
+    figure = cache.drawn(charts.histogram, bars, palette, along, float(everybody[along][user]), f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()
     alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
         f"{n} {charts.BAND_WORDS[str(band)]}" for band, n in counts.items()
     )
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
-    found = people.moments(of.survey, expert, along)
     st.caption(f"Used by {found['density']:.1%} of {of.survey.people:,} people.")
     _examples(of, expert)
     _own(of, user)
@@ -47,38 +100,36 @@ def met(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    words, found = of.words, answers.examples(of, expert)
-    view.heading(f"Its people, and the {words.many} it reads")
-    st.caption(SAYS("READS") if found.traced else SAYS("READS_NOT", many=words.many))
-    for group, name in GROUPS.items():
-        rows = found.people[found.people["group"] == group]
-        if len(rows):
-            st.markdown(f"**{name}**")
-            for row in rows.to_dict("records"):
-                _person(of, row, words, group)
+    found, many = answers.examples(of, expert), of.words.many
+    view.heading(f"Its people, and the {many} it reads")
+    st.caption(SAYS("READS") if of.survey.of_reading is not None else SAYS("READS_NOT", many=many))
+    for group, rows in found.groupby("group", sort=False):
+        st.markdown(f"**{GROUPS[group]}**")
+        for row in rows.to_dict("records"):
+            _person(of, row)
     view.explain(expert_words.PEOPLE)
 
 
-def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
+def _person(of: Subject, row: dict[str, Any]) -> None:
     left, right = st.columns([1, 4], vertical_alignment="center")
-    number = row["user"] + 1
+    number, many = row["user"] + 1, of.words.many
     button(
-        f"Person {number}", f"exp_meet_{group}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
+        f"Person {number}", f"exp_meet_{row['group']}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
         disabled=shell.locked("user"), help="The expert stays.",
     )  # fmt: skip
     titles = [shell.plain(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
-        more = f"{row['events']} {words.many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
+        more = f"{row['events']} {many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
     else:
-        read = f"last {words.many}: " + ", ".join(titles)
-        more = f"{row['events']} {words.many}; {row['margin']:+.3f}"
+        read = f"last {many}: " + ", ".join(titles)
+        more = f"{row['events']} {many}; {row['margin']:+.3f}"
     right.markdown(f"{read}  \n:small[:gray[{more}]]")
 
 
 def _own(of: Subject, user: int) -> None:
-    """How busy the chosen person's experts are."""
+    """Show how busy the chosen person's experts are."""
     view.heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.traffic, user)
     alt = f"The experts of person {user + 1} with weight, load and status"
@@ -95,10 +146,9 @@ def genres(of: Subject, expert: int, _: int) -> None:
     if not found.genres:
         st.write("The items of this data have no genres.")
         return
-    able = ["people", "reads"] if found.of_reading is not None else ["people"]
+    able = list(SOURCES) if found.of_reading is not None else ["people"]
     source = switch("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
-    evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
-    frame = evidence.of(expert)
+    frame = (found.of_people if source == "people" else found.of_reading).of(expert)
     if frame.empty:
         st.write(f"Only {found.traffic.load[expert]} people use this expert: too few to say anything about genres.")
         return
@@ -112,58 +162,53 @@ def genres(of: Subject, expert: int, _: int) -> None:
 
 
 def items(of: Subject, expert: int, _: int) -> list[str]:
-    """What it pushes up and holds back. Returns how sure that is."""
-    words, found = of.words, answers.pushes(of, expert)
+    """Show what it pushes up and holds back. Return how sure that is."""
+    many, found = of.words.many, answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
-        if found.direct is None:
-            st.write(SAYS("ALONE_NOT"))
-        else:
-            st.caption(SAYS("ALONE"))
-            _two(*expert_items.pushed(found, of.dataset, "direct"), words.many)
+        _pushed(found, "direct", many, SAYS("ALONE"), SAYS("ALONE_NOT"))
     with measured:
         st.markdown(f"##### Measured, {found.people} people")
-        if found.measured is None:
-            st.write(SAYS("NOTHING_TO_REMOVE"))
-        else:
-            st.caption(SAYS("MEASURED", many=words.many))
-            _two(*expert_items.pushed(found, of.dataset, "measured"), words.many)
-    pushed = SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)
-    return [pushed, *_agree(of, expert, found)] if found.measured is not None else []
+        _pushed(found, "measured", many, SAYS("MEASURED", many=many), SAYS("NOTHING_TO_REMOVE"))
+    if "measured" not in found.table:
+        return []
+    doubts = [SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)]
+    own, mean, high = found.agreement, found.control, found.control_high
+    if not np.isnan(own):
+        count = len(found.table)
+        st.markdown(
+            f"**Do the two agree?** {'Better' if own > high else 'No better'} than for other experts (correlation {own:+.2f})."
+        )
+        alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
+        figure = charts.agreement(found.table, shell.palette())
+        view.chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
+        doubts.append(SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
+    return doubts
 
 
-def _two(up: pd.DataFrame, down: pd.DataFrame, many: str) -> None:
+def _pushed(found: Pushes, by: str, many: str, about: str, why_not: str) -> None:
+    if by not in found.table:
+        st.write(why_not)
+        return
+    st.caption(about)
+    up, down = expert_items.pushed(found.table, by)
     for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
-        lines = [f"- {shell.plain(inspect.split_year(row['title'])[0])} {_amount(row)}" for row in frame.to_dict("records")]
+        lines = []
+        for row in frame.to_dict("records"):
+            said = f"{row['direct']:+.3f}" if by == "direct" else _times(row)
+            lines.append(f"- {shell.plain(inspect.split_year(row['title'])[0])} :small[{said}]")
         st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
 
 
-def _amount(row: dict[str, float]) -> str:
-    if "times" not in row:
-        return f":small[{row['score']:+.3f}]"
+def _times(row: dict[str, float]) -> str:
     unsure = "" if row["low"] > 1 or row["high"] < 1 else ", unsure"
-    return f":small[**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']}{unsure}]"
-
-
-def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
-    if found.direct is None or found.measured is None or np.isnan(found.agreement):
-        return []
-    count, many = of.dataset.catalog.n_items, of.words.many
-    beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
-    st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
-    frame = expert_items.both(found, of.dataset)
-    figure = charts.agreement(frame, shell.palette())
-    alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {found.agreement:.2f}."
-    view.chart("exp_agreement", figure, frame, expert_words.ITEMS, alt)
-    own, mean, high = found.agreement, found.control, found.control_high
-    return [SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high)]
+    return f"**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']:.0f}{unsure}"
 
 
 # --- what it does, and what is around it -----------------------------------------------------------------------------
 
 SWAP = "exp_swap"
-Number = st.column_config.NumberColumn
 
 
 def remove(of: Subject, expert: int, _: int) -> None:
@@ -194,7 +239,7 @@ def remove(of: Subject, expert: int, _: int) -> None:
 
 
 def _done(change: str) -> str:
-    """What was done, for an axis."""
+    """Say what was done, for an axis."""
     for begin, name in (
         ("without another", "another of the person’s experts removed"),
         ("without an expert used", "an equally used expert removed"),
@@ -223,13 +268,11 @@ def _other(of: Subject, expert: int) -> None:
 
 def neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, shell.palette()
-    frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
-    lines = relations.lines(found, expert)
-    columns = st.columns(2, gap="medium")
-    for place, line, at in zip(columns, ("row", "column"), (row, column), strict=True):
+    likeness, lines = relations.likeness(found, of.model, expert), relations.lines(found, expert)
+    for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
-            part = frame[frame["line"] == line]
+            part = relations.siblings(likeness, expert, line)
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
@@ -237,41 +280,19 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
             view.chart(f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True)
     left, right = st.columns(2, gap="medium")
     with left:
-        usual, high = relations.usual_cosine(of.model, expert)
+        usual, high = relations.usual_cosine(likeness, expert)
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
-        near = relations.nearest(found, of.model, expert)
-        _table(
-            "exp_near",
-            near,
-            expert_words.NEAREST,
-            "The most similar experts",
-            {"cosine": Number("Cosine", format="%.2f")},
-        )
+        near, columns = relations.nearest(likeness, expert), view.columns(SAYS("NEAR"))
+        _table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")
         st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")
         together = relations.retrieved_together(found.traffic, expert)
         if together.empty:
             st.write("Nobody uses it.")
-            return
-        formats = {"together": "Together", "expected": Number("By chance", format="%.1f")}
-        formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "×"), ("low", "from"), ("high", "to"))}
-        _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", formats)
-
-
-def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: dict[str, object]) -> None:
-    st.session_state[f"{key}_experts"] = frame["expert"].tolist()
-    names = {"expert": "Expert", "row": "Row", "column": "Column", "load": "People", "status": "Status"}
-    view.table(
-        key, frame, about, alt, column_config={**names, **formats}, on_select=lambda: _row(key), selection_mode="single-row"
-    )
-
-
-def _row(key: str) -> None:
-    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
-    if expert is not None:
-        shell.look_at(expert)
+        else:
+            _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", columns)
 
 
 def training(of: Subject, expert: int, _: int) -> None:

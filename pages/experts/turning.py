@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services.experts.steering import SAMPLE, Steered, Turn
+from elastic_core.services.experts.steering import SAMPLE, Steered, Turn, middle_of, touched
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import number as whole
 from pages.experts import answers, words
@@ -12,11 +12,10 @@ from pages.kit import person, view
 from pages.kit.control import bound, button, number
 
 LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
-Number = st.column_config.NumberColumn
 
 
 def show(of: Subject, _: int, user: int) -> list[str]:
-    """Sliders on the left, what they do on the right. Returns what other turns do."""
+    """Show sliders on the left, what they do on the right. Return what other turns do."""
     said = of.words
     left, right = st.columns([5, 6], gap="medium")
     with left:
@@ -24,12 +23,12 @@ def show(of: Subject, _: int, user: int) -> list[str]:
     found = answers.steered(of, user, turn)
     with right:
         doubts = _list(of, found, said, turn)
-    if turn.still:
+    if not turn.experts:
         view.explain(words.KNOBS)
         return doubts
     _cost(of, turn)
     with st.expander("More: every number", icon=":material/table:"):
-        _meaning(of, found)
+        _meaning(found)
     return doubts
 
 
@@ -51,7 +50,7 @@ def _knobs(of: Subject, user: int) -> Turn:
 
 
 def _lent(of: Subject, own: list[int]) -> int | None:
-    """Whom they are lent; None for nobody, and for one they have."""
+    """Return whom they are lent; None for nobody, and for one they have."""
     with view.row("bottom"):
         lent = number(
             "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
@@ -65,14 +64,13 @@ def _lent(of: Subject, own: list[int]) -> int | None:
 
 
 def _name(of: Subject, expert: int) -> str:
-    genre = answers.named(of)[expert]
-    if genre:
+    if genre := answers.genre(of, expert):
         return f"{expert} · {shell.plain(genre)}{' (may be luck)' if answers.weak(of, expert) else ''}"
     return f"{expert} · {words.named(None, answers.alone(of, expert))}"
 
 
 def _left_out(own: list[int]) -> None:
-    """An address may turn experts that this person does not retrieve."""
+    """Say where an address turns experts that this person does not retrieve."""
     asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
     gone = [number for number in asked if whole(number) not in (None, *own)]
     if gone:
@@ -87,11 +85,12 @@ def _reset(own: list[int]) -> None:
 
 def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
     doubts = []
-    if turn.still:
+    if not turn.experts:
         st.markdown(f"**Their ten {said.many}, as they are**")
     else:
+        new = found.change.counts["new"]
         st.markdown(
-            f"**{found.fresh} of {len(found.change.table)} {said.many} {'is' if found.fresh == 1 else 'are'} new.** What they "
+            f"**{new} of {len(found.change.table)} {said.many} {'is' if new == 1 else 'are'} new.** What they "
             f"{said.did} next {found.change.truth_moved}."
         )
         rows = found.table[found.table["genre"] != ""].head(2).to_dict("records")
@@ -101,7 +100,7 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
         ]
         st.caption("  \n".join(lines))
         if len(found.chance):
-            middle, low, high = found.limits
+            middle, low, high = middle_of(found.chance)
             doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(found.chance))]
         doubts += [
             f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
@@ -109,35 +108,28 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
+    person.ranked(shell.context(), found.change, found.truth, changed=bool(turn.experts))
     return doubts
 
 
-def _meaning(of: Subject, found: Steered) -> None:
-    table = found.table
-    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in table.to_dict("records")]
-    shown = table.assign(what=turned).drop(columns=["expert", "factor", "lent"])
-    names = {"what": "Turned", "genre": "Genre"}
-    for part, of_ in (("", "the ten"), ("chance_", "all chance")):
-        names |= {
-            f"{part}before": Number(f"Of {of_}, before", format="percent"), f"{part}after": Number("after", format="percent"),
-            f"{part}null": Number("other turns", format="percent", help=f"Median of {len(found.chance)} random turns"),
-            f"{part}low": Number("from", format="percent", help="2.5%"),
-            f"{part}high": Number("to", format="percent", help="97.5%"),
-        }  # fmt: skip
+def _meaning(found: Steered) -> None:
+    rows = found.table.to_dict("records")
+    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in rows]
+    columns = view.columns(words.SAYS("TURNED", tries=len(found.chance)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
-    view.table("exp_turned", shown[list(names)], words.KNOBS, alt, column_config=names)
+    shown = found.table.assign(what=turned)[list(columns)]
+    view.table("exp_turned", shown, words.KNOBS, alt, column_config=columns)
 
 
 def _cost(of: Subject, turn: Turn) -> None:
-    """What the turn costs everybody: kept once measured."""
-    touched = answers.touched(of, turn)
+    """Say what the turn costs everybody: kept once measured."""
+    many = len(touched(of.traffic, turn))
     found = answers.known_cost(of, turn)
     if found is None:
-        some = f"{SAMPLE} of the {touched:,}" if touched > SAMPLE else f"the {touched:,}"
+        some = f"{SAMPLE} of the {many:,}" if many > SAMPLE else f"the {many:,}"
         with view.row():
             pressed = st.button(
-                "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not touched,
+                "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not many,
                 help="Two passes over these people. Any other control stops them.",
             )  # fmt: skip
             place = st.empty()

@@ -17,39 +17,40 @@ ALL, HISTOGRAM, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, EPO
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
 
 
-def named(label: Label | None, alone: Alone | None) -> str:
-    """What an expert stands for: what its people have more of, or else what it recommends first by itself."""
+def named(label: Label | None, alone: Alone) -> str:
+    """Say what an expert stands for: what its people have more of, or else what it recommends first by itself."""
     if label is not None and label.genres:
         return f"Its people like {markdown(label.text)}"
-    return " · ".join(_titles(alone)[:2]) or "no name"
+    return _first(alone, " · ") or "no name"
 
 
-def _titles(alone: Alone | None) -> list[str]:
-    return [markdown(split_year(title)[0]) for title in alone.titles] if alone is not None else []
+def _first(alone: Alone, between: str) -> str:
+    """Name the first two that it recommends by itself; nothing where that is not known."""
+    return between.join(markdown(split_year(title)[0]) for title in alone.titles[:2])
 
 
-def meaning(label: Label | None, alone: Alone | None, truth: str = "") -> str:
-    """What its people like, and whether other signs (what it prefers by itself, the `truth` of a made-up world) say the same."""
+def meaning(label: Label | None, alone: Alone, truth: str = "") -> str:
+    """Say what its people like, and whether other signs (what it prefers by itself, the `truth` of a made-up world) say the
+    same."""
     if label is not None and label.genres:
         said = f"{markdown(label.genres[0])} is {label.lift:.1f} times as common for them."
-        others = [sign for sign in (alone.genre if alone else "", truth) if sign]
+        others = {alone.genre, truth} - {""}
         if not others:
             return said
-        same = sum(sign in label.genres for sign in others)
-        return f"{said} {SAYS('SIGNS_AGREE' if same == len(others) else 'SIGNS_DIFFER')}"
-    why = f"Too few people ({label.n}) to say what they like. " if label is not None else ""
-    return f"{why}Named by what it recommends first." if _titles(alone) else why.strip()
+        return f"{said} {SAYS('SIGNS_AGREE' if others <= set(label.genres) else 'SIGNS_DIFFER')}"
+    why = "" if label is None else f"Too few people ({label.n}) to say what they like. "
+    return f"{why}{'Named by what it recommends first.' if alone.titles else ''}".strip()
 
 
-def meaning_doubts(label: Label | None, alone: Alone | None) -> list[str]:
-    """How sure that is."""
+def meaning_doubts(label: Label | None, alone: Alone) -> list[str]:
+    """Say how sure that is."""
     doubts = []
     if label is not None and label.genres:
         genre = markdown(label.genres[0])
         doubts.append(SAYS("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
-    if titles := _titles(alone)[:2]:
-        doubts.append(SAYS("SURE_FIRST", titles=" and ".join(titles)))
-    if alone is not None and alone.genre:
+    if alone.titles:
+        doubts.append(SAYS("SURE_FIRST", titles=_first(alone, " and ")))
+    if alone.genre:
         doubts.append(SAYS("SURE_ALONE", genre=markdown(alone.genre), times=alone.times, chance=alone.chance))
     return doubts
 
@@ -61,7 +62,7 @@ VERDICTS = {
 
 
 def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
-    """What removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
+    """Say what removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
     word = ablation.verdict(row)
     end = ": nothing that we can measure" if word in ("unclear", "same") else ""
     if word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
@@ -70,7 +71,7 @@ def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = N
 
 
 def effect_doubts(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None) -> list[str]:
-    """The numbers of a removal, beside that of experts which as many people use."""
+    """Give the numbers of a removal, beside that of experts which as many people use."""
     if ablation.verdict(row) == "few":
         return []
     null = "" if alike is None else f" Experts that about as many people use: {change(alike)}."
@@ -78,5 +79,5 @@ def effect_doubts(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | N
 
 
 def change(row: Mapping[Hashable, Any]) -> str:
-    """A difference of NDCG@10 with interval and n."""
+    """Write a difference of NDCG@10 with interval and n."""
     return f"{row['d_ndcg']:+.4f} (95%: {row['low']:+.4f} to {row['high']:+.4f}, {row['n']:,} people)"

@@ -5,7 +5,7 @@ over the gate of the expert it replaces. In runs that retrieve before every laye
 Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.contract import Edit, Retrieved
-from elastic_core.core.evaluate import Candidates, Ranks, expected, rank
+from elastic_core.core.evaluate import Candidates, expected, rank
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people, sign_flips
@@ -29,8 +29,22 @@ ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so ma
 FEW = 40  # … each on so many of its people at most
 
 
+class Population(NamedTuple):
+    """A model, its data, and what everybody's history retrieves."""
+
+    model: Recommender
+    dataset: Dataset
+    traffic: Routing
+
+
+def first(edit: Edit) -> Edit:
+    """Edit only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
+    waiting = [edit]
+    return lambda found: waiting.pop()(found) if waiting else found
+
+
 def drop(ranks: np.ndarray) -> Edit:
-    """Takes one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
+    """Take one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
 
     def edit(found: Retrieved) -> Retrieved:
         k = found.experts.shape[1]
@@ -42,226 +56,177 @@ def drop(ranks: np.ndarray) -> Edit:
     return first(edit)
 
 
-def replace(ranks: np.ndarray, expert: int, value: Tensor) -> Edit:
-    """Puts `expert` (its vector `value [d]`) where each row's `ranks` stands, with that one's gate."""
-
-    def edit(found: Retrieved) -> Retrieved:
-        rows, where = torch.arange(len(ranks)), torch.from_numpy(ranks)
-        interests, experts = found.interests.clone(), found.experts.clone()
-        interests[rows, where] = value * found.gates[rows, where].unsqueeze(-1)
-        experts[rows, where] = expert
-        return found._replace(interests=interests, experts=experts)
-
-    return first(edit)
+def put(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | int, values: Tensor) -> Retrieved:
+    """Put `experts` (their vectors `values [d]`) in some rows of what was retrieved, in the place and with the gate of
+    `ranks`."""
+    interests, numbers = found.interests.clone(), found.experts.clone()
+    interests[rows, ranks] = values * found.gates[rows, ranks].unsqueeze(-1)
+    numbers[rows, ranks] = experts
+    return found._replace(interests=interests, experts=numbers)
 
 
-def first(edit: Edit) -> Edit:
-    """Only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
-    waiting = [edit]
-    return lambda found: waiting.pop()(found) if waiting else found
+def retrieving(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
+    """Return who retrieves an expert. `most`: no more than so many of them, drawn at random."""
+    users = np.flatnonzero((traffic.experts == expert).any(1))
+    return users if most is None else users[some_of(len(users), most, seed=expert)]
 
 
-class Judged(NamedTuple):
-    """Per person: rank of the true next item (from 1, ties at their middle), NDCG@10, and the ten likeliest unmet items."""
-
-    rank: np.ndarray
-    gain: np.ndarray
-    top: np.ndarray  # int64 [U, 10]
-
-    def of(self, rows: np.ndarray) -> "Judged":
-        return Judged(self.rank[rows], self.gain[rows], self.top[rows])
+def ranks_of(traffic: Routing, expert: int, users: np.ndarray) -> np.ndarray:
+    """Return at which rank (from 0) users retrieve an expert."""
+    return (traffic.experts[users] == expert).argmax(1)
 
 
-class Effect(NamedTuple):
-    """A change to the retrieval of `users`, judged on their true next item."""
+# --- what a change does to people --------------------------------------------------------------------------------------
 
-    what: str
-    users: np.ndarray
-    before: Judged
-    after: Judged
+Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of their batch
 
-    @property
-    def replaced(self) -> np.ndarray:
-        """How many of the ten suggestions are others, per person."""
-        stay = (self.after.top[:, :, None] == self.before.top[:, None, :]).any(2)
-        return (~stay).sum(1)
 
-    def row(self) -> dict[str, Any]:
-        """change, n, median ranks, d rank (median, mean), NDCG@10 before and after, its d with interval and p, and how many
-        of the ten suggestions are others (mean)."""
-        before, after = (pd.DataFrame({"rank": side.rank, "ndcg": side.gain}) for side in (self.before, self.after))
-        d_rank, gained = after["rank"] - before["rank"], self.after.gain - self.before.gain
-        low, high = interval(gained)
-        return {
-            "change": self.what, "n": len(gained),
-            "rank_before": before["rank"].median(), "rank_after": after["rank"].median(),
-            "d_rank_median": d_rank.median(), "d_rank_mean": d_rank.mean(),
-            "ndcg_before": before["ndcg"].mean(), "ndcg_after": after["ndcg"].mean(),
-            "d_ndcg": pd.Series(gained).mean(), "low": low, "high": high, "p": sign_flips(gained) if len(gained) else np.nan,
-            "replaced": pd.Series(self.replaced).mean(),
-        }  # fmt: skip
+@torch.inference_mode()
+def judged(of: Population, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
+    """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
+    `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
+    candidates, parts = Candidates(of.dataset, "test", 0), []
+    for rows, batch in batches(of.model, of.dataset, users):
+        who = users[rows]
+        states = of.model.last_state(batch, edit=make(who)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
+        scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, who)
+        ranks = rank(scores, torch.from_numpy(candidates.targets[who].astype(np.int64)), unmet)
+        top = scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy()
+        parts.append(pd.DataFrame(top, who).assign(rank=ranks.places, ndcg=expected(ranks)[METRIC]))
+    return pd.concat(parts) if parts else pd.DataFrame(columns=[*range(TOP), "rank", "ndcg"], dtype=float)
+
+
+def top_ten(people: pd.DataFrame) -> np.ndarray:
+    """Return the likeliest items of people who were `judged`, int64 [U, 10]."""
+    return people.drop(columns=["rank", "ndcg"]).to_numpy()
+
+
+def compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Compare two judgements of the same people: `rank` and `ndcg` before, `rank_after` and `ndcg_after`, and how many of the ten
+    suggestions are `replaced`."""
+    stay = (top_ten(after)[:, :, None] == top_ten(before)[:, None, :]).any(2)
+    return before.assign(rank_after=after["rank"], ndcg_after=after["ndcg"], replaced=(~stay).sum(1))
+
+
+def remove(of: Population, expert: int, before: pd.DataFrame) -> pd.DataFrame:
+    """Judge without the expert, for people who retrieve it, `judged` before; as `compared`."""
+    make = lambda users: drop(ranks_of(of.traffic, expert, users))  # noqa: E731
+    return compared(before, judged(of, before.index.to_numpy(), make))
+
+
+def remove_from_few(of: Population, expert: int) -> pd.DataFrame:
+    """Do the same of up to 40 of its people."""
+    return remove(of, expert, judged(of, retrieving(of.traffic, expert, FEW)))
+
+
+def swap(of: Population, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
+    """Judge with `other` in its place, for those who do not retrieve that one anyway; as `remove`."""
+    free = before[~(of.traffic.experts[before.index] == other).any(1)]
+    value = memory_of(of.model).experts_at(torch.tensor(other))
+
+    def make(users: np.ndarray) -> Edit:
+        ranks = torch.from_numpy(ranks_of(of.traffic, expert, users))
+        return first(lambda found: put(found, torch.arange(len(users)), ranks, other, value))
+
+    return compared(free, judged(of, free.index.to_numpy(), make))
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
-    """95% paired over people; unknown for fewer than two."""
+    """Return 95% limits, paired over people; unknown for fewer than two."""
     return over_people(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
+def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
+    """Sum up what a change did to people who were `compared`: n, median ranks, d rank (median, mean), NDCG@10 before and after,
+    its d with interval and p, and how many of the ten suggestions are others (mean)."""
+    d_rank, d_ndcg = people["rank_after"] - people["rank"], people["ndcg_after"] - people["ndcg"]
+    low, high = interval(d_ndcg.to_numpy())
+    return {
+        "change": change, "n": len(people),
+        "rank_before": people["rank"].median(), "rank_after": people["rank_after"].median(),
+        "d_rank_median": d_rank.median(), "d_rank_mean": d_rank.mean(),
+        "ndcg_before": people["ndcg"].mean(), "ndcg_after": people["ndcg_after"].mean(),
+        "d_ndcg": d_ndcg.mean(), "low": low, "high": high, "p": sign_flips(d_ndcg.to_numpy()) if len(people) else np.nan,
+        "replaced": people["replaced"].mean(),
+    }  # fmt: skip
+
+
 def verdict(row: Mapping[Hashable, Any]) -> str:
-    """An `Effect.row` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
+    """Say an `effect` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
     (for everybody) or `few` (one person)."""
     if np.isnan(row["low"]):
         return "few"
     if row["low"] == row["high"] == 0:
         return "same"
-    side = sign(row["low"], row["high"])
-    if row["p"] >= 0.05 or not side:
-        return "unclear"
-    return "worse" if side == "B" else "better"
+    side = sign(row["low"], row["high"]) if row["p"] < 0.05 else ""
+    return {"A": "better", "B": "worse", "": "unclear"}[side]
 
 
-def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
-    """Of `remove_each`'s rows: intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at most."""
-    return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
-
-
-Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to the edit of that batch
-
-
-@torch.inference_mode()
-def judged(model: Recommender, dataset: Dataset, users: np.ndarray, make: Make | None = None) -> Judged:
-    """Where everybody's true next item stands, with an edit or without."""
-    candidates, parts, tops = Candidates(dataset, "test", 0), [], []
-    for rows, batch in batches(model, dataset, users):
-        states = model.last_state(batch, edit=make(rows)) if make else model.last_state(batch)  # type: ignore[call-arg]
-        targets = torch.from_numpy(candidates.targets[users[rows]].astype(np.int64))
-        scores, unmet = model.scorer()(states).float(), candidates.mask(PROTOCOL, users[rows])
-        parts.append(rank(scores, targets, unmet))
-        tops.append(scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
-    if not parts:
-        return Judged(np.zeros(0), np.zeros(0), np.zeros((0, TOP), np.int64))
-    ranks = Ranks.join(parts)
-    return Judged(ranks.places, expected(ranks)[METRIC], np.concatenate(tops))
-
-
-def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Who retrieves an expert, and at which rank (from 0). `most`: no more than so many of them, drawn at random."""
-    if not 0 <= expert < len(traffic.load):
-        raise InputError(f"there is no expert {expert}: there are 0 to {len(traffic.load) - 1}")
-    users, ranks = np.nonzero(traffic.experts == expert)
-    some = some_of(len(users), len(users) if most is None else most, seed=expert)
-    return users[some], ranks[some]
+# --- beside which changes it stands ------------------------------------------------------------------------------------
 
 
 def alike(traffic: Routing, expert: int) -> list[int]:
-    """Other experts about as busy as this one, drawn at random: of the group of 20 that the used ones form in order of load.
+    """Draw other experts about as busy as this one at random: of the group of 20 that the used ones form in order of load.
     A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
     used = np.flatnonzero(traffic.load)
     order = used[np.argsort(traffic.load[used], kind="stable")]
     place = int(np.flatnonzero(order == expert)[0]) if expert in used else 0
-    last = max(len(order) // GROUP - 1, 0)
-    group = min(place // GROUP, last)
-    members = order[group * GROUP : None if group == last else (group + 1) * GROUP]
-    drawn = np.random.default_rng(group).permutation(members)[: ALIKE + 1]
+    cuts = np.arange(GROUP, len(order) - GROUP + 1, GROUP)  # the last group takes the rest
+    group = int(np.searchsorted(cuts, place, side="right"))
+    drawn = np.random.default_rng(group).permutation(np.split(order, cuts)[group])[: ALIKE + 1]
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
-def together(parts: Iterable[Judged]) -> Judged:
-    """Of all their people."""
-    return Judged(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def pooled(what: str, effects: Sequence[Effect]) -> Effect:
-    """Several effects as one: its n counts a person once for each of them."""
-    _, users, before, after = zip(*effects, strict=True)
-    return Effect(what, np.concatenate(users), together(before), together(after))
-
-
-def effect_of(
-    what: str, model: Recommender, dataset: Dataset, users: np.ndarray, make: Make, before: Judged | None = None
-) -> Effect:
-    """`before`, here and below: the same people, already judged without an edit."""
-    return Effect(what, users, before or judged(model, dataset, users), judged(model, dataset, users, make))
-
-
-def remove(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None, most: int | None = None
-) -> Effect:
-    """Without the expert."""
-    users, ranks = retrieving(traffic, expert, most)
-    return effect_of(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
-
-
-def swap(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int,
-    before: Judged | None = None, most: int | None = None,
-) -> Effect:  # fmt: skip
-    """With `other` in its place, for those who do not retrieve that one anyway."""
-    retrieving(traffic, other)
-    users, ranks = retrieving(traffic, expert, most)
-    free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
-    value = memory_of(model).experts_at(torch.tensor(other))
-    make = lambda rows: replace(ranks[free[rows]], other, value)  # noqa: E731
-    return effect_of(f"expert {other} in its place", model, dataset, users[free], make, before and before.of(free))
-
-
-def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
-    """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
-    others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    (users, ranks), few = retrieving(traffic, expert), retrieving(traffic, expert, FEW)[0]
-    before, k = judged(model, dataset, users), traffic.experts.shape[1]
-    others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
-    another = "without another of their experts, drawn at random"  # the yardstick: for each of the same people
-    known = before.of(np.searchsorted(users, few))
-    instead = [each for each in alike(traffic, other) if each != expert]
-    swapped = [swap(model, dataset, traffic, expert, each, known, FEW) for each in instead]
-    rows = [
-        remove(model, dataset, traffic, expert, before),
-        effect_of(another, model, dataset, users, lambda rows: drop(others[rows]), before),
-        remove_alike(model, dataset, traffic, expert),
-        swap(model, dataset, traffic, expert, other, before),
-        pooled(f"an expert used as much as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,
-    ]
-    return pd.DataFrame([row.row() for row in rows if row is not None])
-
-
-def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Effect | None:
-    """The other yardstick: experts about as busy, each taken from up to 40 of its own people. None where there are none."""
-    if not traffic.load[expert]:
-        return None
-    found = [remove(model, dataset, traffic, each, most=FEW) for each in alike(traffic, expert)]
-    return pooled(f"without an expert used as much ({len(found)} others, each from its own people)", found) if found else None
+def effects(of: Population, expert: int, other: int) -> pd.DataFrame:
+    """Set the changes side by side, one row each (`effect`): without an expert that somebody retrieves, without another of the
+    same people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
+    one in its place."""
+    traffic, users = of.traffic, retrieving(of.traffic, expert)
+    before, (people, k) = judged(of, users), traffic.experts.shape
+    rows = [effect(f"without expert {expert}", remove(of, expert, before))]
+    another = np.zeros(people, np.int64)  # the yardstick: which rank besides, for each of the same people
+    another[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
+    after = judged(of, users, lambda some: drop(another[some]))
+    rows.append(effect("without another of their experts, drawn at random", compared(before, after)))
+    if removed := [remove_from_few(of, each) for each in alike(traffic, expert)]:
+        said = f"without an expert used as much ({len(removed)} others, each from its own people)"
+        rows.append(effect(said, pd.concat(removed)))
+    rows.append(effect(f"expert {other} in its place", swap(of, expert, other, before)))
+    few = before.loc[retrieving(traffic, expert, FEW)]
+    if swapped := [swap(of, expert, each, few) for each in alike(traffic, other) if each != expert]:
+        rows.append(effect(f"an expert used as much as {other} in its place ({len(swapped)} others)", pd.concat(swapped)))
+    return pd.DataFrame(rows)
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = False) -> int:
-    """Another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`: one
-    that nobody retrieves together with it, where there is one."""
-    used = np.flatnonzero(traffic.load)
-    used = used[used != expert]
-    if apart:
-        beside = traffic.experts[(traffic.experts == expert).any(1)]
-        alone = used[~np.isin(used, beside)]
-        used = alone if len(alone) else used
+    """Draw another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`:
+    one that nobody retrieves together with it, where there is one."""
+    used = np.setdiff1d(np.flatnonzero(traffic.load), expert)
+    alone = np.setdiff1d(used, traffic.experts[retrieving(traffic, expert)]) if apart else used
+    used = alone if len(alone) else used
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
 
 
-def remove_each(
-    model: Recommender, dataset: Dataset, traffic: Routing, tell: Callable[[float], None] | None = None
-) -> pd.DataFrame:
-    """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
+# --- all experts -------------------------------------------------------------------------------------------------------
+
+
+def remove_each(of: Population, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
+    """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
-    users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
-    before = judged(model, dataset, users)
-    moved, gained = np.zeros((len(users), k)), np.zeros((len(users), k))
+    people, k = of.traffic.experts.shape
+    before, moved = judged(of, np.arange(people)), []
     for at in range(k):
-        if tell:
-            tell((at + 1) / (k + 1))
-        after = judged(model, dataset, users, lambda rows, at=at: drop(np.full(len(rows), at)))  # type: ignore[misc]
-        moved[:, at], gained[:, at] = after.rank - before.rank, after.gain - before.gain
-    rows = []
-    for expert in np.flatnonzero(traffic.load):
-        here = traffic.experts == expert
-        low, high = interval(gained[here])
-        median = float(np.median(moved[here]))
-        rows.append((int(expert), int(here.sum()), median, float(gained[here].mean()), low, high))
+        tell((at + 1) / (k + 1))
+        after = judged(of, np.arange(people), lambda some, at=at: drop(np.full(len(some), at)))  # type: ignore[misc]
+        moved.append((after - before)[["rank", "ndcg"]].assign(expert=of.traffic.experts[:, at]))
+    rows = [
+        (expert, len(people), people["rank"].median(), people["ndcg"].mean(), *interval(people["ndcg"].to_numpy()))
+        for expert, people in pd.concat(moved).sort_index(kind="stable").groupby("expert")
+    ]
     return pd.DataFrame(rows, columns=["expert", "n", "d_rank_median", "d_ndcg", "low", "high"])
+
+
+def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
+    """Count, of `remove_each`'s rows, intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at
+    most."""
+    return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)

@@ -14,6 +14,7 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
 from elastic_core.memory.routing import limits_of
+from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
 
@@ -21,13 +22,15 @@ DRAWS, TITLES, FEWEST = 100, 3, 3  # shuffles; titles of a word; items of a half
 
 
 class Words(NamedTuple):
-    """`table`, a row a word: book, word (from 1), items, share (of all events), titles, label, held (share of held-out items
-    with the label), chance (the same of shuffled items), sure (above 97.5% of shuffles). `books`: book, words, used, held,
-    chance, low, high (95% of shuffles), items (held out and labelled)."""
+    """One codebook. `table`, a row a word: word (from 1), items, share (of all events), titles, label, held (share of held-out
+    items with the label), chance (the same of shuffled items), sure (above 97.5% of shuffles)."""
 
     table: pd.DataFrame
-    books: pd.DataFrame
-    soft: bool
+    used: int  # words that any item has
+    items: int  # held out and labelled
+    held: float  # share of these with the label of their word
+    chance: float  # the same of shuffled items
+    limits: tuple[float, float]  # 95% of shuffles
     genres: bool
 
 
@@ -36,70 +39,46 @@ def codewords(model: Quantises) -> Codewords:
         return model.codewords()
 
 
-def judge_words(found: Codewords, dataset: Dataset, draws: int = DRAWS) -> Words:
-    """All words of all codebooks."""
-    chosen, size = found.chosen.numpy(), found.words.shape[1]
+def judge_words(model: Quantises, dataset: Dataset, book: int) -> Words:
+    """Judge all words of a codebook (from 1)."""
+    found = codewords(model)
+    chosen, size = found.chosen[:, book - 1].numpy(), found.words.shape[1]
     names, holds = genre_table(dataset.catalog)
+    genres = holds[1:] if names else np.zeros((len(chosen), 1))
     rng = np.random.default_rng([0, 1])  # not the stream that a planted world of this seed was drawn from
-    counts = dataset.counts()[1:].astype(float)
     learned = rng.permutation(len(chosen)) % 2 == 0
-    genres, shape = holds[1:], (chosen.shape[1], size)
-    shuffled = [_judged(chosen[rng.permutation(len(chosen))], size, genres, learned) for _ in range(draws)] if names else []
-    labels, held, items = (
-        _judged(chosen, size, genres, learned) if names else (np.full(shape, -1), np.full(shape, np.nan), np.zeros(shape))
-    )
+    orders = [np.arange(len(chosen)), *(rng.permutation(len(chosen)) for _ in range(DRAWS))]  # the true words, and shuffled ones
+    judged = [_judged(chosen[order], size, genres, learned) for order in orders]
+    labels, held, items = map(np.stack, zip(*judged, strict=True))
+    counts = dataset.counts()[1:]
     popular = np.argsort(-counts, kind="stable")
-    rows, books = [], []
-    for book in range(chosen.shape[1]):
-        null = np.array([draw[1][book] for draw in shuffled]).reshape(len(shuffled), size)
-        for word in range(size):
-            there = popular[chosen[popular, book] == word]
-            known, chance = labels[book, word] >= 0, null[:, word][np.isfinite(null[:, word])]
-            rows.append(
-                {
-                    "book": book + 1, "word": word + 1, "items": len(there), "share": counts[there].sum() / max(counts.sum(), 1),
-                    "titles": " · ".join(dataset.catalog.title(int(i) + 1) for i in there[:TITLES]),
-                    "label": names[labels[book, word]] if known else "", "held": held[book, word],
-                    "chance": chance.mean() if known and len(chance) else np.nan,
-                    "sure": bool(known and len(chance) and held[book, word] > np.quantile(chance, 0.975)),
-                }
-            )  # fmt: skip
-        drawn = [_share_held(draw[1][book], draw[2][book]) for draw in shuffled] or [np.nan]
-        low, high = np.nanquantile(drawn, (0.025, 0.975))
-        books.append(
-            {
-                "book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])),
-                "held": _share_held(held[book], items[book]), "chance": float(np.nanmean(drawn)), "low": float(low),
-                "high": float(high), "items": int(items[book].sum()),
-            }
-        )  # fmt: skip
-    return Words(pd.DataFrame(rows), pd.DataFrame(books), found.shares is not None, bool(names))
+    titles = dataset.catalog.called(popular + 1)
+    of_word = pd.DataFrame({"count": counts[popular], "title": titles}).groupby(chosen[popular] + 1)
+    table = of_word.agg(items=("count", "size"), share=("count", "sum"), titles=("title", lambda of: " · ".join(of[:TITLES])))
+    table = table.reindex(pd.RangeIndex(1, size + 1, name="word")).fillna({"items": 0, "share": 0, "titles": ""}).reset_index()
+    null = pd.DataFrame(held[1:])
+    table = table.astype({"items": int}).assign(
+        share=table["share"] / max(counts.sum(), 1), label=np.array([*names, ""], dtype=object)[labels[0]], held=held[0],
+        chance=null.mean().where(labels[0] >= 0), sure=held[0] > null.quantile(0.975),
+    )  # fmt: skip
+    right, *drawn = np.nansum(held * items, axis=1) / np.maximum(items.sum(1), 1)
+    used = len(np.unique(chosen))
+    return Words(table, used, int(items[0].sum()), right, float(np.mean(drawn)), limits_of(drawn), bool(names))
 
 
 def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every word `[b, w]`: the genre that half of the items gives it (-1: none), which part of its items in the other half
+    """Return of every word `[w]` the genre that half of the items gives it (-1: none), which part of its items in the other half
     have it (NaN: none there), and how many those are."""
-    books = chosen.shape[1]
-    where = (chosen + size * np.arange(books)).T  # [b, n] a word's number among all
-    parts = []
-    for half in (learned, ~learned):
-        flat = where[:, half].ravel()
-        total = np.bincount(flat, minlength=books * size).astype(float)
-        having = np.stack([np.bincount(flat, np.tile(column, books), books * size) for column in genres[half].T], -1)
-        parts.append((total, having))
-    (total, having), (rest, kept) = parts
+    (total, having), (rest, kept) = (
+        (np.bincount(chosen[half], minlength=size), np.stack([np.bincount(chosen[half], of, size) for of in genres[half].T], 1))
+        for half in (learned, ~learned)
+    )
     base = genres[learned].mean(0)
-    above = (having - total[:, None] * base) / np.sqrt(np.maximum(total[:, None] * base * (1 - base), 1e-9))
+    expected = total[:, None] * base
+    above = (having - expected) / np.sqrt(np.maximum(expected * (1 - base), 1e-9))
     label = np.where(total >= FEWEST, above.argmax(1), -1)
-    right = np.take_along_axis(kept, np.maximum(label, 0)[:, None], 1)[:, 0]
-    held = np.where((label >= 0) & (rest > 0), right / np.maximum(rest, 1), np.nan)
-    shape = (books, size)
-    return label.reshape(shape), held.reshape(shape), np.where(label >= 0, rest, 0).reshape(shape)
-
-
-def _share_held(held: np.ndarray, items: np.ndarray) -> float:
-    """Which part of a codebook's held-out items have the label of their word."""
-    return float(np.nansum(held * items) / items.sum()) if items.sum() else np.nan
+    asked = np.where(label >= 0, rest, 0)
+    return label, np.where(asked > 0, kept[np.arange(size), label] / np.maximum(asked, 1), np.nan), asked
 
 
 # --- one history ------------------------------------------------------------------------------------------------------
@@ -114,24 +93,26 @@ class Spread(NamedTuple):
     events: int
 
 
-def spread(found: Codewords, dataset: Dataset, user: int, length: int) -> Spread:
-    """How the last `length` events of a person lie on the words of every codebook."""
-    items = np.asarray(reading(dataset, user).items[-length:]) - 1
+def spread(model: Recommender, dataset: Dataset, user: int) -> Spread:
+    """Return how the events of a person that a model reads lie on the words of every codebook."""
+    items = reading(dataset, user).items[-model.length :] - 1
+    found = codewords(model)  # type: ignore[arg-type]
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(0)
     drawn = rng.choice(len(counts), (200, len(items)), p=counts / counts.sum())
-    rows, books = [], []
-    size = found.words.shape[1]
-    for book in range(found.chosen.shape[1]):
+    tables, books = [], []
+    for book, chosen in enumerate(found.chosen.T):
         # how much of every item is in which word, [n_items, w]
-        table = np.eye(size)[found.chosen[:, book]] if found.shares is None else found.shares[:, book].double().numpy()
-        mine, all_ = table[items].mean(0), counts @ table / counts.sum()
-        rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
-        low, high = limits_of([over(table[row].mean(0)) for row in drawn])
-        books.append({"book": book + 1, "spread": over(mine), "low": low, "high": high})
-    return Spread(pd.concat(rows, ignore_index=True), pd.DataFrame(books), len(items))
+        words = np.eye(found.words.shape[1])[chosen] if found.shares is None else found.shares[:, book].double().numpy()
+        table = pd.DataFrame({"person": words[items].mean(0), "everybody": counts @ words / counts.sum()})
+        table.insert(0, "book", book + 1)
+        table.insert(1, "word", table.index + 1)
+        low, high = limits_of([over(words[row].mean(0)) for row in drawn])
+        books.append({"book": book + 1, "spread": over(table["person"].to_numpy()), "low": low, "high": high})
+        tables.append(table)
+    return Spread(pd.concat(tables, ignore_index=True), pd.DataFrame(books), len(items))
 
 
 def over(shares: np.ndarray) -> float:
-    """Over how many words something is spread, as if evenly: e^entropy, 1 to w."""
+    """Return over how many words something is spread, as if evenly: e^entropy, 1 to w."""
     known = shares[shares > 0]
     return float(np.exp(-(known * np.log(known)).sum()))

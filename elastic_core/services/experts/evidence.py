@@ -37,7 +37,7 @@ class Label(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """The interval includes 1 (or there are too few people to say)."""
+        """Say whether the interval includes 1 (or there are too few people to say)."""
         return not self.low > 1
 
     @property
@@ -59,24 +59,15 @@ class Evidence:
     base: np.ndarray
 
     def of(self, expert: int) -> pd.DataFrame:
-        """genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few people."""
-        users, ranks = np.nonzero(self.experts == expert)
-        columns = dict(zip(("share", "base", "lift", "low", "high"), self._lifts(users, ranks), strict=True))
-        genres = np.array(self.genres, dtype=object)[: len(columns["share"])]
-        frame = pd.DataFrame({"genre": genres, **columns, "n": len(users)}).dropna(subset=["low"])
-        return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
-
-    @cached_property
-    def _labels(self) -> dict[int, Label]:
-        return {}
+        """Return genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few
+        people."""
+        frame = pd.DataFrame(self._lifts(expert), columns=["share", "base", "lift", "low", "high"])
+        frame.insert(0, "genre", np.array(self.genres, dtype=object))
+        frame["n"] = (self.experts == expert).sum()
+        return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
     def label(self, expert: int) -> Label:
-        """Up to two genres whose interval lies above 1; otherwise the best one, which is then weak. Kept."""
-        if expert not in self._labels:
-            self._labels[expert] = self._label(expert)
-        return self._labels[expert]
-
-    def _label(self, expert: int) -> Label:
+        """Return up to two genres whose interval lies above 1; otherwise the best one, which is then weak."""
         found = self.of(expert)
         if found.empty:
             return Label((), math.nan, math.nan, math.nan, int((self.experts == expert).sum()))
@@ -85,27 +76,26 @@ class Evidence:
         return Label(names, float(best["lift"]), float(best["low"]), float(best["high"]), int(best["n"]))
 
     def labelled(self) -> int:
-        """How many experts have a genre whose interval lies above 1."""
+        """Count how many experts have a genre whose interval lies above 1."""
         return int((self.tops["low"] > 1).sum())
 
     @cached_property
     def tops(self) -> pd.DataFrame:
-        """The best genre of every expert number that occurs: index expert; genre, lift, low, high."""
-        order = np.argsort(self.experts.ravel(), kind="stable")
-        used, starts = np.unique(self.experts.ravel()[order], return_index=True)
+        """Return the best genre of every expert number that occurs: index expert; genre, lift, low, high."""
         rows = {}
-        for expert, places in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
-            share, _, lift, low, high = self._lifts(*np.divmod(places, self.experts.shape[1]))
-            if len(share) and np.isfinite(low).any():
-                best = int(np.nanargmax(low))
-                rows[expert] = (self.genres[best], lift[best], low[best], high[best])
+        for expert in np.unique(self.experts).tolist():
+            lifts = self._lifts(expert)
+            if np.isfinite(lifts[:, 3]).any():
+                best = int(np.nanargmax(lifts[:, 3]))
+                rows[expert] = (self.genres[best], *lifts[best, 2:])
         return pd.DataFrame.from_dict(rows, orient="index", columns=["genre", "lift", "low", "high"])
 
-    def _lifts(self, users: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, ...]:
-        """share, base, lift, low, high, each [G] with NaN where nothing can be said; empty arrays for too few people."""
+    def _lifts(self, expert: int) -> np.ndarray:
+        """Return share, base, lift, low, high of every genre, `[G, 5]`; NaN where nothing can be said."""
+        users, ranks = np.nonzero(self.experts == expert)
         n = len(users)
-        if n < FEWEST or not self.genres:
-            return (np.zeros(0),) * 5
+        if n < FEWEST:
+            return np.full((len(self.genres), 5), np.nan)
         shares = (self.shares[users] if self.shares.ndim == 2 else self.shares[users, ranks]).astype(float)
         base = np.broadcast_to(self.base if self.base.ndim == 1 else self.base[users], shares.shape).astype(float)
         share, against = shares.mean(0), base.mean(0)
@@ -113,18 +103,14 @@ class Evidence:
         lift = np.where(usable, share / np.where(usable, against, 1), np.nan)
         error = (shares - lift * base).std(0, ddof=1) / np.sqrt(n) / np.where(usable, share, np.nan)
         reach = NormalDist().inv_cdf(1 - 0.025 / len(self.genres)) * error
-        return share, against, lift, lift * np.exp(-reach), lift * np.exp(reach)
-
-
-def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
-    """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, `[U, G]`."""
-    return mean_shares(items, trait_table(dataset.catalog)[1])
+        return np.stack([share, against, lift, lift * np.exp(-reach), lift * np.exp(reach)], axis=1)
 
 
 def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:
-    """Genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
-    if not (genres := trait_table(dataset.catalog)[0]):
+    """Return genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
+    genres, holds = trait_table(dataset.catalog)
+    if not genres:
         return None
-    everybody = np.arange(dataset.histories.n_users)
-    known = np.concatenate([trait_shares(dataset, batch.items.numpy()) for _, batch in batches(model, dataset, everybody)])
+    everybody = batches(model, dataset, np.arange(dataset.histories.n_users))
+    known = np.concatenate([mean_shares(batch.items.numpy(), holds) for _, batch in everybody])
     return Evidence(genres, traffic.experts, known, known.mean(0))

@@ -33,12 +33,12 @@ class Passes(OverEverybody):
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.remove_each(model, dataset, routing(model, dataset, "test"), tell)
+        found = ablation.remove_each(ablation.Population(model, dataset, routing(model, dataset, "test")), tell)
         disk.write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
-        """What a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
+        """Return what a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
         found = self.latest("finished", **self.about(run, data))
         return None if found is None else _effects(found.path / EFFECTS, disk.stamp(found.path / EFFECTS))
 

@@ -6,23 +6,22 @@ best expert left out; for the others, its score less that of the weakest expert 
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.elastic import top_pairs
-from elastic_core.data import Dataset
 from elastic_core.data.synthetic import NOISE
 from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
+from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
-from elastic_core.models import Recommender, memory_of, tracing
-from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
+from elastic_core.models import memory_of, tracing
+from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.evidence import Evidence, Label
 from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batches
 
@@ -31,21 +30,23 @@ SHUFFLES = 5
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a population's retrievals and readings say about every expert. U people, k each, √K sub-keys, G genres."""
+    """What a population's retrievals and readings say about every expert. U people, k each, √K sub-keys."""
 
     traffic: Routing
     halves: np.ndarray  # float32 [U, 2, √K] sub-key scores
     bars: np.ndarray  # float32 [U, 2] score of the k-th expert and of the one after it
     votes: np.ndarray | None  # float32 [U, K] every expert's score where events vote; None where it is the sum of its halves
-    genres: tuple[str, ...]  # and decades
-    shares: np.ndarray  # float32 [U, G] share of each genre in what the model reads of a person
-    reads: np.ndarray | None  # float32 [U, k, G] the same by an expert's aggregation weights; None without a dispatcher
-    met: np.ndarray | None  # int64 [K, interests] on a planted world: events an expert reads most, by their true interest
-    interests: tuple[str, ...] = ()
+    of_people: Evidence  # genres and decades in what is read of those who retrieve an expert, against everybody's
+    of_reading: Evidence | None  # the same in what an expert reads, against its people's histories read evenly; if it says
+    met: pd.DataFrame | None  # [K, interests] on a planted world: events an expert reads most, by their true interest
 
     @property
     def people(self) -> int:
         return len(self.traffic.experts)
+
+    @property
+    def genres(self) -> tuple[str, ...]:
+        return self.of_people.genres
 
     @property
     def side(self) -> int:
@@ -60,33 +61,24 @@ class Survey:
         return band(self.traffic)
 
     def place(self, expert: int) -> tuple[int, int]:
-        """Row and column. Raises InputError for a number that is no expert."""
+        """Return row and column. Raises InputError for a number that is no expert."""
         if not 0 <= expert < self.size:
             raise InputError(f"there is no expert {expert}: there are 0 to {self.size - 1}")
         return expert // self.side, expert % self.side
 
-    def users(self, expert: int) -> np.ndarray:
-        """Who retrieves it."""
-        self.place(expert)
-        return np.flatnonzero((self.traffic.experts == expert).any(1))
-
     def scores(self, expert: int) -> np.ndarray:
+        """Return the score of every person, float32 [U]."""
         row, column = self.place(expert)
         return self.halves[:, 0, row] + self.halves[:, 1, column] if self.votes is None else self.votes[:, expert]
 
-    def of_person(self, user: int) -> np.ndarray:
-        """Every expert's score for one person, [K]."""
-        if self.votes is not None:
-            return self.votes[user]
-        return (self.halves[user, 0][:, None] + self.halves[user, 1][None, :]).ravel()
-
     def margins(self, expert: int) -> np.ndarray:
-        """Float [U]; see the module's text. Positive where the expert is retrieved (ties aside)."""
+        """Return the margin of every person, float [U]; see the module's text. Positive where the expert is retrieved (ties
+        aside)."""
         retrieved = (self.traffic.experts == expert).any(1)
         return self.scores(expert) - np.where(retrieved, self.bars[:, 1], self.bars[:, 0])
 
     def spread(self) -> np.ndarray:
-        """Standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
+        """Return standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
         if self.votes is not None:
             return self.votes.std(0)
         centred = self.halves - self.halves.mean(0)
@@ -95,21 +87,11 @@ class Survey:
         return np.sqrt(np.maximum(own[0][:, None] + own[1][None, :] + 2 * both, 0)).ravel()
 
     def status(self) -> np.ndarray:
-        """hot, usual, cold or dead per expert (memory/routing.py)."""
+        """Say hot, usual, cold or dead per expert (memory/routing.py)."""
         return status(self.traffic.load, self.band)
 
-    @cached_property
-    def of_people(self) -> Evidence:
-        """Genres in the histories of those who retrieve an expert, against everybody's."""
-        return Evidence(self.genres, self.traffic.experts, self.shares, self.shares.mean(0))
-
-    @cached_property
-    def of_reading(self) -> Evidence | None:
-        """Genres an expert reads, against the same people's histories read evenly."""
-        return None if self.reads is None else Evidence(self.genres, self.traffic.experts, self.reads, self.shares)
-
     def by_chance(self) -> tuple[int, float]:
-        """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
+        """Count how many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
         rng, experts = np.random.default_rng(0), self.traffic.experts
         shuffled = [replace(self.of_people, experts=experts[rng.permutation(len(experts))]) for _ in range(SHUFFLES)]
         return self.of_people.labelled(), float(np.mean([each.labelled() for each in shuffled]))
@@ -124,62 +106,60 @@ class HeldOut(NamedTuple):
 
 
 def held_out_labels(found: Survey) -> HeldOut:
-    """Does what an expert is called say anything of people it was not learned from?"""
-    rng = np.random.default_rng(0)
+    """Test whether what an expert is called says anything of people it was not learned from?"""
+    rng, shares = np.random.default_rng(0), found.of_people.shares
     half = rng.permutation(found.people) < found.people // 2
-    tops = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0)).tops
+    tops = Evidence(found.genres, found.traffic.experts[half], shares[half], shares[half].mean(0)).tops
     tops = tops[tops["low"] > 1]
-    experts, shares = found.traffic.experts[~half], found.shares[~half]
-    base, genre = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
+    experts, shares = found.traffic.experts[~half], shares[~half]
+    above, genres = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
 
     def holding(experts: np.ndarray) -> int:
         met = [(experts == expert).any(1) for expert in tops.index]
-        return sum(bool(who.any()) and shares[who, g].mean() > base[g] for who, g in zip(met, genre, strict=True))
+        return sum(bool(who.any() and shares[who, genre].mean() > above[genre]) for who, genre in zip(met, genres, strict=True))
 
     chance = [holding(experts[rng.permutation(len(experts))]) for _ in range(20)]
-    return HeldOut(len(tops), int(holding(experts)), float(np.mean(chance)))
+    return HeldOut(len(tops), holding(experts), float(np.mean(chance)))
 
 
 @torch.inference_mode()
-def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
-    """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
+def survey(of: Population) -> Survey:
+    """Ask everybody, in one pass over everybody. Raises InputError for a model without an interest memory, or with too many
+    experts."""
+    model, dataset, traffic = of.model, of.dataset, of.traffic
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     whole.check_size(model)
     genres, holds = trait_table(dataset.catalog)
-    table, everybody = torch.from_numpy(holds), np.arange(dataset.histories.n_users)
-    k, traced = traffic.experts.shape[1], model.traces
+    k, size, truth = traffic.experts.shape[1], len(traffic.load), dataset.truth if model.traces else None
     halves, bars, shares, reads, votes = [], [], [], [], []
-    met = np.zeros((len(traffic.load), len(dataset.truth.interests)), np.int64) if dataset.truth and traced else None
-    for users, batch in batches(model, dataset, everybody):
-        found = memory_of(model).retrieve(batch)
+    met = np.zeros((size, len(truth.interests)), np.int64) if truth else None
+    for users, batch in batches(model, dataset, np.arange(dataset.histories.n_users)):
+        found, most = memory_of(model).retrieve(batch), min(k + 1, size)
         halves.append(found.halves.float().numpy())
-        most = min(k + 1, len(traffic.load))
-        if found.ballots is None:
-            best = top_pairs(found.halves, most).scores
-        else:
-            every = found.every
-            best = every.topk(most).values
-            votes.append(every.float().numpy())
-        bars.append(best[:, [k - 1, most - 1]].float().numpy())
-        shares.append(trait_shares(dataset, batch.items.numpy()))
-        if traced:
-            worn = table[batch.items]
+        bars.append(found.every.topk(most).values[:, [k - 1, most - 1]].float().numpy())
+        if found.ballots is not None:
+            votes.append(found.every.float().numpy())
+        shares.append(mean_shares(batch.items.numpy(), holds))
+        if model.traces:
             weights = tracing(model).taken(batch, found)
-            reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
-            if met is not None:
-                truth = event_truth(dataset, users, dataset.ends("test")[users], batch.items.shape[1])
-                readers, known = found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth != NOISE
-                np.add.at(met, (readers[known], truth[known]), 1)  # each event to the expert that reads it most
+            even = weights / weights.sum(2, keepdim=True).clamp_min(1e-9)
+            reads.append((even @ torch.from_numpy(holds)[batch.items]).numpy())
+        if met is not None:
+            interest = event_truth(dataset, users, dataset.ends("test")[users], batch.items.shape[1])
+            readers, known = found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), interest != NOISE
+            np.add.at(met, (readers[known], interest[known]), 1)  # each event to the expert that reads it most
+    known_of = np.concatenate(shares)
     return Survey(
-        traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None, genres,
-        np.concatenate(shares),
-        np.concatenate(reads) if traced else None, met, dataset.truth.interests if dataset.truth else (),
+        traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None,
+        Evidence(genres, traffic.experts, known_of, known_of.mean(0)),
+        Evidence(genres, traffic.experts, np.concatenate(reads), known_of) if reads else None,
+        pd.DataFrame(met, columns=truth.interests) if truth else None,
     )  # fmt: skip
 
 
 def expert_table(found: Survey) -> pd.DataFrame:
-    """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
+    """Tell all experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
     traffic = found.traffic
     frame = grid(found.side).assign(
         load=traffic.load,
@@ -190,43 +170,39 @@ def expert_table(found: Survey) -> pd.DataFrame:
     for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
         if evidence is not None and found.genres:
             frame = frame.join(evidence.tops.add_prefix(f"{name}_"))
-    return frame.join(recovered(found)) if found.met is not None else frame
+    return frame if found.met is None else frame.join(recovered(found.met))
 
 
-def recovered(found: Survey) -> pd.DataFrame:
-    """Per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
+def recovered(met: pd.DataFrame) -> pd.DataFrame:
+    """Return per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
     at random from all events would give, and the number of events."""
-    assert found.met is not None
-    events, base = found.met.sum(1), found.met.sum(0) / max(found.met.sum(), 1)
+    events, base = met.sum(axis=1), met.sum() / max(met.sum().sum(), 1)
     rng = np.random.default_rng(0)
     chance = [rng.multinomial(n, base, 200).max(1).mean() / n if n else np.nan for n in events]
-    names = np.array([*found.interests], dtype=object)
     return pd.DataFrame({
-        "interest": np.where(events > 0, names[found.met.argmax(1)], ""),
-        "purity": found.met.max(1) / np.where(events > 0, events, np.nan),
+        "interest": met.idxmax(axis=1).where(events > 0, ""),
+        "purity": met.max(axis=1) / events.where(events > 0),
         "purity_chance": chance,
         "events": events,
     })  # fmt: skip
 
 
 def label(found: Survey, expert: int) -> Label | None:
-    """The heuristic name of an expert with its evidence: the genres over-represented among its people. None without genres."""
-    found.place(expert)
+    """Return the heuristic name of an expert with its evidence: the genres over-represented among its people. None without
+    genres."""
     return found.of_people.label(expert) if found.genres else None
 
 
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
-    """The experts a person retrieves, best first, and how busy each is.
+    """Return the experts a person retrieves, best first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
     (0 for those who do not retrieve it). `kind`: how busy against the random router (`status` within `band`).
     """
-    if not 0 <= user < len(traffic.experts):
-        raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
     experts, gates = traffic.experts[user], traffic.gates[user].astype(float)
     people, load = len(traffic.experts), traffic.load[experts]
-    ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
-        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": status(load, band(traffic)),
+        "load_rank": [int((traffic.load > own).sum()) + 1 for own in load],
+        "times": gates * people / traffic.traffic[experts], "kind": status(load, band(traffic)),
     })  # fmt: skip

@@ -26,32 +26,37 @@ ASKED, FEWEST = 32, 10  # people that everybody's correlation is taken over; eve
 
 
 class Looked(NamedTuple):
-    """One person. `found.table` has weights and effects; the numbers are rank correlations, NaN where there are none."""
+    """One person. `found.table` has weights, effects, and `usual`: mean weights over people of like length, of the same events
+    counted from the last. The numbers are rank correlations, NaN where there are none."""
 
     found: Influence
     even: float  # which part each event would have were all read alike
-    usual: np.ndarray  # mean weights over people of like length, of the same events counted from the last
     shuffled: tuple[float, float] = (math.nan, math.nan)  # 95% of shuffles
     others: float = math.nan  # mean over people of like length
     people: int = 0  # of them
 
     @property
     def weights(self) -> bool:
-        """Whether the model has any."""
+        """Say whether the model has any."""
         return bool(self.found.table["attention"].notna().any())
 
 
-class Everybody(NamedTuple):
-    """Mean rank correlation over people, and half of its 95% interval; the same with the weights of the next longer history."""
+class Beside(NamedTuple):
+    """Mean over people and half of its 95% interval: of something, of its null, and of the one less the other by person."""
 
     people: int
     own: tuple[float, float]
-    stranger: tuple[float, float]
-    difference: tuple[float, float]  # own less stranger's, person by person
+    null: tuple[float, float]
+    difference: tuple[float, float]
+
+    @classmethod
+    def of(cls, own: np.ndarray, null: np.ndarray) -> "Beside":
+        means = [(float(each.mean()), float(1.96 * each.std(ddof=1) / math.sqrt(len(each)))) for each in (own, null, own - null)]
+        return cls(len(own), *means)
 
 
 def why_none(model: Recommender) -> str:
-    """Why a model has no weights to show, in a sentence."""
+    """Say why a model has no weights to show, in a sentence."""
     if not model.trained:
         return "It learns no weights: it counts."
     if can_stream(model):
@@ -60,71 +65,59 @@ def why_none(model: Recommender) -> str:
 
 
 def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Looked:
-    """For what came next. Raises InputError for a history of fewer than two events."""
+    """Compare weights and effects, for what came next. Raises InputError for a history of fewer than two events."""
     found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
-    events = min(int(dataset.readable()[user]), model.length)
-    nothing = Looked(found, 1 / events, np.full(len(weights), np.nan))
+    even = 1 / min(int(dataset.readable()[user]), model.length)
     if found.agreement is None:
-        return nothing
-    drawn = [_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)]
-    low, high = np.nanquantile(drawn, (0.025, 0.975))
-    theirs = _aligned(weights_of(model, dataset, like(dataset, user)), len(weights))
-    known = [_correlation(row, effect) for row in theirs]
-    there = ~np.isnan(theirs)  # a place that no stranger's history reaches stays unknown
-    usual = np.nansum(theirs, 0) / np.where(there.any(0), there.sum(0), np.nan) if len(theirs) else nothing.usual
-    others = float(pd.Series(known).mean())
-    return nothing._replace(usual=usual, shuffled=(float(low), float(high)), others=others, people=len(theirs))
+        return Looked(found._replace(table=found.table.assign(usual=np.nan)), even)
+    drawn = pd.Series([_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)])
+    theirs = _weights_of_last(model, dataset, like(dataset, user), len(weights))
+    others = pd.Series([_correlation(row, effect) for row in theirs]).mean()
+    found = found._replace(table=found.table.assign(usual=pd.DataFrame(theirs).mean()))
+    return Looked(found, even, (drawn.quantile(0.025), drawn.quantile(0.975)), float(others), len(theirs))
 
 
-def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Everybody:
-    """Some people, evenly over the lengths of histories. Raises InputError for a model without weights, or too few people."""
-    if not isinstance(model, Attends):
-        raise InputError(f"{model.config.name} has no weights")
+def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = False) -> Beside:
+    """Return the rank correlation of some people, evenly over the lengths of histories, for a model that has weights; the null
+    has the weights of the next longer history. Raises InputError for too few people."""
     lengths = dataset.readable()
     long = np.flatnonzero(lengths >= FEWEST)
     if len(long) < 4:
         raise InputError(f"fewer than 4 people have {FEWEST} events")
-    ordered = long[np.argsort(lengths[long], kind="stable")]
-    own, stranger = [], []
-    for place in spaced(len(ordered) - 1, ASKED):
-        found = of_person(model, dataset, int(ordered[place]), stay).table
-        weights, effect = found["attention"].to_numpy(), found["change"].abs().to_numpy()
-        theirs = _aligned(weights_of(model, dataset, ordered[place + 1 : place + 2]), len(weights))[0]
-        own.append(_correlation(weights, effect))
-        stranger.append(_correlation(theirs, effect))
-    pairs = np.array([own, stranger])
-    pairs = pairs[:, np.isfinite(pairs).all(0)]
-    if pairs.shape[1] < 2:
+    ordered, pairs = long[np.argsort(lengths[long], kind="stable")], []
+    for user, longer in ordered[spaced(len(ordered) - 1, ASKED)[:, None] + [0, 1]]:
+        found = of_person(model, dataset, int(user), stay).table
+        theirs = _weights_of_last(model, dataset, np.array([longer]), len(found))[0]
+        effect = found["change"].abs().to_numpy()
+        pairs.append((_correlation(found["attention"].to_numpy(), effect), _correlation(theirs, effect)))
+    known = pd.DataFrame(pairs).dropna().to_numpy()
+    if len(known) < 2:
         raise InputError("removing an event changes nothing here")
-    return Everybody(pairs.shape[1], mean_of(pairs[0]), mean_of(pairs[1]), mean_of(pairs[0] - pairs[1]))
+    return Beside.of(*known.T)
 
 
-def like(dataset: Dataset, user: int, most: int = LIKE) -> np.ndarray:
-    """The other people whose histories are most alike in length, at least as long first; ties by number."""
+def like(dataset: Dataset, user: int) -> np.ndarray:
+    """Return the 20 other people whose histories are most alike in length, at least as long first; ties by number."""
     apart = dataset.readable() - dataset.readable()[user]
     order = np.argsort(np.where(apart < 0, -2 * apart, apart), kind="stable")
-    return order[order != user][:most]
+    return order[order != user][:LIKE]
 
 
 @torch.inference_mode()
 def weights_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> list[np.ndarray]:
-    """Of every person, the weights of the events read; nothing for a model that has none."""
+    """Return, of every person, the weights of the events read; nothing for a model that has none."""
     batch = batch_of(model, dataset, users)
     found = shares(model, batch) if isinstance(model, Attends) else None
     return [] if found is None else [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
 
 
-def _aligned(rows: list[np.ndarray], events: int) -> np.ndarray:
-    """The last events of each, `[people, events]`; NaN where somebody has fewer."""
+def _weights_of_last(model: Recommender, dataset: Dataset, users: np.ndarray, events: int) -> np.ndarray:
+    """Return the weights of the last events of each, `[people, events]`; NaN where somebody has fewer."""
+    rows = weights_of(model, dataset, users)
     return np.array([np.pad(row[-events:], (max(events - len(row), 0), 0), constant_values=np.nan) for row in rows])
 
 
 def _correlation(weights: np.ndarray, effect: np.ndarray) -> float:
     found = rank_agreement(weights, effect)
     return math.nan if found is None else found.correlation
-
-
-def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """A mean, and half of its 95% interval."""
-    return float(values.mean()), float(1.96 * values.std(ddof=1) / math.sqrt(len(values)))

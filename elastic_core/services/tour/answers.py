@@ -140,8 +140,9 @@ def swapped(asked: TourAsked) -> Answer:
     expert = _start(asked).strongest
     assert expert is not None
     other = ablation.random_used(asked.traffic, expert, apart=True)
-    effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other)
-    row = effect.row()
+    everybody = ablation.Population(asked.model, asked.dataset, asked.traffic)
+    before = ablation.judged(everybody, ablation.retrieving(asked.traffic, expert))
+    row = ablation.effect("", ablation.swap(everybody, expert, other, before))
     sure = verdict.sign(row["low"], row["high"]) != ""
     text = (
         f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who have {expert} and not {other}. "
