@@ -94,9 +94,9 @@ def test_bytes_are_those_of_files_that_hold_the_table(small: Path, monkeypatch: 
     monkeypatch.setattr(lisa, "compress", listening)
     for form in ("base", "mini"):
         (row,) = lisa.codes(CPU, "data", form)
-        file, table = files.pop()
-        assert (row.peak, row.saved, row.length) == (file.plain, len(file.packed), 300)
-        assert torch.equal(restore(file.packed), table) and row.peak >= 4 * 301 * 16
+        (plain, packed), table = files.pop()
+        assert (row.peak, row.saved, row.length) == (plain, len(packed), 300)
+        assert torch.equal(restore(packed), table) and row.peak >= 4 * 301 * 16
 
 
 def test_a_figure_is_a_ratio_of_one_measurement() -> None:

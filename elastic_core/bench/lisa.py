@@ -15,7 +15,7 @@ What the paper calls Transformer keeps N x N scores: that is `WRITTEN`. `FUSED` 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ from torch.nn import functional
 from elastic_core import models
 from elastic_core.bench.events import EVENT, ROOM, STEP, after_events
 from elastic_core.bench.latency import ITEMS, OP, Setting, systems, yardsticks
-from elastic_core.bench.store import Row, ratio, together
-from elastic_core.bench.timing import Contestant, Part, measure_rows, peak_bytes
+from elastic_core.bench.store import Row, figures
+from elastic_core.bench.timing import Contestant, measure_rows, peak_bytes
 from elastic_core.core.layers import written_out
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
@@ -60,11 +60,7 @@ TABLE_5 = {
     16_384: {LINFORMER: 65.53, "LISA-128": 78.26, "LISA-256": 39.93},
 }
 # In words: 0.11 ms a step whatever the length, a Transformer 0.98 after 2K and 1.50 after 64K; 57x; "almost identical speed".
-FIGURE_6: dict[str, dict[int, float]] = {
-    "LISA-256": dict.fromkeys(READ, 1.0),
-    "Transformer": {},
-    "both": {2_048: 0.98 / 0.11, 65_536: 1.50 / 0.11},
-}
+FIGURE_6 = {2_048: 0.98 / 0.11, 65_536: 1.50 / 0.11}
 SPEED: dict[tuple[str, int, int], float] = {(WRITTEN, 16_384, WIDE): 57.0, (LINFORMER, 16_384, WIDTH): 1.0}
 LENGTHS = (128, *TABLE_5)
 SHOWN = (512, 2_048, 16_384)  # of Table 5, in ours
@@ -73,21 +69,20 @@ SHOWN = (512, 2_048, 16_384)  # of Table 5, in ours
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
-def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
-    """What there is to measure, the quick ones first."""
-    for data, (items, _, ratios) in TABLE_2.items():
-        for form in ratios:
+def parts(device: torch.device, rounds: int = 5) -> Iterator[tuple[str, Callable[[], list[Row]], list[dict[str, Any]]]]:
+    """What there is to measure, the quick ones first: in words, how, and the rows that come of it."""
+    for data, (items, _, forms) in TABLE_2.items():
+        for form in forms:
             wanted = [{"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items}]
-            yield Part(f"codes of {items:,} items", partial(codes, device, data, form), wanted)
+            yield f"codes of {items:,} items", partial(codes, device, data, form), wanted
     after = [{"system": name, "rows": STEP, "width": WIDTH, "length": n} for name in STEPPERS for n in READ]
-    yield Part("one more event", partial(online, device, READ, rounds), after)
-    for width in (WIDTH, WIDE):
-        for n in LENGTHS if width == WIDTH else (SHOWN[-1],):
-            names = attentions(Setting(length=2, width=8))
-            few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
-            work = partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few)
-            wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in names]
-            yield Part(f"attention alone, d = {width}, N = {n:,}", work, wanted)
+    yield "one more event", partial(online, device, READ, rounds), after
+    for width, n in (*((WIDTH, n) for n in LENGTHS), (WIDE, SHOWN[-1])):
+        few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
+        work = partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few)
+        names = (*LISAS, WRITTEN, FUSED, LINFORMER)
+        wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in names]
+        yield f"attention alone, d = {width}, N = {n:,}", work, wanted
 
 
 def codes(device: torch.device, data: str, form: str) -> list[Row]:
@@ -96,24 +91,19 @@ def codes(device: torch.device, data: str, form: str) -> list[Row]:
     own = {"words": words} if form == "base" else {"form": form, "words": LISAS["LISA-256"], "target_words": words}
     torch.manual_seed(0)
     model = models.build(model_settings("lisa", width=WIDTH, length=2, books=BOOKS, **own), items).to(device)
-    found = []
     told = {"rows": CODES} | Setting(length=items, width=WIDTH, k=BOOKS, side=words, layers=1, histories=1).told
+    found = list[tuple[int, bytes]]()
     one = Contestant(
         _form_name(form), told | {"direction": BYTES}, lambda: found.append(compress(model)),
-        also=lambda _: {"peak": found[0].plain, "saved": len(found[0].packed)},
+        also=lambda: {"peak": found[0][0], "saved": len(found[0][1])},
     )  # fmt: skip
     return measure_rows("lisa", [one], device, rounds=1, warmup=0)
 
 
-class Compressed(NamedTuple):
-    """The item table as codes, in safetensors format. Histories' own codebooks, where they have some, are in too."""
-
-    plain: int  # bytes of a file that holds the item table itself, float32
-    packed: bytes  # codes of ⌈log2 w⌉ bits each, and the codebooks
-
-
-def compress(model: Recommender) -> Compressed:
-    """Of a LISA that scores items by codes. Raises InputError for every other: it scores them by a plain table."""
+def compress(model: Recommender) -> tuple[int, bytes]:
+    """Of a LISA that scores items by codes: bytes of a file that holds the item table itself, float32, and a file of codes, of
+    ⌈log2 w⌉ bits each, and codebooks, those of histories too where they have some; in safetensors format. Raises InputError for
+    every other model: it scores items by a plain table."""
     if not isinstance(model, Lisa) or model.target_codebooks is None:
         raise InputError(f"{model.config.name} in this configuration scores items by a plain table, which has no codes")
     packed = {"n_items": torch.tensor(model.n_items)}
@@ -121,7 +111,7 @@ def compress(model: Recommender) -> Compressed:
         if name == "items" or books is not model.target_codebooks:
             packed[f"{name}.words"] = words = books.words.detach().cpu()
             packed[f"{name}.codes"] = torch.from_numpy(pack(model.item_codes(books).cpu().numpy(), bits_of(words.shape[1])))
-    return Compressed(len(save({"items": model.scorer().table.detach().cpu()})), save(packed))
+    return len(save({"items": model.scorer().table.detach().cpu()})), save(packed)
 
 
 def bits_of(words: int) -> int:
@@ -139,16 +129,12 @@ def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Ro
     """One more event of one person; `saved` are the bytes kept of them."""
     torch.manual_seed(0)
     found = []
+    transformer = systems()[yardsticks()["S"][0]][0]  # the model whose attention is the paper's Transformer
     for n in lengths:
         told = {"rows": STEP} | Setting(length=n, direction=EVENT, width=WIDTH, k=0, side=0, layers=1, histories=1).told
-        for name, model in zip(STEPPERS, ("lisa", transformer()), strict=True):
+        for name, model in zip(STEPPERS, ("lisa", transformer), strict=True):
             found.append(after_events(name, told, _after(model, n, device), 1, 50, device))
     return measure_rows("lisa", found, device, rounds=rounds, warmup=1)
-
-
-def transformer() -> str:
-    """The model whose attention is the paper's Transformer."""
-    return systems()[yardsticks()["S"][0]][0]
 
 
 def _after(name: str, length: int, device: torch.device) -> Stream:
@@ -186,14 +172,10 @@ def attentions(setting: Setting, device: torch.device | None = None) -> dict[str
         chosen = Codes(torch.randint(words, (b, n, BOOKS), device=device), None, x)
         return lambda: attention(chosen.chosen, chosen.counted(words), tables)
 
-    def fused() -> Tensor:
-        q, k, v = heads()
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
-
     return {
         **{name: lisa(words) for name, words in LISAS.items()},
         WRITTEN: lambda: written_out(*heads(), None, 0.0, True)[:, 0],
-        FUSED: fused,
+        FUSED: lambda: functional.scaled_dot_product_attention(*heads(), is_causal=True)[:, 0],
         LINFORMER: linformer,
     }
 
@@ -201,15 +183,14 @@ def attentions(setting: Setting, device: torch.device | None = None) -> dict[str
 @torch.inference_mode()
 def alone(device: torch.device, setting: Setting, rounds: int) -> list[Row]:
     """Time and, at the paper's width, peak memory of every attention on the same number of events; one round is one pass each."""
-    jobs = attentions(setting, device)
-    if setting.width == WIDTH:
-        peaks = {name: {"peak": peak_bytes(job, device)} for name, job in jobs.items()}  # and warmed up
-    else:
-        peaks = {}
-        for name in set(jobs) - {WRITTEN, FUSED}:
-            jobs[name]()
-    told = {"rows": OP, **setting.told}
-    found = [Contestant(name, told, job, also=peaks.get(name, {})) for name, job in jobs.items()]
+    found = []
+    for name, job in attentions(setting, device).items():
+        peak = {}
+        if setting.width == WIDTH:
+            peak = {"peak": peak_bytes(job, device)}  # and warmed up
+        elif name not in (WRITTEN, FUSED):
+            job()
+        found.append(Contestant(name, {"rows": OP, **setting.told}, job, also=peak.copy))
     return measure_rows("lisa", found, device, rounds=rounds, warmup=0, seconds=1.0)
 
 
@@ -236,32 +217,31 @@ LIGHTER = "Attention alone: times less memory than the Transformer, written out"
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Every claim from the rows; both sides of a ratio from one machine, number of threads and code, by processor time."""
-    lisa, peer = STEPPERS
-    step, op = partial(_step, rows), partial(_op, rows)
-    wide = ((WIDTH, LENGTHS[0]), (WIDTH, SHOWN[1]), (WIDTH, SHOWN[2]), (WIDE, SHOWN[2]))
-    return [
-        *(
-            Claim(SMALLER, _form_name(form), data, _ratio(rows, form, items), ratios[form])
-            for form in ("base", "mini")
-            for data, (items, _, ratios) in TABLE_2.items()
-        ),
-        *(
-            Claim(LATER, system, f"{n:,}", step((system, n), (system, READ[0])), FIGURE_6[system].get(n, NONE))
-            for system in STEPPERS
-            for n in READ[1:]
-        ),
-        *(Claim(FASTER, lisa, f"{n:,}", step((peer, n), (lisa, n)), FIGURE_6["both"].get(n, NONE)) for n in READ),
-        *(
-            Claim(AHEAD, other, f"N = {n:,}, d = {d:,}", op("LISA-128", other, "processor", n, d), SPEED.get((other, n, d), NONE))
-            for other in (WRITTEN, FUSED, LINFORMER)
-            for d, n in wide
-        ),
-        *(
-            Claim(LIGHTER, name, f"N = {n:,}, d = {WIDTH}", op(name, WRITTEN, "peak", n, WIDTH), TABLE_5[n].get(name, NONE))
-            for name in (*LISAS, LINFORMER, FUSED)
-            for n in SHOWN
-        ),
-    ]
+    found, (lisa, peer) = list[Claim](), STEPPERS
+
+    def claim(question: str, system: str, where: str, paper: float, figure: str, kind: str, width: int = WIDTH) -> None:
+        here = figures(rows, f"here | {figure}", rows=kind, width=width).get("here", NONE)
+        found.append(Claim(question, system, where, here, paper))
+
+    for form in ("base", "mini"):
+        for data, (items, _, smaller) in TABLE_2.items():
+            name = _form_name(form)
+            claim(SMALLER, name, data, smaller[form], f"peak/saved | system={name}; length={items}", CODES)
+    for system in STEPPERS:
+        for n in READ[1:]:
+            figure, paper = f"processor | system={system}; length={n} | length={READ[0]}", 1.0 if system == lisa else NONE
+            claim(LATER, system, f"{n:,}", paper, figure, STEP)
+    for n in READ:
+        claim(FASTER, lisa, f"{n:,}", FIGURE_6.get(n, NONE), f"processor | system={peer}; length={n} | system={lisa}", STEP)
+    for other in (WRITTEN, FUSED, LINFORMER):
+        for d, n in ((WIDTH, LENGTHS[0]), (WIDTH, SHOWN[1]), (WIDTH, SHOWN[2]), (WIDE, SHOWN[2])):
+            figure = f"processor | system={other}; length={n} | system=LISA-128"
+            claim(AHEAD, other, f"N = {n:,}, d = {d:,}", SPEED.get((other, n, d), NONE), figure, OP, d)
+    for name in (*LISAS, LINFORMER, FUSED):
+        for n in SHOWN:
+            figure = f"peak | system={WRITTEN}; length={n} | system={name}"
+            claim(LIGHTER, name, f"N = {n:,}, d = {WIDTH}", TABLE_5[n].get(name, NONE), figure, OP)
+    return found
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
@@ -283,19 +263,3 @@ def _form_name(form: str) -> str:
 
 def _figure(value: float) -> str:
     return "–" if value != value else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
-
-def _ratio(rows: Sequence[Row], form: str, items: int) -> float:
-    found = together(rows, {"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items})
-    peak, saved = (getattr(found[0], name, 0) for name in ("peak", "saved")) if found else (0, 0)
-    return peak / saved if peak and saved else NONE
-
-
-def _op(rows: Sequence[Row], ours: str, other: str, what: str, length: int, width: int) -> float:
-    return ratio(rows, {"system": other}, {"system": ours}, what, rows=OP, width=width, length=length) or NONE
-
-
-def _step(rows: Sequence[Row], above: tuple[str, int], below: tuple[str, int]) -> float:
-    """Processor time of one step over that of another, after so many events each."""
-    one, other = ({"system": name, "length": length} for name, length in (above, below))
-    return ratio(rows, one, other, rows=STEP, width=WIDTH) or NONE

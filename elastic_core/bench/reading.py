@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core.bench.store import Row, as_lines
-from elastic_core.bench.timing import Timing, row_of, told_apart
+from elastic_core.bench.timing import row_of, told_apart
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
 from elastic_core.machine import CPU
@@ -47,8 +47,7 @@ def measure_reading(lines: int) -> Iterator[Row]:
         for system in SYSTEMS:
             clock, processor, peak = json.loads(told_apart("reading", f"tell({system!r}, {str(path)!r})"))
             setting = {"lines": lines, "bytes": path.stat().st_size}
-            once = Timing(clock, clock, clock, processor, 1)
-            yield row_of("reading", system, setting, once, {"peak": peak}, CPU)
+            yield row_of("reading", system, setting, [(clock, processor)], {"peak": peak}, CPU)
 
 
 def tell(system: str, path: str) -> None:

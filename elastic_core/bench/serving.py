@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import Generator
 
 from elastic_core.bench.store import Row, as_lines
-from elastic_core.bench.timing import Timing, row_of
+from elastic_core.bench.timing import row_of
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import CPU
@@ -61,11 +61,10 @@ def measure_serving(run: str, data: Dataset, people: int, together: int, seconds
             before = _processor(process.pid)
             took, clock = _load(port, ask, people, seconds)
             each = (_processor(process.pid) - before) / len(took)
-            low, middle, high = np.quantile(took, [0.25, 0.5, 0.75])
-            timing = Timing(middle, low, high, each, len(took))
             more = {"p99": np.quantile(took, 0.99), "rate": len(took) / clock, "capacity": 1 / max(each, 1e-9)}
             setting = {"part": part, "people": people, "together": together}
-            row = row_of("serving", Path(run).name, setting, timing, {name: round(float(x), 6) for name, x in more.items()}, CPU)
+            found = {name: round(float(x), 6) for name, x in more.items()}
+            row = row_of("serving", Path(run).name, setting, [(one, each) for one in took], found, CPU)
             rows.append(dataclasses.replace(row, where={**row.where, "threads": 1}))
     return rows
 

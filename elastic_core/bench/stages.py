@@ -9,15 +9,18 @@ difference. In the causal form one operation aggregates and dispatches (prefix_s
 
 import bisect
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy import ndarray
 from torch import nn
 
 from elastic_core.bench.latency import FORWARD, ROWS, Setting, build_system, drawn_items, timed
 from elastic_core.bench.store import Row
-from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, timing_of
+from elastic_core.bench.timing import PartClock, in_turns, moved_by, row_of, saved_by
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import Dispatcher
 from elastic_core.core.elastic import CausalDispatcher, InterestMemory, TwoWayDispatcher
@@ -45,42 +48,40 @@ MARKS: tuple[tuple[type, dict[str, str]], ...] = (
 
 
 class Stage(NamedTuple):
-    """One stage, over all layers: seconds per batch there and, in training, back; bytes that its operators read and write, there
-    and back; bytes that it is the first to keep for the way back."""
+    """One stage, over all layers: seconds per batch there and, in training, back, by the clock and of the processor, a round a
+    line; bytes that its operators read and write, there and back; bytes that it is the first to keep for the way back."""
 
-    timing: Timing
-    backward: Timing
+    there: ndarray
+    back: ndarray
     moved: int
     kept: int
 
 
-def measure_stages(
-    setting: Setting,
-    device: torch.device,
-    system: str,
-    rows: str = "last",
-    **harness: Any,
-) -> dict[str, Stage]:
+def measure_stages(setting: Setting, device: torch.device, system: str, rows: str = "last", **harness: Any) -> dict[str, Stage]:
     """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
     or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
     items = drawn_items(setting, device)
     model = build_system(system, setting).to(device)
-    run = _Pass(model, Batch(items, items, padded=False), rows, setting.direction != FORWARD)
-    found = list[_Clock]()
+    run, clocks = _prepare_pass(model, Batch(items, items, padded=False), rows, setting.direction != FORWARD), list[_Clock]()
 
     def marked() -> None:
-        found.append(_Clock(device))
-        run.marked(found[-1])
+        clocks.append(_Clock(device))
+        run(clocks[-1])
 
-    whole = interleaved({WHOLE: run, "marked": marked}, device, **harness)[WHOLE]
-    found = found[-whole.rounds :]
-    moved, kept = _counted(run, moved_by, device), _counted(run, saved_by, device, model.parameters())
-    names = sorted({name for clock in found for name, _ in clock.taken} - {WHOLE}, key=_order)
-    nothing = Timing(0.0, 0.0, 0.0, 0.0, whole.rounds)
-    return {WHOLE: Stage(whole, nothing, sum(moved.values()), sum(kept.values()))} | {
-        name: Stage(_times(found, name, False), _times(found, name, True), moved.get(name, 0), kept.get(name, 0))
-        for name in names
-    }
+    def counted(count: Callable[..., Any], *more: Any) -> Counter[str]:
+        clock = _Clock(device)
+        with count(lambda: clock.part, *more) as found:
+            run(clock)
+        return Counter(found)
+
+    whole, _ = in_turns([lambda: run(None), marked], device, **harness)
+    moved, kept, clocks = counted(moved_by), counted(saved_by, model.parameters()), clocks[-len(whole) :]
+    names = sorted({name for clock in clocks for name, _ in clock.taken} - {WHOLE}, key=(*STAGES, REST, LOSS, SUMS).index)
+    stages = {WHOLE: Stage(whole, 0 * whole, moved.total(), kept.total())}
+    for name in names:
+        there, back = (np.array([clock.taken[name, way] for clock in clocks]) for way in (False, True))
+        stages[name] = Stage(there, back, moved[name], kept[name])
+    return stages
 
 
 def measure_profile(settings: Iterable[Setting], device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
@@ -94,9 +95,9 @@ def measure_profile(settings: Iterable[Setting], device: torch.device, systems: 
             for which in ROWS[:1] if setting.direction == FORWARD else ROWS:
                 told = {"rows": which, **setting.told}
                 for name, stage in measure_stages(setting, device, system, which, **harness).items():
-                    back = {"back": round(stage.backward.processor, 7), "back, clock": round(stage.backward.median, 7)}
-                    more = back | {"moved": stage.moved, "kept": stage.kept}
-                    found.append(row_of("stages", system, told | {"stage": name}, stage.timing, more, device))
+                    clock, processor = np.median(stage.back, axis=0).round(7).tolist()
+                    more = {"back": processor, "back, clock": clock, "moved": stage.moved, "kept": stage.kept}
+                    found.append(row_of("stages", system, told | {"stage": name}, stage.there, more, device))
     return found
 
 
@@ -152,36 +153,33 @@ class _Clock(PartClock):
         return self.turns[place - 1][1]
 
 
-class _Pass:
-    """A pass through a model, as it is (called) or with everybody's turns taken down: in training up to the gradients of these
+def _prepare_pass(model: Recommender, batch: Batch, rows: str, training: bool) -> Callable[[_Clock | None], None]:
+    """A pass through a model, as it is or with everybody's turns taken down by a clock: in training up to the gradients of these
     `rows`, otherwise up to the scores."""
+    model.train(training)
+    work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))  # marked later
 
-    def __init__(self, model: Recommender, batch: Batch, rows: str, training: bool) -> None:
-        self.model, self.batch, self.training = model.train(training), batch, training
-        self.work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))  # marked later
-
-    def __call__(self) -> None:
-        self.model.zero_grad(set_to_none=True)
-        found = self.work(self.batch)
-        if self.training:
-            found.square().mean().backward()
-
-    def marked(self, clock: _Clock) -> None:
-        self.model.zero_grad(set_to_none=True)
-        with _marks(self.model, clock):
-            found = self.work(self.batch)
-        clock.turn(LOSS if self.training else WHOLE)
-        if not self.training:
+    def run(clock: _Clock | None) -> None:
+        model.zero_grad(set_to_none=True)
+        with _marks(model, clock) if clock else contextlib.nullcontext():
+            found = work(batch)
+        if clock:
+            clock.turn(LOSS if training else WHOLE)
+        if not training:
             return
-        loss = found.square().mean()
-        clock.turn(WHOLE)  # what follows is nobody's
-        hooks = [hook for node in _nodes(loss.grad_fn) for hook in _timed(node, clock)]
-        clock.back = True
-        clock.turn(SUMS)
+        loss, hooks = found.square().mean(), list[Any]()
+        if clock:
+            clock.turn(WHOLE)  # what follows is nobody's
+            hooks = [hook for node in _nodes(loss.grad_fn) for hook in _timed(node, clock)]
+            clock.back = True
+            clock.turn(SUMS)
         loss.backward()
-        clock.turn(WHOLE)
+        if clock:
+            clock.turn(WHOLE)
         for hook in hooks:
             hook.remove()
+
+    return run
 
 
 @contextlib.contextmanager
@@ -217,18 +215,3 @@ def _nodes(last: Any) -> Iterator[Any]:
 def _timed(node: Any, clock: _Clock) -> Iterable[Any]:
     stage = clock.maker(node)
     return node.register_prehook(lambda _: clock.turn(stage) and None), node.register_hook(lambda *_: clock.turn(SUMS) and None)
-
-
-def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more: Any) -> dict[str, int]:
-    clock = _Clock(device)
-    with count(lambda: clock.part, *more) as counted:
-        run.marked(clock)
-    return dict(counted)
-
-
-def _times(found: Iterable[_Clock], stage: str, back: bool) -> Timing:
-    return timing_of([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
-
-
-def _order(stage: str) -> int:
-    return STAGES.index(stage) if stage in STAGES else len(STAGES) + (REST, LOSS, SUMS).index(stage)

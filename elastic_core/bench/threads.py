@@ -26,7 +26,7 @@ AUTO = 0  # as the service chooses for a batch; for one person it takes one
 
 
 def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
-    """Yield rows of both parts, alone and `beside` a process of ours that works all the time; `ratio` is to one thread."""
+    """Yield rows of both parts, alone and `beside` a process of ours that works all the time."""
     lister, rng = Lister(model, Catalog.numbered(model.n_items)), np.random.default_rng(0)
     everything = lister.running()
     for beside in (0, 1):
@@ -35,7 +35,7 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
                 histories = [rng.integers(1, model.n_items + 1, model.length) for _ in range(people)]
                 told = {"part": part, "length": model.length, "beside": beside}
                 jobs = [
-                    Contestant(model.config.name, told | {"count": count}, _with(count, lister, histories, everything), against=0)
+                    Contestant(model.config.name, told | {"count": count}, _with(count, lister, histories, everything))
                     for count in (*thread_counts(), *([AUTO] if people > 1 else []))
                 ]
                 yield from measure_rows("threads", jobs, CPU, seconds=seconds)

@@ -12,9 +12,8 @@ import sys
 import time
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from elastic_core.bench.store import Figure, Row, select_rows
+from elastic_core.bench.store import Figure, Row
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.objective import Objective
@@ -36,106 +35,71 @@ Also = Mapping[str, float | Figure]
 DIGITS = 7  # behind the point, of seconds
 
 
-class Timing(NamedTuple):
-    """Seconds: median and quartiles by the clock, and the median of the process's processor time."""
-
-    median: float
-    low: float
-    high: float
-    processor: float
-    rounds: int
-
-
-class Part(NamedTuple):
-    """What a command measures at a time: in words, how, and what there must be of it for it not to be measured again."""
-
-    words: str
-    measure: Callable[[], Iterable[Row]]
-    wanted: Sequence[Mapping[str, Any]] = ()
-
-    def is_there(self, rows: Iterable[Row], device: torch.device) -> bool:
-        """Whether all that is wanted was measured by this code on this machine."""
-        place = {name: value for name, value in here(device).items() if name in ("device", "threads", "torch", "commit")}
-        mine = select_rows(rows, **place)
-        return bool(self.wanted) and all(any(row.is_of(**one) for row in mine) for one in self.wanted)
-
-
 class Contestant(NamedTuple):
-    """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` is what is known
-    besides its time, or measures it when all are timed; `against` is the place of the contestant that it is held against."""
+    """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` tells what is
+    known besides its time, once all are timed."""
 
     system: str
     setting: Mapping[str, Any]
     job: Job
     each: int = 1
-    also: Also | Callable[[Timing], Also] = MappingProxyType({})
-    against: int | None = None
+    also: Callable[[], Also] = dict
 
 
 def measure_rows(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> list[Row]:
-    """Return a row a contestant: `seconds`, `processor`, the `ratio` to what it is held against, and what it `also` measures."""
-    taken = in_turns({str(i): one.job for i, one in enumerate(contestants)}, device, **harness)
-    each, rows = [np.array(taken[str(i)]) / one.each for i, one in enumerate(contestants)], []
-    for i, one in enumerate(contestants):
-        timing, more = timing_of(each[i]), dict[str, float | Figure]()
-        if one.against is not None:
-            more["ratio"] = quartiles(each[i][:, 1] / np.maximum(each[one.against][:, 1], 1e-9), 4)
-        more |= one.also(timing) if callable(one.also) else one.also
-        rows.append(row_of(bench, one.system, one.setting, timing, more, device))
-    return rows
+    """Return a row a contestant: `seconds`, `processor`, and what is known `also`."""
+    taken = in_turns([one.job for one in contestants], device, **harness)
+    return [
+        row_of(bench, one.system, one.setting, mine / one.each, one.also(), device)
+        for one, mine in zip(contestants, taken, strict=True)
+    ]
 
 
-def row_of(bench: str, system: str, setting: Mapping[str, Any], timing: Timing, more: Also, device: torch.device) -> Row:
-    """Return a row with everything that is known here and now. Seconds are rounded."""
-    seconds = Figure(*(round(end, DIGITS) for end in timing[:3]))
-    found = {"seconds": seconds, "processor": Figure(round(timing.processor, DIGITS))}
+def row_of(bench: str, system: str, setting: Mapping[str, Any], taken: Any, more: Also, device: torch.device) -> Row:
+    """Return a row with everything that is known here and now; `taken` are seconds by the clock and of the processor, a round a
+    line."""
+    clock, processor = np.asarray(taken, float).T
+    found = {"seconds": quartiles(clock), "processor": Figure(round(float(np.median(processor)), DIGITS))}
     also = {name: each if isinstance(each, Figure) else Figure(each) for name, each in more.items()}
-    where = {"rounds": timing.rounds, **here(device)}
+    where = {"rounds": len(clock), **here(device)}
     return Row(bench=bench, system=system, setting=dict(setting), figures=found | also, where=where)
 
 
 def quartiles(values: Any, digits: int = DIGITS) -> Figure:
-    low, middle, high = (round(float(x), digits) for x in np.quantile(np.asarray(values, float), [0.25, 0.5, 0.75]))
+    low, middle, high = (round(float(x), digits) for x in np.quantile(values, [0.25, 0.5, 0.75]))
     return Figure(middle, low, high)
 
 
-def interleaved(jobs: Mapping[str, Job], device: torch.device, **harness: Any) -> dict[str, Timing]:
-    """Return what each job takes, as `in_turns`."""
-    return {name: timing_of(values) for name, values in in_turns(jobs, device, **harness).items()}
-
-
 def in_turns(
-    jobs: Mapping[str, Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0
-) -> dict[str, list[tuple[float, float]]]:
-    """Time all jobs in turn, by the clock and of the processor, for `rounds` rounds or about `seconds`, whichever ends first
-    (three rounds at least)."""
-    for job in jobs.values():
+    jobs: Sequence[Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0
+) -> list[ndarray]:
+    """Time all jobs in turn for `rounds` rounds or about `seconds`, whichever ends first (three rounds at least). Return, of each
+    job, its seconds by the clock and of the processor, a round a line."""
+    for job in jobs:
         for _ in range(warmup):
             job()
-    names, taken = list(jobs), {name: list[tuple[float, float]]() for name in jobs}
+    taken: list[list[ndarray]] = [[] for _ in jobs]
     began = time.perf_counter()
     for turn in range(rounds):
-        start = turn % len(names)
-        for name in names[start:] + names[:start]:
-            taken[name].append(once(jobs[name], device))
+        for place in range(turn, turn + len(jobs)):
+            taken[place % len(jobs)].append(once(jobs[place % len(jobs)], device))
         if turn >= 2 and time.perf_counter() - began > seconds:
             break
-    return taken
+    return [np.array(each) for each in taken]
 
 
-def once(job: Job, device: torch.device) -> tuple[float, float]:
+def once(job: Job, device: torch.device) -> ndarray:
     """Seconds by the clock and of the processor."""
-    wait(device)
-    began, worked = time.perf_counter(), time.process_time()
+    began = clocks(device)
     job()
-    wait(device)
-    return time.perf_counter() - began, time.process_time() - worked
+    return clocks(device) - began
 
 
-def timing_of(taken: ndarray | list[tuple[float, float]]) -> Timing:
-    clock, processor = np.array(taken).T
-    low, median, high = np.quantile(clock, [0.25, 0.5, 0.75])
-    return Timing(float(median), float(low), float(high), float(np.median(processor)), len(taken))
+def clocks(device: torch.device) -> ndarray:
+    """Read the clock and the processor's, once a GPU has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def peak_bytes(job: Job, device: torch.device) -> int:
@@ -145,30 +109,22 @@ def peak_bytes(job: Job, device: torch.device) -> int:
     inside an operator is not seen.
     """
     if device.type == "cuda":
-        wait(device)
+        torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         job()
-        wait(device)
+        torch.cuda.synchronize(device)
         return torch.cuda.max_memory_allocated(device) - before
     with _Living() as living:
         job()
     return living.peak
 
 
-def moved_bytes(job: Job) -> int:
-    """Bytes of tensors that the operators of `job` read and write, one by one: what a pass over memory costs before caches.
-
-    A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside an operator is not seen.
-    """
-    with moved_by(lambda: "") as moved:
-        job()
-    return sum(moved.values())
-
-
 @contextlib.contextmanager
 def moved_by(whose: Callable[[], str]) -> Iterator[Mapping[str, int]]:
-    """As `moved_bytes`, of everything inside, by what `whose` says at each operator."""
+    """Bytes of tensors that the operators inside read and write, one by one, by what `whose` says at each: what a pass over
+    memory costs before caches. A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside
+    an operator is not seen."""
     with _Moving(whose) as moving:
         yield moving.bytes
 
@@ -201,18 +157,14 @@ class PartClock:
     """Whose turn it is, and how long everybody's were by the clock and of the processor: time goes to the innermost part."""
 
     def __init__(self, device: torch.device, nobody: str = "") -> None:
-        self.taken: dict[tuple[str, bool], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-        self.part, self.back, self._device = nobody, False, device
-        self._since = (time.perf_counter(), time.process_time())
+        self.taken: dict[tuple[str, bool], ndarray] = defaultdict(lambda: np.zeros(2))  # of a part, on the way there or back
+        self.part, self.back, self._device, self._since = nobody, False, device, clocks(device)
 
     def turn(self, part: str) -> str:
         """The part begins, or goes on; who had the turn before?"""
-        wait(self._device)
-        now = (time.perf_counter(), time.process_time())
-        clock, processor = self.taken[self.part, self.back]
-        self.taken[self.part, self.back] = (clock + now[0] - self._since[0], processor + now[1] - self._since[1])
+        self.taken[self.part, self.back] += clocks(self._device) - self._since
         before, self.part = self.part, part
-        self._since = (time.perf_counter(), time.process_time())
+        self._since = clocks(self._device)
         return before
 
     def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -248,12 +200,12 @@ class _Living(TorchDispatchMode):
     def _born(self, storage: Any) -> None:
         size = storage.nbytes()
         self._known.add(storage)
+        self._count(size)
+        weakref.finalize(storage, self._count, -size)
+
+    def _count(self, size: int) -> None:
         self.now += size
         self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self._died, size)
-
-    def _died(self, size: int) -> None:
-        self.now -= size
 
 
 class _Moving(TorchDispatchMode):
@@ -284,21 +236,11 @@ def _size(x: Tensor) -> int:
     return min(x.numel() * x.element_size(), x.untyped_storage().nbytes())
 
 
-def wait(device: torch.device) -> None:
-    """Until a GPU has done all that it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def learning(model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, drawn: int | None = None) -> Job:
     """One step of training after the other, over the batches of an epoch, or the first so many."""
     learner = Learner(model.to(device).train(), objective, train, device)
     batches = cycle([batch.to(device) for batch in islice(objective.epoch(0, 0, train.batch), drawn)])
-
-    def once() -> None:
-        learner.step(next(batches))
-
-    return once
+    return lambda: learner.step(next(batches))
 
 
 def told_apart(module: str, call: str) -> str:

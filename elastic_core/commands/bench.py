@@ -30,7 +30,7 @@ ours.
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,17 +50,18 @@ from elastic_core.bench.latency import (
     systems,
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
-from elastic_core.bench.timing import Part, threads
+from elastic_core.bench.timing import threads
 from elastic_core.commands.arguments import CHECKPOINTS, deadline, device_option, find_run, flag, option, say, split_commas
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
-from elastic_core.machine import find_device
+from elastic_core.machine import find_device, here
 
 LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
-Parts = Callable[[Namespace], Iterable[Part]]
+# What a command measures at a time: in words, how, and the rows without which it is measured again; none: always.
+Part = tuple[str, Callable[[], Iterable[Row]], Sequence[dict[str, Any]]]
 LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
@@ -123,15 +124,10 @@ def run(arguments: Namespace) -> int:
             raise InputError(f"there are no measurements here: {folder}/ comes with the checkout, so go there first")
         print(goals.goals_table(folder, "latency" if arguments.name == LOCAL else arguments.name))
         return 0
-    for asked, name, parts, table in (
+    benches: tuple[tuple[Any, str, Callable[[Namespace], Iterable[Part]], Callable[[list[Row]], str]], ...] = (
         (arguments.bank, "bank", _of_bank, bank.bank_table),
-        (arguments.lisa, "lisa", lambda asked: lisa.parts(_device(asked), min(asked.rounds, 5)), lisa.as_markdown),
-        (
-            arguments.reading,
-            "reading",
-            lambda asked: [Part("", partial(reading.measure_reading, asked.reading))],
-            reading.reading_table,
-        ),
+        (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
+        (arguments.reading, "reading", _of_reading, reading.reading_table),
         (arguments.serving, "serving", _of_serving, serving.serving_table),
         (arguments.threads_of, "threads", _of_threads, thread_bench.threads_table),
         (arguments.training, "training", _of_training, training.training_table),
@@ -140,32 +136,33 @@ def run(arguments: Namespace) -> int:
         (arguments.catalogue is not None, LOCAL, _of_catalogue, latency_table),
         (arguments.people, LOCAL, _of_people, latency_table),
         (True, COMPILED if arguments.compile else LOCAL, _of_passes, latency_table),
-    ):
-        if asked:
-            return _measure(arguments, name, parts, table)
-    return 0
-
-
-def _measure(arguments: Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
-    """Measure part after part what is not there yet, keep the rows, print the table of all."""
+    )
+    bench, parts, table = next(each[1:] for each in benches if each[0])
     file = {"stages": "profile"}.get(bench, bench) if arguments.name == LOCAL else arguments.name
     path, at = CHECKPOINTS / "benchmarks" / f"{file}.csv", deadline(arguments)
     rows = read_rows(path)
     alone = bench in ("bank", "lisa", "training", "stages")  # on one thread, unless another number is asked for
     with threads(max(arguments.threads, 0) or int(alone)):
-        for part in () if arguments.show else parts(arguments):
-            if not arguments.again and part.is_there(rows, find_device(arguments.device)):
+        for words, measure, wanted in () if arguments.show else parts(arguments):
+            if not arguments.again and _all_there(rows, wanted, arguments.device):
                 continue
             if time.monotonic() > at:
                 say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
                 break
-            if part.words:
-                say(part.words)
-            for row in part.measure():
+            if words:
+                say(words)
+            for row in measure():
                 rows.append(row)
                 write_rows(path, rows)
     print(table(read_rows(path, *(PASSING if table is latency_table else (bench,)))))
     return 0
+
+
+def _all_there(rows: list[Row], wanted: Sequence[dict[str, Any]], device: str) -> bool:
+    """Whether all that is wanted was measured by this code on this machine."""
+    now = here(find_device(device))
+    place = {name: now[name] for name in ("device", "threads", "torch", "commit")}
+    return bool(wanted) and all(select_rows(rows, **{**one, **place}) for one in wanted)
 
 
 def _device(arguments: Namespace) -> torch.device:
@@ -177,22 +174,30 @@ def _device(arguments: Namespace) -> torch.device:
 def _of_bank(arguments: Namespace) -> Iterator[Part]:
     device = _device(arguments)
     for part in bank.PARTS:
-        yield Part(f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds))
+        yield f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds), ()
+
+
+def _of_lisa(arguments: Namespace) -> Iterable[Part]:
+    return lisa.parts(_device(arguments), min(arguments.rounds, 5))
+
+
+def _of_reading(arguments: Namespace) -> Iterator[Part]:
+    yield "", partial(reading.measure_reading, arguments.reading), ()
 
 
 def _of_serving(arguments: Namespace) -> Iterator[Part]:
     served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
-    yield Part("", partial(serving.measure_crowds, served.path, served.config.data, seconds, say))
+    yield "", partial(serving.measure_crowds, served.path, served.config.data, seconds, say), ()
 
 
 def _of_threads(arguments: Namespace) -> Iterator[Part]:
-    yield Part("", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
+    yield "", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)), ()
 
 
 def _of_training(arguments: Namespace) -> Iterator[Part]:
     _device(arguments)
     steps = partial(training.measure_training, arguments.training, rounds=arguments.rounds)
-    yield Part(f"steps of training, {arguments.training}", steps)
+    yield f"steps of training, {arguments.training}", steps, ()
 
 
 def _of_stages(arguments: Namespace) -> Iterator[Part]:
@@ -202,7 +207,7 @@ def _of_stages(arguments: Namespace) -> Iterator[Part]:
     device = find_device(arguments.device)
     for setting in _settings(arguments):
         work = partial(stages.measure_profile, (setting,), device, arguments.systems, **_harness(arguments))
-        yield Part(f"stages, {_words(setting)}", work)
+        yield f"stages, {_words(setting)}", work, ()
 
 
 def _of_gpu(arguments: Namespace) -> Iterator[Part]:
@@ -229,7 +234,7 @@ def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
         (f"losses of {catalogue.TARGETS} targets over {items:,} items", catalogue.measure_losses, catalogue.LOSSES),
         (f"steps of training over {items:,} and {catalogue.SMALL:,} items", catalogue.measure_steps, catalogue.STEPS),
     ):
-        yield Part(words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted])
+        yield words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted]
 
 
 def _of_people(arguments: Namespace) -> Iterator[Part]:
@@ -243,7 +248,7 @@ def _of_people(arguments: Namespace) -> Iterator[Part]:
     shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
     for people in map(int, arguments.people):
         work = partial(events.measure_steps, people, device, lengths, shape, **_harness(arguments))
-        yield Part(f"one more event, {people} people", work)
+        yield f"one more event, {people} people", work, ()
 
 
 def _of_passes(arguments: Namespace) -> Iterator[Part]:
@@ -256,11 +261,11 @@ def _of_passes(arguments: Namespace) -> Iterator[Part]:
     for group in groups:
         words = "\n".join(map(_words, group))
         if arguments.operations:
-            yield Part(words, partial(measure_operations, group[0], device, **harness))
+            yield words, partial(measure_operations, group[0], device, **harness), ()
             continue
         chosen = _systems(arguments, max(group, key=Setting.scores_bytes))
         wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
-        yield Part(words, partial(measure_latency, group, device, chosen, **harness), wanted)
+        yield words, partial(measure_latency, group, device, chosen, **harness), wanted
 
 
 def _words(setting: Setting) -> str:
