@@ -36,6 +36,21 @@ def test_rows_and_figures_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert told == ["search, us", "exact", "SparseAdam", "fused Adam"], "figures of other code are not mixed"
 
 
+def test_a_search_that_misses_an_expert_is_not_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    keys, queries = ProductKeys(bank.WIDTH, 32), torch.randn(16, bank.WIDTH)
+    assert bank.exactness(keys, queries) == 1
+    calls = []
+
+    def misses(halves: torch.Tensor, k: int) -> Keys:
+        calls.append(1)
+        found = top_pairs(halves, k + 1)
+        return Keys(found.indices[:, 1:], found.scores[:, 1:]) if len(calls) == 1 else Keys(*(x[:, :k] for x in found))
+
+    monkeypatch.setattr(bank, "top_pairs", misses)
+    assert bank.exactness(keys, queries) == 0.5
+
+
 @pytest.mark.parametrize("size", [9, 100, 5_000])
 def test_the_random_router_s_loads_are_those_of_all_experts(size: int) -> None:
     """Of many experts only the loads that can differ from zero are held; the twin holds them all."""
