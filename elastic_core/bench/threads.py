@@ -5,10 +5,9 @@ and beside a process that works.
 for each other lose more than they share, the more so where another process wants the same cores.
 """
 
-import multiprocessing
-import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from elastic_core.machine import CPU, SpareCores, thread_counts
 from elastic_core.models import Recommender
 
 PARTS = {"person": 1, "batch": 64}
+WORK = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"  # until the bench ends
 AUTO = 0  # as the service chooses for a batch; for one person it takes one
 
 
@@ -30,7 +30,8 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
     lister, rng = Lister(model, Catalog.numbered(model.n_items)), np.random.default_rng(0)
     everything = lister.running()
     for beside in (0, 1):
-        with _working(beside):
+        other = subprocess.Popen([sys.executable, "-c", WORK]) if beside else None
+        try:
             for part, people in PARTS.items():
                 histories = [rng.integers(1, model.n_items + 1, model.length) for _ in range(people)]
                 told = {"part": part, "length": model.length, "beside": beside}
@@ -39,6 +40,10 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
                     for count in (*thread_counts(), *([AUTO] if people > 1 else []))
                 ]
                 yield from measure_rows("threads", jobs, CPU, seconds=seconds)
+        finally:
+            if other:
+                other.kill()
+                other.wait()
 
 
 def _with(count: int, lister: Lister, histories: list[np.ndarray], running: torch.Tensor) -> Callable[[], Any]:
@@ -49,25 +54,6 @@ def _with(count: int, lister: Lister, histories: list[np.ndarray], running: torc
             lister.rank(histories, None, 10, running)
 
     return job
-
-
-@contextmanager
-def _working(processes: int) -> Iterator[None]:
-    context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=_work, args=(os.getpid(),), daemon=True) for _ in range(processes)]
-    for other in others:
-        other.start()
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.join()
-
-
-def _work(parent: int) -> None:
-    while os.getppid() == parent:
-        sum(range(100_000))
 
 
 def threads_table(rows: list[Row]) -> str:
