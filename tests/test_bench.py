@@ -82,7 +82,7 @@ def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.Mo
     asked: list[Setting] = []
     monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
     monkeypatch.setattr(bench, "find_device", lambda name: CPU)
-    monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments)) or ())
+    monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments, ())) or ())
     assert main(["bench", "--gpu"]) == 0
     (blank,) = measure_latency(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
     rows = [

@@ -27,7 +27,8 @@ STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system that stre
 ROOM = 50
 REPEATS = 5  # new events per timed round: one alone is too short for the clock
 EVENT, STEP = "event", "step"  # direction and rows of a `Row` of a kept state; `saved` is then what is kept of all people
-LENGTHS, LONG = (256, 1_024, 4_096), 65_536  # events read before; so many only where what is kept does not grow
+LONG = 65_536  # events read before; so many only where what is kept does not grow
+LENGTHS = (256, 1_024, 4_096, LONG)
 
 
 def readers() -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from elastic_core import models
 from elastic_core.bench.store import Figure, Row, readable_rows
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
+from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import recipe
-from elastic_core.run_config import RunConfig
 from elastic_core.runs.ranks import Interval, evaluate
 
 METRIC, BENCH, NEEDED = "NDCG@10", "leak", ("world", "times", "seed", "test")
@@ -50,12 +50,6 @@ def peeking(dataset: Dataset) -> Dataset:
     return replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
 
 
-def leak_config(world: str, system: str, seed: int) -> RunConfig:
-    """The toy recipe on a small planted world whose times do, or do not, tell what comes next."""
-    model, more = SYSTEMS[system]
-    return recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
-
-
 def leak_trainings(seeds: int) -> Iterator[tuple[str, str, str, int]]:
     """World, system, times, seed of every row."""
     for seed, world, system, times in product(range(seeds), WORLDS, SYSTEMS, (HONEST, PEEKING)):
@@ -63,16 +57,19 @@ def leak_trainings(seeds: int) -> Iterator[tuple[str, str, str, int]]:
             yield world, system, times, seed
 
 
-def measure_leak(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None]) -> Row:
-    """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
+def measure_leak(world: str, system: str, times: str, seed: int, tell: Callable[[str], None]) -> Row:
+    """Train the toy recipe in memory, on a small planted world whose times do, or do not, tell what comes next; keep the best
+    epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
 
     class Told(Keeper):
         def epoch(self, row: dict[str, Any], judged: models.Recommender) -> None:
             tell(f"{world}, {system}, {times}: epoch {row['epoch']}, valid {row['valid'][METRIC]:.4f}")
 
-    loop = Loop(leak_config(world, system, seed), dataset, keeper := Told(), CPU)
+    model, more = SYSTEMS[system]
+    config = recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
+    loop = Loop(config, load(config.data, tell), keeper := Told(), CPU)
     if times == PEEKING:
-        loop.dataset = peeking(dataset)  # which it would refuse
+        loop.dataset = peeking(loop.dataset)  # which it would refuse
     loop.learn(loop.fresh_learner(), None)
     loop.model.load_state_dict(keeper.kept)
     found = Interval.of(evaluate(loop.model.eval(), loop.dataset, split="test", protocols=("full",)).values("full", METRIC))

@@ -32,10 +32,11 @@ def flag(parser: Arguments, name: str, what: str) -> None:
     parser.add_argument(name, action="store_true", help=what)
 
 
-def option(parser: Arguments, name: str, default: int | float | str | Path, what: str, told: str = "", **more: Any) -> None:
-    """Add an option of the default's type; the help says what that is, or what is `told` of it."""
+def option(parser: Arguments, name: str, default: Any, what: str, told: str = "", **more: Any) -> None:
+    """Add an option of the default's type, a list's with commas; the help says what that is, or what is `told` of it."""
     told = told or (f"{default:g}" if isinstance(default, float) else str(default))
-    parser.add_argument(name, type=type(default), default=default, help=f"{what} (default: {told})", **more)
+    kind = split_commas if isinstance(default, list) else type(default)
+    parser.add_argument(name, type=kind, default=default, help=f"{what} (default: {told})", **more)
 
 
 def run_argument(parser: Arguments, more: str = "") -> None:

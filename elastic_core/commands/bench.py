@@ -68,10 +68,8 @@ LENGTHS = "64 128 256 512 1024 2048 4096".split()
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
     parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
-    parser.add_argument(
-        "--systems", type=split_commas, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
-    )
-    parser.add_argument("--passes", type=split_commas, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
+    option(parser, "--systems", list(SYSTEMS), f"of {','.join(contestants())}", "the first four")
+    option(parser, "--passes", list(PASSES), f"of {','.join(PASSES)}", "both")
     option(parser, "--width", 64, "d")
     option(parser, "--k", 16, "retrieved experts")
     option(parser, "--side", 32, "√K")
@@ -201,12 +199,11 @@ def _of_training(arguments: Namespace) -> Iterator[Part]:
 
 
 def _of_stages(arguments: Namespace) -> Iterator[Part]:
-    arguments.lengths = arguments.lengths or ["1024"]
     if arguments.compile or arguments.precision != "float32":
         raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
-    device = find_device(arguments.device)
-    for setting in _settings(arguments):
-        work = partial(stages.measure_profile, (setting,), device, arguments.systems, **_harness(arguments))
+    device, harness = find_device(arguments.device), _harness(arguments)
+    for setting in _settings(arguments, ["1024"]):
+        work = partial(stages.measure_profile, (setting,), device, arguments.systems, **harness)
         yield f"stages, {_words(setting)}", work, ()
 
 
@@ -223,7 +220,7 @@ def _of_gpu(arguments: Namespace) -> Iterator[Part]:
 
 
 def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
-    _settings(arguments)  # refuses sizes that no model has
+    _settings(arguments, [])  # refuses sizes that no model has
     items = arguments.catalogue
     if items < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
@@ -239,12 +236,10 @@ def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
 
 def _of_people(arguments: Namespace) -> Iterator[Part]:
     """All lengths of a number of people interleaved; what is there already is measured again with them."""
-    given = arguments.lengths
-    arguments.lengths = given or list(LENGTHS)
-    _settings(arguments)
+    _settings(arguments, [])
     if not all(text.isdigit() and int(text) >= 1 for text in arguments.people):
         raise InputError(f"--people must be whole numbers of at least 1, not {','.join(arguments.people)}")
-    device, lengths = find_device(arguments.device), (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given]
+    device, lengths = find_device(arguments.device), [int(n) for n in arguments.lengths or events.LENGTHS]
     shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
     for people in map(int, arguments.people):
         work = partial(events.measure_steps, people, device, lengths, shape, **_harness(arguments))
@@ -253,8 +248,7 @@ def _of_people(arguments: Namespace) -> Iterator[Part]:
 
 def _of_passes(arguments: Namespace) -> Iterator[Part]:
     """All contestants of a setting, as they are compared with each other, unless every one of them is there already."""
-    arguments.lengths = arguments.lengths or list(LENGTHS)
-    settings, device, harness = _settings(arguments), find_device(arguments.device), _harness(arguments)
+    settings, device, harness = _settings(arguments, LENGTHS), find_device(arguments.device), _harness(arguments)
     groups = [[setting] for setting in settings]
     if arguments.together:
         groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.passes]
@@ -263,7 +257,12 @@ def _of_passes(arguments: Namespace) -> Iterator[Part]:
         if arguments.operations:
             yield words, partial(measure_operations, group[0], device, **harness), ()
             continue
-        chosen = _systems(arguments, max(group, key=Setting.scores_bytes))
+        largest = max(group, key=Setting.scores_bytes)
+        needed, chosen = largest.scores_bytes() / 1e9, tuple(arguments.systems)
+        fused = tuple(name for name in chosen if systems()[name][1].get("fused", True))
+        if needed > arguments.memory and fused != chosen:
+            say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
+            chosen = fused
         wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
         yield words, partial(measure_latency, group, device, chosen, **harness), wanted
 
@@ -276,24 +275,14 @@ def _harness(arguments: Namespace) -> dict[str, Any]:
     return {"rounds": arguments.rounds, "seconds": arguments.seconds}
 
 
-def _systems(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
-    """Those asked for, without attention that is written out where that would fill the memory."""
-    chosen = tuple(arguments.systems)
-    written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
-    if written_out and largest.scores_bytes() > arguments.memory * 1e9:
-        needed = largest.scores_bytes() / 1e9
-        say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
-        chosen = tuple(name for name in chosen if name not in written_out)
-    return chosen
-
-
-def _settings(arguments: Namespace) -> list[Setting]:
+def _settings(arguments: Namespace, usual: Sequence[str]) -> list[Setting]:
+    """Passes over the lengths that were asked for, or the `usual` ones. Raises InputError for what cannot be measured."""
+    lengths = arguments.lengths or usual
     for what, given, known in (("system", arguments.systems, contestants()), ("pass", arguments.passes, PASSES)):
-        for name in given:
-            if name not in known:
-                raise InputError(f"unknown {what} {name!r}; known are {', '.join(known)}")
-    if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths):
-        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
+        if wrong := [name for name in given if name not in known]:
+            raise InputError(f"unknown {what} {wrong[0]!r}; known are {', '.join(known)}")
+    if not all(text.isdigit() and int(text) >= 2 for text in lengths):
+        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(lengths)}")
     if min(arguments.tokens, arguments.rounds) < 1 or arguments.threads < 0:
         raise InputError("--tokens and --rounds must be at least 1, --threads at least 0")
     if arguments.together and arguments.operations:
@@ -302,13 +291,8 @@ def _settings(arguments: Namespace) -> list[Setting]:
         raise InputError("--minutes, --memory and --seconds must be 0 or more")
     shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
     MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
-    return [
-        Setting(
-            length=int(n), direction=d, tokens=arguments.tokens, compiled=arguments.compile, dtype=arguments.precision, **shape
-        )
-        for d in arguments.passes
-        for n in arguments.lengths
-    ]
+    more = {"tokens": arguments.tokens, "compiled": arguments.compile, "dtype": arguments.precision, **shape}
+    return [Setting(length=int(n), direction=direction, **more) for direction in arguments.passes for n in lengths]
 
 
 def latency_table(rows: list[Row]) -> str:
@@ -339,12 +323,10 @@ def _losses(rows: list[Row]) -> list[str]:
     """Of every catalogue that losses were measured over: shares of the plain one's memory and time, and times faster."""
     lines = []
     for items, targets in sorted({(row.length, row.batch) for row in rows if row.direction == catalogue.DIRECTION}):
-        found = catalogue.c12(select_rows(rows, direction=catalogue.DIRECTION, length=items, batch=targets))
-        if found:
+        if found := catalogue.c12(select_rows(rows, direction=catalogue.DIRECTION, length=items, batch=targets)):
             lines.append(f"\n{targets} targets over {items:,} items, against {catalogue.PLAIN}, by processor time:")
-            shares, faster = ("memory", "time"), [name for name in found if name not in ("memory", "time")]
-            lines.append("exact in stretches: " + ", ".join(f"{found[name]:.2f} of its {name}" for name in shares))
-            lines.extend(f"{name}: {found[name]:.0f} times faster" for name in faster)
+            lines.append(f"exact in stretches: {found.pop('memory'):.2f} of its memory, {found.pop('time'):.2f} of its time")
+            lines.extend(f"{name}: {times:.0f} times faster" for name, times in found.items())
     if steps := catalogue.c14(rows):
         lines.append("\na step of training, its item table by rows, by processor time:")
         lines.append(f"{steps['over a small catalogue']:.2f} times one in a small catalogue; with a dense table it takes")

@@ -52,9 +52,7 @@ REASON = "no ranks were kept when it was tested"
 def configure(parser: ArgumentParser) -> None:
     run_argument(parser)
     option(parser, "--split", "test", "test or valid")
-    parser.add_argument(
-        "--protocols", type=split_commas, default=list(PROTOCOLS), help=f"comma-separated (default: {','.join(PROTOCOLS)})"
-    )
+    option(parser, "--protocols", list(PROTOCOLS), "comma-separated", ",".join(PROTOCOLS))
     parser.add_argument("--metrics", type=split_commas, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
     device_option(parser)
     option(parser, "--people", 0, "with --split valid: so many, drawn by chance", "everybody")

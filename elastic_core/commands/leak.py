@@ -15,7 +15,6 @@ import time
 from elastic_core.bench import leak
 from elastic_core.bench.store import select_rows, write_rows
 from elastic_core.commands.arguments import CHECKPOINTS, deadline, flag, option, say
-from elastic_core.data import load
 
 FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
 
@@ -34,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         if time.monotonic() > at:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
-        rows.append(leak.measure_leak(world, system, times, seed, load(leak.leak_config(world, system, 0).data), say))
+        rows.append(leak.measure_leak(world, system, times, seed, say))
         write_rows(FILE, rows)
     print(f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}")
     for world, system, seed, honest, published, worth in leak.leak_cells(rows, "not so"):

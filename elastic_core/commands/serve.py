@@ -23,7 +23,6 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import elastic_core
 from elastic_core.errors import InputError
@@ -79,23 +78,28 @@ def run(arguments: argparse.Namespace) -> int:
     if warning := public.exposed(arguments.address):
         print(warning.replace("--server.address", "--address"), file=sys.stderr)
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
+        signal.signal(ending, signal.default_int_handler)
     ports = _free_ports(arguments.processes)
+    reached = "localhost" if arguments.address in (HERE, "0.0.0.0", "::") else arguments.address
     with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
         written = Path(folder, "haproxy.cfg")
         written.write_text(config(arguments.address, arguments.port, ports), encoding="utf-8")
         # One secret for all: a visitor whose process ended goes on with another.
         own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
         words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", HERE]
-        children = [_Child([*words, "--server.port", str(port)], app.parent, own) for port in ports]
-        for child in children:
-            running.callback(child.end)
-        _wait(lambda: all(map(_answers, ports)), children)
-        children.append(_Child([found, "-db", "-f", str(written)], app.parent, own))
-        running.callback(children[-1].end)
-        _wait(lambda: _answers(arguments.port, _reached(arguments.address)), children)
+        children = list[_Child]()
+
+        def begin(words: list[str]) -> None:
+            children.append(_Child(words, app.parent, own))
+            running.callback(children[-1].end)
+
+        for port in ports:
+            begin([*words, "--server.port", str(port)])
+        _wait(lambda: all(_answers(HERE, port) for port in ports), children)
+        begin([found, "-db", "-f", str(written)])
+        _wait(lambda: _answers(reached, arguments.port), children)
         many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
-        print(f"{many} at http://{_reached(arguments.address)}:{arguments.port}; Ctrl+C ends it", flush=True)
+        print(f"{many} at http://{reached}:{arguments.port}; Ctrl+C ends it", flush=True)
         while True:
             time.sleep(0.5)
             for child in children:
@@ -155,10 +159,6 @@ def _end_with(parent: int) -> None:
             os._exit(1)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def _refuse_taken(address: str, port: int) -> None:
     try:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as here:
@@ -187,13 +187,7 @@ def _wait(ready: Callable[[], bool], children: "list[_Child]") -> None:
         time.sleep(0.2)
 
 
-def _reached(address: str) -> str:
-    return "localhost" if address in (HERE, "0.0.0.0", "::") else address
-
-
-def _answers(port: int, host: str = HERE) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+def _answers(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
+        return bool(answer.status == 200)
+    return False

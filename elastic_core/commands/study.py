@@ -16,7 +16,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, option, say, split_commas
+from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, option, say
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
 from elastic_core.services.background.durations import about, clock
@@ -33,8 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     clock = "of the minutes: on a busy machine, processor time is fairer and takes longer"
     option(parser, "--clock", "wall", clock, choices=tuple(NOW))
     option(parser, "--split", "both", "hold out the last event, all after a date, or both", choices=(*WAYS, "both"))
-    systems = f"some of {','.join(STUDIED)} (default: as the time allows)"
-    parser.add_argument("--systems", type=split_commas, default=list(STUDIED), help=systems)
+    option(parser, "--systems", list(STUDIED), f"some of {','.join(STUDIED)}", "as the time allows")
     file_options(parser)
     fold_options(parser)
     setting = "a setting of the data, such as planted.seed=1"
