@@ -28,32 +28,35 @@ if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().
 Arguments = argparse._ActionsContainer  # a parser, or a group of one
 
 
-def flag(parser: Arguments, name: str, what: str) -> None:
-    parser.add_argument(name, action="store_true", help=what)
+def split_commas(text: str) -> list[str]:
+    """`a, b,c` → [a, b, c]."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def option(parser: Arguments, name: str, default: Any, what: str, told: str = "", **more: Any) -> None:
-    """Add an option of the default's type, a list's with commas; the help says what that is, or what is `told` of it."""
-    told = told or (f"{default:g}" if isinstance(default, float) else str(default))
-    kind = split_commas if isinstance(default, list) else type(default)
-    parser.add_argument(name, type=kind, default=default, help=f"{what} (default: {told})", **more)
+KINDS: dict[str, Any] = {"int": int, "float": float, "text": str, "path": Path, "words": split_commas}
 
 
-def run_argument(parser: Arguments, more: str = "") -> None:
-    parser.add_argument("run_name", metavar="RUN", help=f"a run folder, or its name below checkpoints/{more}")
-
-
-def device_option(parser: Arguments, default: str = "cpu") -> None:
-    option(parser, "--device", default, "cpu, cuda or auto")
+def options(parser: Arguments, table: str) -> None:
+    """Add an option a line: `name METAVAR | kind default | help`. Of `words` there may be several, with commas; `a/b/c` are the
+    choices there are. The help says the default, unless it does already."""
+    for line in table.strip().splitlines():
+        names, kind, what = (cell.strip() for cell in line.split("|", 2))
+        name, _, metavar = names.partition(" ")
+        kind, _, default = kind.partition(" ")
+        if kind == "flag":
+            parser.add_argument(name, action="store_true", help=what)
+            continue
+        if default and "(default: " not in what:
+            what += f" (default: {default})"
+        parser.add_argument(
+            name, metavar=metavar or None, type=KINDS.get(kind, str), choices=kind.split("/") if "/" in kind else None,
+            default=default if default or kind == "words" else None, help=what,
+        )  # fmt: skip
 
 
 def deadline(arguments: argparse.Namespace) -> float:
     """When `--minutes` are over, by the monotonic clock."""
     return time.monotonic() + (60 * arguments.minutes or math.inf)
-
-
-def root_option(parser: Arguments, what: str = "where the runs lie") -> None:
-    option(parser, "--root", CHECKPOINTS, what, "checkpoints")
 
 
 def file_options(parser: Arguments) -> None:
@@ -71,18 +74,13 @@ def fold_options(parser: Arguments) -> None:
     """How the events of a file become histories."""
     rules = get_args(get_type_hints(DataConfig)["ties"])[1:]
     parser.add_argument("--ties", choices=rules, default="", help="how events of one person and time are ordered (default: file)")
-    option(parser, "--k-core", 5, "fewest events of an item and a person")
+    options(parser, "--k-core | int 5 | fewest events of an item and a person")
 
 
 def data_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of `data` that `file_options` and `fold_options` ask for."""
     found = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "k_core")}
     return found | {"columns": mapped(arguments.columns)}
-
-
-def split_commas(text: str) -> list[str]:
-    """`a, b,c` → [a, b, c]."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def mapped(pairs: list[str]) -> dict[str, str]:

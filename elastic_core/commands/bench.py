@@ -51,7 +51,7 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import threads
-from elastic_core.commands.arguments import CHECKPOINTS, deadline, device_option, find_run, flag, option, say, split_commas
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, find_run, options, say
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device, here
@@ -66,26 +66,31 @@ LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
-    parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
-    option(parser, "--systems", list(SYSTEMS), f"of {','.join(contestants())}", "the first four")
-    option(parser, "--passes", list(PASSES), f"of {','.join(PASSES)}", "both")
-    option(parser, "--width", 64, "d")
-    option(parser, "--k", 16, "retrieved experts")
-    option(parser, "--side", 32, "√K")
-    option(parser, "--heads", 1, "heads")
-    option(parser, "--dropout", 0.0, "dropout, for forward+backward")
-    option(parser, "--tokens", 16_384, "events per batch")
-    parser.add_argument("--rounds", type=int, help=f"most rounds per setting (default: {ROUNDS}; with --people {EVENTS})")
-    option(parser, "--seconds", 20.0, "about so long per setting, lengths and passes")
-    flag(parser, "--together", "measure all lengths in turns, to compare them with each other")
-    option(parser, "--memory", 6.0, "leave out eager attention above so many GB")
-    device_option(parser)
-    option(parser, "--threads", 0, "CPU threads", "as torch chooses")
-    option(parser, "--name", LOCAL, "the file's name", "local; the shipped rows are in latency")
-    option(parser, "--minutes", 0.0, "begin no new setting after so many minutes", "no limit")
-    flag(parser, "--bank", "measure the memory of experts instead, on one thread unless --threads says other")
-    flag(parser, "--lisa", "measure LISA's three claims instead, on one thread unless --threads says other")
+    options(
+        parser,
+        f"""
+        --lengths | words | history lengths N (default: {",".join(LENGTHS)})
+        --people | words | time one more event of so many people, with kept states
+        --systems | words {",".join(SYSTEMS)} | of {",".join(contestants())} (default: the first four)
+        --passes | words {",".join(PASSES)} | of {",".join(PASSES)} (default: both)
+        --width | int 64 | d
+        --k | int 16 | retrieved experts
+        --side | int 32 | √K
+        --heads | int 1 | heads
+        --dropout | float 0 | dropout, for forward+backward
+        --tokens | int 16384 | events per batch
+        --rounds | int | most rounds per setting (default: {ROUNDS}; with --people {EVENTS})
+        --seconds | float 20 | about so long per setting, lengths and passes
+        --together | flag | measure all lengths in turns, to compare them with each other
+        --memory | float 6 | leave out eager attention above so many GB
+        --device | text cpu | cpu, cuda or auto
+        --threads | int 0 | CPU threads (default: as torch chooses)
+        --name | text {LOCAL} | the file's name (default: local; the shipped rows are in latency)
+        --minutes | float 0 | begin no new setting after so many minutes (default: no limit)
+        --bank | flag | measure the memory of experts instead, on one thread unless --threads says other
+        --lisa | flag | measure LISA's three claims instead, on one thread unless --threads says other
+    """,
+    )
     parser.add_argument(
         "--training",
         nargs="?",
@@ -93,23 +98,28 @@ def configure(parser: ArgumentParser) -> None:
         choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )
-    flag(parser, "--stages", "take whole passes apart, on one thread unless --threads says other")
-    parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
-    parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
-    parser.add_argument("--serving", metavar="RUN", help="measure a service of this run instead")
-    parser.add_argument("--threads-of", metavar="RUN", help="measure its passes with 1, 2 and all threads instead")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
-    parser.add_argument(
-        "--compile",
-        choices=MODES,
-        metavar="MODE",
-        default="",
-        help=f"compile all contestants first, by torch.compile: {', '.join(MODES)}; rows are kept in {COMPILED}",
+    options(
+        parser,
+        f"""
+        --stages | flag | take whole passes apart, on one thread unless --threads says other
+        --catalogue ITEMS | int | measure losses and steps over so many items instead
+        --reading ROWS | int | measure reading a CSV of so many rows instead
+        --serving RUN | text | measure a service of this run instead
+        --threads-of RUN | text | measure its passes with 1, 2 and all threads instead
+    """,
     )
-    flag(parser, "--gpu", "measure what the goals ask of a GPU; rows are kept in gpu")
-    flag(parser, "--again", "measure again what is there already")
-    flag(parser, "--operations", "measure causal slots and causal attention alone, no models")
-    flag(parser, "--goals", "measure nothing, print what was aimed at beside what was measured")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
+    options(
+        parser,
+        f"""
+        --compile MODE | {"/".join(MODES)} | compile all contestants first, by torch.compile: {", ".join(MODES)}; \
+rows are kept in {COMPILED}
+        --gpu | flag | measure what the goals ask of a GPU; rows are kept in gpu
+        --again | flag | measure again what is there already
+        --operations | flag | measure causal slots and causal attention alone, no models
+        --goals | flag | measure nothing, print what was aimed at beside what was measured
+    """,
+    )
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from elastic_core.commands.arguments import Loaded, flag, load_run, option, run_argument, say
+from elastic_core.commands.arguments import Loaded, load_run, options, say
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations
@@ -45,14 +45,19 @@ SHORT = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser, "; with --knobs several")
-    parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
-    parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
-    option(parser, "--sort", "load", "largest first by this column", metavar="COLUMN")
-    option(parser, "--top", 0, "only the first N rows", "all", metavar="N")
-    flag(parser, "--effects", "also remove every expert from its people and judge them")
-    flag(parser, "--knobs", "turn everybody's experts up and down, and lend them others")
-    flag(parser, "--csv", "the table as CSV")
+    options(
+        parser,
+        """
+        run_name RUN | text | a run folder, or its name below checkpoints/; with --knobs several
+        --expert N | int | one expert in full, counted from 0
+        --swap N | int | which expert to put in its place (default: a random used one)
+        --sort COLUMN | text load | largest first by this column
+        --top N | int 0 | only the first N rows (default: all)
+        --effects | flag | also remove every expert from its people and judge them
+        --knobs | flag | turn everybody's experts up and down, and lend them others
+        --csv | flag | the table as CSV
+    """,
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,20 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
     traffic = routing(loaded.model, loaded.dataset, "test")
     found = overview.survey(loaded.model, loaded.dataset, traffic)
     if arguments.expert is not None:
-        found.place(arguments.expert)
-        one(loaded, found, arguments.expert, arguments.swap)
+        print_expert(loaded, found, arguments.expert, arguments.swap)
         return 0
     frame = overview.expert_table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
-        effects = ablation.remove_each(loaded.model, loaded.dataset, traffic)
-        named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
-        frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
+        effects = ablation.remove_each(loaded.model, loaded.dataset, traffic).drop(columns="n")
+        frame = frame.merge(effects.rename(columns={"low": "d_ndcg_low", "high": "d_ndcg_high"}), on="expert", how="left")
     if arguments.sort not in frame:
         raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
     frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
-    frame = frame.head(arguments.top) if arguments.top > 0 else frame
-    print(frame_text(frame, arguments.csv), end="")
+    print(frame_text(frame.head(arguments.top) if arguments.top > 0 else frame, arguments.csv), end="")
     if not arguments.csv:
         print_summary(loaded, found)
     return 0
@@ -125,10 +127,11 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
         )
 
 
-def one(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
+def print_expert(loaded: Loaded, found: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
+    (row, column), label = found.place(expert), overview.label(found, expert)
     _, dataset, model = loaded
-    traffic, (row, column), label = found.traffic, found.place(expert), overview.label(found, expert)
+    traffic = found.traffic
     print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elastic_core.commands.arguments import load_run, option, run_argument, say
+from elastic_core.commands.arguments import load_run, options, say
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
@@ -27,10 +27,15 @@ TURNED = 8.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser)
-    option(parser, "--side", 16, "square root of the number of latents", metavar="N")
-    option(parser, "--active", 8, "how many speak at a time", metavar="K")
-    option(parser, "--seed", 0, "of the autoencoder")
+    options(
+        parser,
+        """
+        run_name RUN | text | a run folder, or its name below checkpoints/
+        --side N | int 16 | square root of the number of latents
+        --active K | int 8 | how many speak at a time
+        --seed | int 0 | of the autoencoder
+    """,
+    )
 
 
 class Found(NamedTuple):
@@ -46,24 +51,21 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = load_run(arguments.run_name)
     if not 2 <= arguments.side <= 128 or not 1 <= arguments.active <= arguments.side**2:
         raise InputError("--side must lie in 2 … 128 and --active in 1 … side²")
-    sides: dict[str, Found] = {}
-    if loaded.model.retrieves:
-        sides["its own experts"] = _ask(loaded.model, loaded.dataset)
-    told = None
-    if not loaded.model.scorer().parts:
+    run, dataset, model = loaded
+    told, sides = "its states are mixtures, which an autoencoder of one state does not tell; only its own experts are asked", {}
+    if model.retrieves:
+        sides["its own experts"] = _ask(model, dataset)
+    if not model.scorer().parts:
         say("Fitting latents to its states.")
-        latents, told = fit_latents(loaded.model, loaded.dataset, arguments.side, arguments.active, seed=arguments.seed)
-        sides["latents"] = _ask(latents, loaded.dataset)
-    elif not sides:
-        raise InputError(f"{loaded.run.name} predicts with several states at once, which an autoencoder does not tell")
-    print(f"{loaded.run.name} on {loaded.dataset.label}, test")
-    if told is not None:
-        print(
-            f"{arguments.side**2} latents, {arguments.active} active, tell {told.explained:.0%} of the states' variance "
-            f"({told.held_out:.0%} of people they were not fitted to), {told.states:,} states"
+        latents, fit = fit_latents(model, dataset, arguments.side, arguments.active, seed=arguments.seed)
+        sides["latents"] = _ask(latents, dataset)
+        told = (
+            f"{arguments.side**2} latents, {arguments.active} active, tell {fit.explained:.0%} of the states' variance "
+            f"({fit.held_out:.0%} of people they were not fitted to), {fit.states:,} states"
         )
-    else:
-        print("its states are mixtures, which an autoencoder of one state does not tell; only its own experts are asked")
+    elif not sides:
+        raise InputError(f"{run.name} predicts with several states at once, which an autoencoder does not tell")
+    print(f"{run.name} on {dataset.label}, test\n{told}")
     print(f"{'':<52}" + "".join(f"{name:>30}" for name in sides))
     for words, cell in _LINES:
         print(f"{words:<52}" + "".join(f"{cell(found):>30}" for found in sides.values()))
@@ -71,10 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask(model: Recommender, dataset: Dataset) -> Found:
-    traffic, named = routing(model, dataset, "test"), bool(genre_table(dataset.catalog)[0])
-    held = overview.held_out_labels(overview.survey(model, dataset, traffic)) if named else None
-    knob = None
-    if named:
+    traffic, held, knob = routing(model, dataset, "test"), None, None
+    if genre_table(dataset.catalog)[0]:
+        held = overview.held_out_labels(overview.survey(model, dataset, traffic))
         try:
             knob = knobs.knob_table([knobs.measure_knobs(model, dataset, traffic, factors=(TURNED,))]).iloc[0].to_dict()
         except InputError as error:
@@ -82,10 +83,9 @@ def _ask(model: Recommender, dataset: Dataset) -> Found:
     return Found(traffic, gauges(model, dataset), held, knob)
 
 
-def _interval(knob: dict[str, float] | None, name: str, shape: str) -> str:
-    if knob is None:
-        return ""
-    return f"{knob[f'd_{name}']:{shape}} ({knob[f'{name}_low']:{shape}} to {knob[f'{name}_high']:{shape}})"
+def _interval(found: Found, name: str, shape: str) -> str:
+    ends = [format(found.knob[key], shape) for key in (f"d_{name}", f"{name}_low", f"{name}_high")] if found.knob else None
+    return "{} ({} to {})".format(*ends) if ends else ""
 
 
 def _nulled(value: float, null: float) -> str:
@@ -102,7 +102,7 @@ _LINES = (
         "labels of one half that hold on the other (chance)",
         lambda f: f"{f.held.holds} of {f.held.labelled} ({f.held.by_chance:.0f})" if f.held else "",
     ),
-    (f"× {TURNED:g}: share of its genre in the ten", lambda f: _interval(f.knob, "own", "+.2%")),
-    ("  of another's genre", lambda f: _interval(f.knob, "other", "+.2%")),
-    ("  NDCG@10", lambda f: _interval(f.knob, "ndcg", "+.4f")),
+    (f"× {TURNED:g}: share of its genre in the ten", lambda f: _interval(f, "own", "+.2%")),
+    ("  of another's genre", lambda f: _interval(f, "other", "+.2%")),
+    ("  NDCG@10", lambda f: _interval(f, "ndcg", "+.4f")),
 )

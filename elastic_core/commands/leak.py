@@ -14,15 +14,20 @@ import time
 
 from elastic_core.bench import leak
 from elastic_core.bench.store import select_rows, write_rows
-from elastic_core.commands.arguments import CHECKPOINTS, deadline, flag, option, say
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
 
 FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--minutes", 0.0, "begin no other after so many minutes", "no limit")
-    option(parser, "--seeds", 1, "trainings of each")
-    flag(parser, "--list", "train nothing, print what is there")
+    options(
+        parser,
+        """
+        --minutes | float 0 | begin no other after so many minutes (default: no limit)
+        --seeds | int 1 | trainings of each
+        --list | flag | train nothing, print what is there
+    """,
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

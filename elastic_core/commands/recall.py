@@ -17,7 +17,7 @@ import fnmatch
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.commands.arguments import CHECKPOINTS, find_run, flag, option, say
+from elastic_core.commands.arguments import CHECKPOINTS, find_run, options, say
 from elastic_core.data import load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
@@ -32,8 +32,13 @@ FILE = CHECKPOINTS / recall.FILE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names (patterns) below checkpoints/")
-    option(parser, "--split", "test", "which held-out event", choices=("test", "valid"))
-    flag(parser, "--write", f"keep the rows in {FILE}")
+    options(
+        parser,
+        f"""
+        --split | test/valid test | which held-out event
+        --write | flag | keep the rows in {FILE}
+    """,
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, load_run, open_items, option, run_argument, say, split_commas
+from elastic_core.commands.arguments import load_run, open_items, options, say, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
@@ -42,21 +42,31 @@ MOST_IDS = 2**28  # bytes of a file of ids
 
 
 def configure(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--user", metavar="ID", help="a person's raw id")
-    who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
-    flag(who, "--all", "everybody in the data, into a file (with --out)")
-    who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
-    option(parser, "--top", 10, "how many")
+    options(
+        who,
+        """
+        --user ID | text | a person's raw id
+        --history IDS | text | raw item ids, oldest first, separated by commas
+        --all | flag | everybody in the data, into a file (with --out)
+        --titles TITLES | text | titles or parts of them, oldest first, separated by semicolons
+    """,
+    )
+    options(parser, "--top | int 10 | how many")
     parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
-    parser.add_argument("--silence", metavar="EXPERTS", type=split_commas, default=[], help="without these experts, as 12,145")
-    flag(parser, "--seen", "also recommend what is in the history")
-    flag(parser, "--csv", "CSV instead of the table")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="with --all: the file, .parquet or .csv")
-    flag(parser, "--before-test", "with --all: before the held-out item, as --user reads people")
-    for name, what in (("exclude", "never suggest these items"), ("only", "suggest these items alone")):
-        parser.add_argument(f"--{name}", metavar="IDS", help=f"with --all: {what}; ids with commas, or a file of one a line")
+    options(
+        parser,
+        """
+        --silence EXPERTS | words | without these experts, as 12,145
+        --seen | flag | also recommend what is in the history
+        --csv | flag | CSV instead of the table
+        --out FILE | path | with --all: the file, .parquet or .csv
+        --before-test | flag | with --all: before the held-out item, as --user reads people
+        --exclude IDS | text | with --all: never suggest these items; ids with commas, or a file of one a line
+        --only IDS | text | with --all: suggest these items alone; ids with commas, or a file of one a line
+    """,
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -80,10 +90,10 @@ def run(arguments: Namespace) -> int:
     found = answer(model, data, read, arguments.top, edit, arguments.seen).table
     found.insert(2, "id", [catalog.ids[item] for item in found["item"]])
     why = reasons(model, read, found["item"].tolist(), edit)
-    if why is not None:
-        after = ["" if one.after is None else catalog.title(one.after) for one in why]
-        found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
     if arguments.csv:
+        if why is not None:
+            after = ["" if one.after is None else catalog.title(one.after) for one in why]
+            found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
         print(found.to_csv(index=False), end="")
         return 0
     for place, row in enumerate(found.to_dict("records")):
@@ -103,9 +113,8 @@ def write_everybody(arguments: Namespace) -> int:
     _, data, model = load_run(arguments.run_name)
     lister = Lister(model, data.catalog, lambda: data)
     exclude, only = (None if given is None else ids_of(given) for given in (arguments.exclude, arguments.only))
-    parts = lister.stretches(
-        k=arguments.top, exclude=exclude or (), only=only, seen=arguments.seen, before_test=arguments.before_test
-    )
+    how = {"seen": arguments.seen, "before_test": arguments.before_test}
+    parts = lister.stretches(k=arguments.top, exclude=exclude or (), only=only, **how)
     people = write_lists(arguments.out, counted(parts, data.histories.n_users))
     say(f"{people:,} people's lists are in {arguments.out}")
     return 0
@@ -153,13 +162,11 @@ def history(catalog: Catalog, arguments: Namespace) -> list[int]:
 
 def by_title(catalog: Catalog, text: str) -> int:
     """The one item whose title is, or else starts with, or else contains, `text`."""
-    candidates = find_titles(catalog, text).tolist()
-    lowered = text.lower()
-    for fits in (str.__eq__, str.startswith):
-        closer = [i for i in candidates if fits(catalog.title(i).lower(), lowered)]
-        if len(closer) == 1:
-            return int(closer[0])
-    if len(candidates) != 1:
-        some = "; ".join(catalog.title(i) for i in candidates[:4])
-        raise InputError(f"{len(candidates)} items fit the title {text!r}" + (f", such as {some}" if some else ""))
-    return int(candidates[0])
+    titles = {item: catalog.title(item) for item in find_titles(catalog, text).tolist()}
+    same = [item for item, title in titles.items() if title.lower() == text.lower()]
+    begin = [item for item, title in titles.items() if title.lower().startswith(text.lower())]
+    for found in (same, begin, list(titles)):
+        if len(found) == 1:
+            return found[0]
+    some = "; ".join(list(titles.values())[:4])
+    raise InputError(f"{len(titles)} items fit the title {text!r}" + (f", such as {some}" if some else ""))

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, open_items, option, run_argument, say
+from elastic_core.commands.arguments import open_items, options, say
 from elastic_core.commands.progress import Stopped, stop_on_signals
 from elastic_core.data import Catalog
 from elastic_core.data.reading.columns import USUAL, usual_key
@@ -46,13 +46,18 @@ Lines = Iterator[tuple[int, list[str]]]  # number and cells
 
 
 def configure(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     parser.add_argument("--events", metavar="FILE", required=True, help="lines of user and item in order; - reads standard input")
-    parser.add_argument("--state", metavar="FILE", help="states to go on from, and to write")
-    flag(parser, "--strict", "end at the first line that would be left out")
-    option(parser, "--top", 10, "how many suggestions")
-    flag(parser, "--each", "suggest after every event, not at the end")
-    flag(parser, "--seen", "also suggest what a person met lately")
+    options(
+        parser,
+        """
+        --state FILE | text | states to go on from, and to write
+        --strict | flag | end at the first line that would be left out
+        --top | int 10 | how many suggestions
+        --each | flag | suggest after every event, not at the end
+        --seen | flag | also suggest what a person met lately
+    """,
+    )
     parser.add_argument("--every", type=int, default=0, metavar="R", help="ask the memory anew every R events of a person")
     parser.add_argument(
         "--moved", type=float, default=0.0, metavar="S", help="of these, read again if over S of the experts moved"
