@@ -33,12 +33,13 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("dates", "ties")}
 KINDS: dict[str, Any] = {"int": int, "float": float, "text": str, "path": Path, "words": split_commas}
 
 
 def options(parser: Arguments, table: str) -> None:
     """Add an option a line: `name METAVAR | kind default | help`. Of `words` there may be several, with commas; `a/b/c` are the
-    choices there are. The help says the default, unless it does already."""
+    choices there are. The help says the default, unless it does already, or the default stands in brackets."""
     for line in table.strip().splitlines():
         names, kind, what = (cell.strip() for cell in line.split("|", 2))
         name, _, metavar = names.partition(" ")
@@ -46,11 +47,10 @@ def options(parser: Arguments, table: str) -> None:
         if kind == "flag":
             parser.add_argument(name, action="store_true", help=what)
             continue
-        if default and "(default: " not in what:
-            what += f" (default: {default})"
+        told = "" if not default or default[0] == "(" or "(default: " in what else f" (default: {default})"
         parser.add_argument(
             name, metavar=metavar or None, type=KINDS.get(kind, str), choices=kind.split("/") if "/" in kind else None,
-            default=default if default or kind == "words" else None, help=what,
+            default=default.strip("()") if default or kind == "words" else None, help=what + told,
         )  # fmt: skip
 
 
@@ -61,20 +61,20 @@ def deadline(arguments: argparse.Namespace) -> float:
 
 def file_options(parser: Arguments) -> None:
     """What a person says of the columns, dates and titles of their own file."""
-    columns = (
-        "your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; time= where there is none and rows are in order"
-    )
-    parser.add_argument("--columns", type=split_commas, default=[], help=columns)
-    orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
-    parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
-    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
+    options(parser, f"""
+        --columns | words | your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; \
+time= where there is none and rows are in order
+        --dates | {'/'.join(CHOICES['dates'])} () | what 03/04/2024 means, where no row of the file tells
+        --titles FILE | text () | a file with titles or genres of the items
+    """)  # fmt: skip
 
 
 def fold_options(parser: Arguments) -> None:
     """How the events of a file become histories."""
-    rules = get_args(get_type_hints(DataConfig)["ties"])[1:]
-    parser.add_argument("--ties", choices=rules, default="", help="how events of one person and time are ordered (default: file)")
-    options(parser, "--k-core | int 5 | fewest events of an item and a person")
+    options(parser, f"""
+        --ties | {'/'.join(CHOICES['ties'])} () | how events of one person and time are ordered (default: file)
+        --k-core | int 5 | fewest events of an item and a person
+    """)  # fmt: skip
 
 
 def data_settings(arguments: argparse.Namespace) -> dict[str, Any]:

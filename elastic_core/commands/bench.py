@@ -66,9 +66,7 @@ LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         --lengths | words | history lengths N (default: {",".join(LENGTHS)})
         --people | words | time one more event of so many people, with kept states
         --systems | words {",".join(SYSTEMS)} | of {",".join(contestants())} (default: the first four)
@@ -89,8 +87,7 @@ def configure(parser: ArgumentParser) -> None:
         --minutes | float 0 | begin no new setting after so many minutes (default: no limit)
         --bank | flag | measure the memory of experts instead, on one thread unless --threads says other
         --lisa | flag | measure LISA's three claims instead, on one thread unless --threads says other
-    """,
-    )
+    """)  # fmt: skip
     parser.add_argument(
         "--training",
         nargs="?",
@@ -98,28 +95,20 @@ def configure(parser: ArgumentParser) -> None:
         choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         --stages | flag | take whole passes apart, on one thread unless --threads says other
         --catalogue ITEMS | int | measure losses and steps over so many items instead
         --reading ROWS | int | measure reading a CSV of so many rows instead
         --serving RUN | text | measure a service of this run instead
         --threads-of RUN | text | measure its passes with 1, 2 and all threads instead
-    """,
-    )
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
-    options(
-        parser,
-        f"""
+        --precision | float32/bfloat16 (float32) | bfloat16: under autocast
         --compile MODE | {"/".join(MODES)} | compile all contestants first, by torch.compile: {", ".join(MODES)}; \
 rows are kept in {COMPILED}
         --gpu | flag | measure what the goals ask of a GPU; rows are kept in gpu
         --again | flag | measure again what is there already
         --operations | flag | measure causal slots and causal attention alone, no models
         --goals | flag | measure nothing, print what was aimed at beside what was measured
-    """,
-    )
+    """)  # fmt: skip
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 

@@ -24,16 +24,13 @@ SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         a RUN_A | words | a run folder or name; several seeds separated by commas
         b RUN_B | words | the other
         --protocol | text full | one of {", ".join(PROTOCOLS)}
         --power | flag | also say which difference could have been found
         --metric | text NDCG@10 | one of {", ".join(NAMES)}
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from typing import cast
 
 import torch
 
-from elastic_core.commands.arguments import Loaded, find_run, load_run, options, say, split_commas
+from elastic_core.commands.arguments import Loaded, find_run, load_run, options, say
 from elastic_core.core.evaluate import NAMES, PROTOCOLS, drawn_people
 from elastic_core.core.histories import Split
 from elastic_core.data.sources import PLANTED, here, load
@@ -40,26 +40,18 @@ REASON = "no ranks were kept when it was tested"
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         run_name RUN | text | a run folder, or its name below checkpoints/
         --split | text test | test or valid
-        --protocols | words {",".join(PROTOCOLS)} | comma-separated (default: {",".join(PROTOCOLS)})
-    """,
-    )
-    parser.add_argument("--metrics", type=split_commas, default="NDCG@10,HR@10,MRR@10", help=f"of {','.join(NAMES)}")
-    options(
-        parser,
-        """
+        --protocols | words {','.join(PROTOCOLS)} | comma-separated (default: {','.join(PROTOCOLS)})
+        --metrics | words (NDCG@10,HR@10,MRR@10) | of {','.join(NAMES)}
         --device | text cpu | cpu, cuda or auto
         --people | int 0 | with --split valid: so many, drawn by chance (default: everybody)
         --last N,… | words | by the last N events of everybody alone, beside popularity
         --json | flag | one JSON row per protocol and metric instead of the table
         --store | flag | score a test again whose ranks were not kept, and keep them
-    """,
-    )
-    parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
+        --reason | text ({REASON}) | what the log says of why it was scored again (with --store)
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

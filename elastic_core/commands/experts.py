@@ -45,9 +45,7 @@ SHORT = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(
-        parser,
-        """
+    options(parser, """
         run_name RUN | text | a run folder, or its name below checkpoints/; with --knobs several
         --expert N | int | one expert in full, counted from 0
         --swap N | int | which expert to put in its place (default: a random used one)
@@ -56,8 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         --effects | flag | also remove every expert from its people and judge them
         --knobs | flag | turn everybody's experts up and down, and lend them others
         --csv | flag | the table as CSV
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

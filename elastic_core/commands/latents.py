@@ -27,15 +27,12 @@ TURNED = 8.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(
-        parser,
-        """
+    options(parser, """
         run_name RUN | text | a run folder, or its name below checkpoints/
         --side N | int 16 | square root of the number of latents
         --active K | int 8 | how many speak at a time
         --seed | int 0 | of the autoencoder
-    """,
-    )
+    """)  # fmt: skip
 
 
 class Found(NamedTuple):

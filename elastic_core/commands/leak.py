@@ -20,14 +20,11 @@ FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(
-        parser,
-        """
+    options(parser, """
         --minutes | float 0 | begin no other after so many minutes (default: no limit)
         --seeds | int 1 | trainings of each
         --list | flag | train nothing, print what is there
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -32,13 +32,10 @@ FILE = CHECKPOINTS / recall.FILE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names (patterns) below checkpoints/")
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         --split | test/valid test | which held-out event
         --write | flag | keep the rows in {FILE}
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -44,20 +44,15 @@ MOST_IDS = 2**28  # bytes of a file of ids
 def configure(parser: ArgumentParser) -> None:
     options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     who = parser.add_mutually_exclusive_group(required=True)
-    options(
-        who,
-        """
+    options(who, """
         --user ID | text | a person's raw id
         --history IDS | text | raw item ids, oldest first, separated by commas
         --all | flag | everybody in the data, into a file (with --out)
         --titles TITLES | text | titles or parts of them, oldest first, separated by semicolons
-    """,
-    )
-    options(parser, "--top | int 10 | how many")
-    parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
-    options(
-        parser,
-        """
+    """)  # fmt: skip
+    options(parser, """
+        --top | int 10 | how many
+        --without-last N | int (0) | as if the last N events had not happened
         --silence EXPERTS | words | without these experts, as 12,145
         --seen | flag | also recommend what is in the history
         --csv | flag | CSV instead of the table
@@ -65,8 +60,7 @@ def configure(parser: ArgumentParser) -> None:
         --before-test | flag | with --all: before the held-out item, as --user reads people
         --exclude IDS | text | with --all: never suggest these items; ids with commas, or a file of one a line
         --only IDS | text | with --all: suggest these items alone; ids with commas, or a file of one a line
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

@@ -17,14 +17,11 @@ from elastic_core.report import write_report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         --out | path report | the folder to write into
         --root | path {CHECKPOINTS} | where the runs lie (default: checkpoints)
         --pictures | flag | every figure as PNG and SVG, too
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

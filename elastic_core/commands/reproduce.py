@@ -27,24 +27,18 @@ from elastic_core.tables import results_table
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         --only PATTERN | text * | runs whose name fits or contains this (default: all)
         --minutes | float 0 | stop after so many minutes (default: no limit)
         --device | text auto | cpu, cuda or auto
         --protocol | text full | of the table: all, {", ".join(PROTOCOLS)}
         --root | path {CHECKPOINTS} | where the runs lie (default: checkpoints)
-    """,
-    )
-    options(
-        parser.add_mutually_exclusive_group(),
-        """
+    """)  # fmt: skip
+    options(parser.add_mutually_exclusive_group(), """
         --list | flag | train nothing, show where every run stands
         --table | flag | train nothing, print the table of what is finished
         --readme | flag | train nothing, write the tables of README.md and RESULTS.md anew
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

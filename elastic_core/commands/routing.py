@@ -29,13 +29,10 @@ SPLITS = ("test", "valid", "train")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(
-        parser,
-        """
+    options(parser, """
         run_name RUN | text | a run folder, or its name below checkpoints/
         --split | test/valid/train test | whose histories
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import elastic_core
+from elastic_core.commands.arguments import options
 from elastic_core.errors import InputError
 from elastic_core.services import public
 
@@ -59,9 +60,11 @@ backend processes
 
 def configure(parser: argparse.ArgumentParser) -> None:
     cores = os.cpu_count() or 1
-    parser.add_argument("--processes", type=int, default=cores, help=f"how many (default: one a core, here {cores})")
-    parser.add_argument("--address", default=HERE, help=f"to listen on (default: {HERE}; 0.0.0.0: the whole network)")
-    parser.add_argument("--port", type=int, default=8501, help="to listen on (default: 8501)")
+    options(parser, f"""
+        --processes | int {cores} | how many (default: one a core, here {cores})
+        --address | text {HERE} | to listen on (default: {HERE}; 0.0.0.0: the whole network)
+        --port | int 8501 | to listen on
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

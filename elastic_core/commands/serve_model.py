@@ -30,11 +30,9 @@ NONE = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
-    parser.add_argument("--port", type=int, default=8600, help="default: 8600")
-    options(
-        parser,
-        f"""
+    options(parser, f"""
+        run_name RUN | text | a run folder, or its name below checkpoints/
+        --port | int (8600) | default: 8600
         --address | text 127.0.0.1 | 0.0.0.0 for others on the network (default: this machine alone)
         --states FILE | text | what people did, in SQLite; {NONE} keeps it in memory alone
         --every N | int 8 | read a person anew every N events
@@ -42,8 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         --together | int 64 | answer at most so many waiting requests at once
         --without-data | flag | do not read the data that the run learned from
         --threads | text auto | of a tensor operation (default: 1 for few requests, for many the cores that are free)
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

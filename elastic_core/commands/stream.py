@@ -48,20 +48,15 @@ Lines = Iterator[tuple[int, list[str]]]  # number and cells
 def configure(parser: ArgumentParser) -> None:
     options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     parser.add_argument("--events", metavar="FILE", required=True, help="lines of user and item in order; - reads standard input")
-    options(
-        parser,
-        """
+    options(parser, """
         --state FILE | text | states to go on from, and to write
         --strict | flag | end at the first line that would be left out
         --top | int 10 | how many suggestions
         --each | flag | suggest after every event, not at the end
         --seen | flag | also suggest what a person met lately
-    """,
-    )
-    parser.add_argument("--every", type=int, default=0, metavar="R", help="ask the memory anew every R events of a person")
-    parser.add_argument(
-        "--moved", type=float, default=0.0, metavar="S", help="of these, read again if over S of the experts moved"
-    )
+        --every R | int (0) | ask the memory anew every R events of a person
+        --moved S | float (0) | of these, read again if over S of the experts moved
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

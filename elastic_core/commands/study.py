@@ -28,16 +28,13 @@ EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         source SOURCE | text | a file or folder of your own, or a named source
         --minutes | float 30 | for all of it
         --clock | {"/".join(NOW)} wall | of the minutes: on a busy machine, processor time is fairer and takes longer
         --split | {"/".join(WAYS)}/both both | hold out the last event, all after a date, or both
         --systems | words {",".join(STUDIED)} | some of {",".join(STUDIED)} (default: as the time allows)
-    """,
-    )
+    """)  # fmt: skip
     file_options(parser)
     fold_options(parser)
     setting = "a setting of the data, such as planted.seed=1"

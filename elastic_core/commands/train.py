@@ -45,28 +45,22 @@ from elastic_core.scale import budget
 
 def configure(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
-    options(
-        source,
-        f"""
+    options(source, f"""
         --recipe NAME | text | one of {", ".join(RECIPES)}
         --config FILE | path | a config.json, for example that of another run
-    """,
-    )
+    """)  # fmt: skip
     parser.add_argument("--from", metavar="RUN", dest="begin", help="begin with the weights of this run")
     options(parser, f"--model NAME | text | with --recipe: one of {', '.join(models.names())} (default: elastic)")
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
     file_options(parser)
-    options(
-        parser,
-        """
+    options(parser, """
         --out DIR | path | the run folder (default: checkpoints/local-RECIPE-MODEL)
         --device | text | cpu, cuda or auto (default: what the recipe says, cpu)
         --minutes | float | stop after so many minutes of training (default: no limit)
         --threads | text auto | CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

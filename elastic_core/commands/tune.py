@@ -21,16 +21,13 @@ from elastic_core.tuning import TABLE, outcomes, tune
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", help=f"their names, or {', '.join(ALSO_TUNED)}")
-    options(
-        parser,
-        f"""
+    options(parser, f"""
         --points | words {",".join(GRID)} | of the grid, separated by commas (default: all)
         --minutes | float 0 | stop after so many minutes (default: no limit)
         --device | text auto | cpu, cuda or auto
         --root | path {CHECKPOINTS} | where runs and table lie (default: checkpoints)
         --list | flag | train nothing, show what is kept
-    """,
-    )
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
