@@ -55,11 +55,6 @@ class Size:
     negatives: int = NEGATIVES
 
 
-def plain_loss(states: Tensor, targets: Tensor, table: Tensor) -> Tensor:
-    """All logits at once, as the two calls of torch make them."""
-    return functional.cross_entropy(functional.linear(states, table[1:]), targets - 1, reduction="sum")
-
-
 def jobs(size: Size) -> dict[str, Callable[[], None]]:
     """Every loss with its gradients, of the same states and table, which are made here."""
     torch.manual_seed(0)
@@ -68,7 +63,8 @@ def jobs(size: Size) -> dict[str, Callable[[], None]]:
     targets = torch.randint(1, size.items + 1, (size.targets,))
     proposal = negative_proposal(torch.ones(size.items + 1))
     losses: dict[str, Callable[[], Tensor]] = {
-        PLAIN: partial(plain_loss, states, targets, table),
+        # all logits at once, as the two calls of torch make them
+        PLAIN: lambda: functional.cross_entropy(functional.linear(states, table[1:]), targets - 1, reduction="sum"),
         EXACT: partial(full_softmax, states, targets, Scorer(table)),
         SAMPLED: partial(sampled_softmax, states, targets, Scorer(table), proposal, size.negatives, sparse=True),
         DENSE: partial(sampled_softmax, states, targets, Scorer(table), proposal, size.negatives),

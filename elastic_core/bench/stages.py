@@ -147,10 +147,11 @@ class _Clock(PartClock):
             self.turns.append((torch._C._autograd._get_sequence_nr(), part))
         return super().turn(part)
 
-    def maker(self, node: Any) -> str:
-        """The stage that made this node of the graph."""
+    def hooks(self, node: Any) -> Iterable[Any]:
+        """From now on the stage that made this node of the graph takes its turn on the way back."""
         place = bisect.bisect_right(self.turns, node._sequence_nr(), key=lambda turn: turn[0])
-        return self.turns[place - 1][1]
+        stage = self.turns[place - 1][1]
+        return node.register_prehook(lambda _: self.turn(stage) and None), node.register_hook(lambda *_: self.turn(SUMS) and None)
 
 
 def _prepare_pass(model: Recommender, batch: Batch, rows: str, training: bool) -> Callable[[_Clock | None], None]:
@@ -170,7 +171,7 @@ def _prepare_pass(model: Recommender, batch: Batch, rows: str, training: bool) -
         loss, hooks = found.square().mean(), list[Any]()
         if clock:
             clock.turn(WHOLE)  # what follows is nobody's
-            hooks = [hook for node in _nodes(loss.grad_fn) for hook in _timed(node, clock)]
+            hooks = [hook for node in _nodes(loss.grad_fn) for hook in clock.hooks(node)]
             clock.back = True
             clock.turn(SUMS)
         loss.backward()
@@ -210,8 +211,3 @@ def _nodes(last: Any) -> Iterator[Any]:
         following = {after for after, _ in node.next_functions if after is not None} - known
         known |= following
         ahead += following
-
-
-def _timed(node: Any, clock: _Clock) -> Iterable[Any]:
-    stage = clock.maker(node)
-    return node.register_prehook(lambda _: clock.turn(stage) and None), node.register_hook(lambda *_: clock.turn(SUMS) and None)

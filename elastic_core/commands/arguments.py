@@ -123,26 +123,20 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     return Loaded(run, dataset, weights.to(find_device(device)))
 
 
-class Opened(NamedTuple):
-    run: Run
-    catalog: Catalog
-    model: Recommender
-
-
-def open_items(name: str) -> Opened:
+def open_items(name: str) -> tuple[Run, Catalog, Recommender]:
     """The run by what its folder holds, weights and items.csv: it travels without its data. Titles that could not come along are
     those of its data, where these are at hand. A model that is fitted needs them; raises InputError without."""
     run = find_run(name)
     if not model_class(run.config.model.name).objective:
         loaded = load_run(name)
-        return Opened(run, loaded.dataset.catalog, loaded.model)
+        return run, loaded.dataset.catalog, loaded.model
     model, catalog, data = run.model(), run.catalog(), run.config.data
     torch.set_num_threads(1)  # what is asked of it are single histories and events, for as long as the command runs
     if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
         with suppress(InputError):
             known = load(data, say).catalog
             catalog = known if known.ids.astype(str).tolist() == catalog.ids.astype(str).tolist() else catalog
-    return Opened(run, catalog, model)
+    return run, catalog, model
 
 
 def say(sentence: str) -> None:

@@ -59,7 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
-        turned = [_knobs(name) for name in arguments.run_name.split(",")]
+        turned = []
+        for name in arguments.run_name.split(","):
+            _, dataset, model = _with_experts(name)
+            turned.append(knobs.measure_knobs(model, dataset, routing(model, dataset, "test")))
         print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
@@ -87,11 +90,6 @@ def _with_experts(name: str) -> Loaded:
     if not loaded.model.retrieves:
         raise InputError(f"{loaded.run.name} has no interest memory, so it has no experts")
     return loaded
-
-
-def _knobs(name: str) -> list[knobs.Turned]:
-    loaded = _with_experts(name)
-    return knobs.measure_knobs(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
 
 
 def frame_text(frame: DataFrame, csv: bool) -> str:

@@ -27,7 +27,11 @@ class Progress:
             first = f", from {event['from']}" if "from" in event else ""
             self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}{first}")
         elif kind == "epoch":
-            self._line(self._epoch(event))
+            value = event["valid"]["NDCG@10"]
+            mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
+            used = f"  experts used {event['used']:.0%}" if "used" in event else ""
+            learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
+            self._line(f"{learned}{used}  {event['seconds']:.0f} s")
         elif kind == "test":
             full = event["protocols"]["full"]
             self._line(
@@ -39,13 +43,6 @@ class Progress:
             self._line(f"goes on after epoch {event['epoch']} ({event['reason']}); its test will be scored again at the new end")
         elif kind == "over":
             self._line(f"it has ended ({event['reason']}); more --minutes, train.epochs or train.patience would go on")
-
-    def _epoch(self, event: dict[str, Any]) -> str:
-        value = event["valid"]["NDCG@10"]
-        mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
-        used = f"  experts used {event['used']:.0%}" if "used" in event else ""
-        learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
-        return f"{learned}{used}  {event['seconds']:.0f} s"
 
     def _redraw(self, event: dict[str, Any]) -> None:
         done = min(event["done"] / max(event["of"], 1), 1.0)

@@ -30,12 +30,11 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists
-from elastic_core.models import Recommender
 from elastic_core.services.list_files import write_lists
 from elastic_core.services.person.attribution import reasons
 from elastic_core.services.person.inspect import memory_size, silence
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import Edit, Reading, answer, reading
+from elastic_core.services.person.recommend import Reading, answer, reading
 
 SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
@@ -78,7 +77,10 @@ def run(arguments: Namespace) -> int:
     else:
         _, catalog, model = open_items(arguments.run_name)
         data, read = catalog, Reading(np.array(history(catalog, arguments), dtype=np.int64)).without_last(arguments.without_last)
-    edit = silenced(model, arguments.silence)
+    if wrong := [text for text in arguments.silence if not text.isdecimal() or int(text) >= memory_size(model)]:
+        size = memory_size(model)
+        raise InputError(f"there is no expert {wrong[0]!r} in this run" + (f" (0 to {size - 1})" if size else ""))
+    edit = silence([int(text) for text in arguments.silence]) if arguments.silence else None
     items = read.items.tolist()
     say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(catalog.title(i) for i in items[-SHOWN:])]))
     found = answer(model, data, read, arguments.top, edit, arguments.seen).table
@@ -132,14 +134,6 @@ def ids_of(given: str) -> list[str]:
     if path.suffix in (".txt", ".csv"):
         raise InputError(f"there is no file {given}")
     return split_commas(given)
-
-
-def silenced(model: Recommender, experts: list[str]) -> Edit | None:
-    """What takes these experts away. Raises InputError where there is no such expert."""
-    size = memory_size(model)
-    if wrong := [text for text in experts if not text.isdecimal() or int(text) >= size]:
-        raise InputError(f"there is no expert {wrong[0]!r} in this run" + (f" (0 to {size - 1})" if size else ""))
-    return silence([int(text) for text in experts]) if experts else None
 
 
 def history(catalog: Catalog, arguments: Namespace) -> list[int]:

@@ -22,16 +22,15 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import elastic_core
-from elastic_core.commands.arguments import options
 from elastic_core.errors import InputError
 from elastic_core.services import public
 
 HERE, MOST = "127.0.0.1", 64
 BEGINS, SHORT = 180.0, 5.0  # seconds that a start may take; who lives shorter than the second is not started again
-COOKIE = "elastic_process"
 CONFIG = """global
     maxconn 1000
 defaults
@@ -49,7 +48,7 @@ frontend visitors
     bind {address}:{port}
     default_backend processes
 backend processes
-    cookie {cookie} insert indirect nocache httponly attr SameSite=Lax
+    cookie elastic_process insert indirect nocache httponly attr SameSite=Lax
     option forwardfor
     http-request disable-l7-retry unless METH_GET
     option httpchk GET /_stcore/health
@@ -60,11 +59,9 @@ backend processes
 
 def configure(parser: argparse.ArgumentParser) -> None:
     cores = os.cpu_count() or 1
-    options(parser, f"""
-        --processes | int {cores} | how many (default: one a core, here {cores})
-        --address | text {HERE} | to listen on (default: {HERE}; 0.0.0.0: the whole network)
-        --port | int 8501 | to listen on
-    """)  # fmt: skip
+    parser.add_argument("--processes", type=int, default=cores, help=f"how many (default: one a core, here {cores})")
+    parser.add_argument("--address", default=HERE, help=f"to listen on (default: {HERE}; 0.0.0.0: the whole network)")
+    parser.add_argument("--port", type=int, default=8501, help="to listen on (default: 8501)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -86,7 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
     reached = "localhost" if arguments.address in (HERE, "0.0.0.0", "::") else arguments.address
     with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
         written = Path(folder, "haproxy.cfg")
-        written.write_text(config(arguments.address, arguments.port, ports), encoding="utf-8")
+        servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
+        listens = CONFIG.format(address=arguments.address, port=arguments.port, servers=servers)
+        written.write_text(listens, encoding="utf-8")
         # One secret for all: a visitor whose process ended goes on with another.
         own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
         words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", HERE]
@@ -114,26 +113,16 @@ def proxy() -> str | None:
     return shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
-def config(address: str, port: int, ports: list[int]) -> str:
-    """What haproxy is told: listen at `address:port`, keep each visitor with one of `ports`."""
-    servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
-    return CONFIG.format(address=address, port=port, cookie=COOKIE, servers=servers)
-
-
 class _Child:
     """A process that ends with this one."""
 
     def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self.words, self.folder, self.environment = words, folder, environment
-        self.begin()
-
-    def begin(self) -> None:
-        self.began = time.monotonic()
-        parent = os.getpid()
-        self.process = subprocess.Popen(
-            self.words, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        self.words, parent = words, os.getpid()
+        self._start = partial(
+            subprocess.Popen, words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             start_new_session=True, preexec_fn=lambda: _end_with(parent),
         )  # fmt: skip
+        self.process, self.began = self._start(), time.monotonic()
 
     def check(self, again: bool) -> None:
         """Starts it anew if it has ended. Raises InputError if it hardly lived, or if it is not to be started `again`."""
@@ -143,7 +132,7 @@ class _Child:
         if not again or time.monotonic() - self.began < SHORT:
             raise InputError(f"{name} ended at once (exit status {self.process.returncode}); what it said stands above")
         print(f"{name} ended (exit status {self.process.returncode}) and is started again", file=sys.stderr, flush=True)
-        self.begin()
+        self.process, self.began = self._start(), time.monotonic()
 
     def end(self) -> None:
         self.process.terminate()
