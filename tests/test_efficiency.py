@@ -170,7 +170,7 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
     """A stage is neither left out nor counted twice: in bytes, which no busy machine moves, and in what is kept for the way back,
     against counters that know of no stages. What nobody claims is little."""
     setting = Setting(length=64, histories=16, width=32, k=4, side=8, direction=direction)
-    found = stages.measure_stages(setting, CPU, system, rows, rounds=2, warmup=0)
+    found = {row.stage: row for row in stages.measure_stages(setting, CPU, system, rows, rounds=2, warmup=0)}
     whole, training = found.pop(stages.WHOLE), direction != "forward"
     model, items = build_system(system, setting), torch.randint(1, 100, (16, 64))
     batch, work = Batch(items, items, padded=False), timed(model.train(training), rows)
@@ -191,7 +191,7 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
     own = {"elastic": "folding", "elastic-two-way": "aggregation", "sasrec-fused": "attention"}[system]
     named = {"embedding", "positions", "norms", "residual", "feed-forward", own}
     assert named <= set(found) <= {*stages.STAGES, stages.REST, stages.LOSS, stages.SUMS}
-    assert all((found[name].there > 0).all() and (found[name].back > 0).all() == training for name in named)
+    assert all(found[name].seconds > 0 and (found[name].back > 0) == training for name in named)
     assert not [name for part in model.modules() for name in vars(part) if name in ("forward", "fold", "finish", "score")]
 
 
@@ -214,10 +214,10 @@ def test_a_stage_is_charged_with_what_it_does(monkeypatch: pytest.MonkeyPatch) -
     plain = FeedForward.forward
     monkeypatch.setattr(FeedForward, "forward", lambda self, x: plain(self, Slow.apply(x)))
     setting = Setting(length=16, histories=2, width=8, k=2, side=4, direction="forward+backward")
-    found = stages.measure_stages(setting, CPU, "elastic", "all", rounds=3, warmup=1)
-    assert (found["feed-forward"].there == 4).all() and (found["feed-forward"].back == 6).all()  # two layers
+    found = {row.stage: row for row in stages.measure_stages(setting, CPU, "elastic", "all", rounds=3, warmup=1)}
+    assert (found["feed-forward"].seconds, found["feed-forward"].back) == (4, 6)  # two layers
     others = [stage for name, stage in found.items() if name not in ("feed-forward", stages.WHOLE)]
-    assert not any(stage.there.any() or stage.back.any() for stage in others)
+    assert not any(stage.seconds + stage.back for stage in others)
 
 
 def test_one_new_event_is_timed_for_streaming_and_reading() -> None:

@@ -16,7 +16,7 @@ What the paper calls Transformer keeps N x N scores: that is `WRITTEN`. `FUSED` 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from elastic_core import models
 from elastic_core.bench.events import EVENT, ROOM, STEP, after_events
 from elastic_core.bench.latency import ITEMS, OP, Setting, systems, yardsticks
 from elastic_core.bench.store import Row, figures
-from elastic_core.bench.timing import Contestant, measure_rows, peak_bytes
+from elastic_core.bench.timing import Contestant, Part, measure_rows, peak_bytes
 from elastic_core.core.layers import written_out
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
@@ -52,7 +52,7 @@ LENGTHS = (128, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
-def parts(device: torch.device, rounds: int = 5) -> Iterator[tuple[str, Callable[[], list[Row]], list[dict[str, Any]]]]:
+def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
     """What there is to measure, the quick ones first: in words, how, and the rows that come of it."""
     for items, words in TABLE_2.values():
         for form in ("base", "mini"):

@@ -11,11 +11,10 @@ import bisect
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from numpy import ndarray
 from torch import nn
 
 from elastic_core.bench.latency import FORWARD, ROWS, Setting, build_system, drawn_items, timed
@@ -47,19 +46,12 @@ MARKS: tuple[tuple[type, dict[str, str]], ...] = (
 )  # the attributes of a part, and the stage that they are
 
 
-class Stage(NamedTuple):
-    """One stage, over all layers: seconds per batch there and, in training, back, by the clock and of the processor, a round a
-    line; bytes that its operators read and write, there and back; bytes that it is the first to keep for the way back."""
+def measure_stages(setting: Setting, device: torch.device, system: str, rows: str, **harness: Any) -> list[Row]:
+    """A row a stage, over all layers, and one of the whole pass: forward, up to the scores of all items; with the way back, up to
+    the states of the `last` or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds.
 
-    there: ndarray
-    back: ndarray
-    moved: int
-    kept: int
-
-
-def measure_stages(setting: Setting, device: torch.device, system: str, rows: str = "last", **harness: Any) -> dict[str, Stage]:
-    """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
-    or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
+    `back` is the time on the way back; of the whole pass it is in its own. `moved` are bytes that operators read and write, there
+    and back, `kept` those that a stage is the first to keep for the way back."""
     items = drawn_items(setting, device)
     model = build_system(system, setting).to(device)
     run, clocks = _prepare_pass(model, Batch(items, items, padded=False), rows, setting.direction != FORWARD), list[_Clock]()
@@ -72,33 +64,27 @@ def measure_stages(setting: Setting, device: torch.device, system: str, rows: st
         clock = _Clock(device)
         with count(lambda: clock.part, *more) as found:
             run(clock)
-        return Counter(found)
+        return Counter({**found, WHOLE: sum(found.values())})
 
     whole, _ = in_turns([lambda: run(None), marked], device, **harness)
     moved, kept, clocks = counted(moved_by), counted(saved_by, model.parameters()), clocks[-len(whole) :]
-    names = sorted({name for clock in clocks for name, _ in clock.taken} - {WHOLE}, key=(*STAGES, REST, LOSS, SUMS).index)
-    stages = {WHOLE: Stage(whole, 0 * whole, moved.total(), kept.total())}
-    for name in names:
+    names, found = {name for clock in clocks for name, _ in clock.taken} | {WHOLE}, list[Row]()
+    for name in sorted(names, key=(WHOLE, *STAGES, REST, LOSS, SUMS).index):
         there, back = (np.array([clock.taken[name, way] for clock in clocks]) for way in (False, True))
-        stages[name] = Stage(there, back, moved[name], kept[name])
-    return stages
+        if name == WHOLE:
+            there, back = whole, 0 * whole
+        clock, processor = np.median(back, axis=0).round(7).tolist()
+        more = {"back": processor, "back, clock": clock, "moved": moved[name], "kept": kept[name]}
+        found.append(row_of("stages", system, {"rows": rows, **setting.told, "stage": name}, there, more, device))
+    return found
 
 
-def measure_profile(settings: Iterable[Setting], device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
-    """A row a stage of every system: forward with the last row only, in training with the last and with all. `back` is the
-    processor's time on the way back; of the whole pass it is in `processor`."""
+def measure_profile(setting: Setting, device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
+    """The stages of every system: forward with the last row only, in training with the last and with all."""
     if device.type == "cpu":
         keep_memory()
-    found = []
-    for setting in settings:
-        for system in systems:
-            for which in ROWS[:1] if setting.direction == FORWARD else ROWS:
-                told = {"rows": which, **setting.told}
-                for name, stage in measure_stages(setting, device, system, which, **harness).items():
-                    clock, processor = np.median(stage.back, axis=0).round(7).tolist()
-                    more = {"back": processor, "back, clock": clock, "moved": stage.moved, "kept": stage.kept}
-                    found.append(row_of("stages", system, told | {"stage": name}, stage.there, more, device))
-    return found
+    kinds = ROWS[:1] if setting.direction == FORWARD else ROWS
+    return [row for system in systems for rows in kinds for row in measure_stages(setting, device, system, rows, **harness)]
 
 
 def by_pass(rows: Iterable[Row]) -> list[list[Row]]:

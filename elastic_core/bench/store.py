@@ -212,15 +212,15 @@ def _parse_number(text: str) -> float:
 
 def _believable(row: Row) -> bool:
     """Whether this may have been measured: sizes and times can be divided by, and drawn along logarithms."""
-    drawn, part = row.bench in NEEDED, "stage" in row.setting
-    sizes = [(row.setting[name], least) for name, least in SIZES.items() if name in row.setting]
-    sizes += [(row.threads, int(drawn)), (row.rounds, 1)]
+    drawn, sizes = row.bench in NEEDED, {name: row.setting[name] for name in SIZES if name in row.setting}
     return (
         all(hasattr(row, name) for name in NEEDED.get(row.bench, ()))
-        and all(isinstance(size, int) and least <= size <= MOST_LENGTH for size, least in sizes)
+        and all(isinstance(size, int) and SIZES[name] <= size <= MOST_LENGTH for name, size in sizes.items())
+        and drawn <= row.threads <= MOST_LENGTH
+        and 1 <= row.rounds <= MOST_LENGTH
         and all(0 <= x <= 1e12 for name in TIMES for x in row.figures.get(name, ()) if x == x)
-        and (part or not drawn or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
-        and (all(each.value >= 0 for each in row.figures.values()) or not drawn)
+        and ("stage" in row.setting or not drawn or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
+        and (not drawn or all(each.value >= 0 for each in row.figures.values()))
         and (row.bench != "latency" or row.rows not in ("last", "all") or row.is_of(compiled=GRAPHS) or hasattr(row, "peak"))
         and row.load >= 0
     )

@@ -6,13 +6,12 @@ same of their ratio within a round.
 """
 
 import contextlib
-import functools
 import subprocess
 import sys
 import time
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any, NamedTuple
 
@@ -31,6 +30,8 @@ from elastic_core.core.step import Learner
 from elastic_core.machine import here
 
 Job = Callable[[], Any]
+# What a command measures at a time: in words, how, and the rows without which it is measured again; none: always.
+Part = tuple[str, Callable[[], Iterable[Row]], Sequence[dict[str, Any]]]
 Also = Mapping[str, float | Figure]
 DIGITS = 7  # behind the point, of seconds
 
@@ -170,7 +171,6 @@ class PartClock:
     def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
         """The same call, which takes its turn."""
 
-        @functools.wraps(call)
         def run(*args: Any, **options: Any) -> Any:
             before = self.turn(part)
             try:

@@ -30,7 +30,7 @@ ours.
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,7 @@ from elastic_core.bench.latency import (
     systems,
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
-from elastic_core.bench.timing import threads
+from elastic_core.bench.timing import Part, threads
 from elastic_core.commands.arguments import CHECKPOINTS, deadline, find_run, options, say
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
@@ -60,8 +60,6 @@ LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
-# What a command measures at a time: in words, how, and the rows without which it is measured again; none: always.
-Part = tuple[str, Callable[[], Iterable[Row]], Sequence[dict[str, Any]]]
 LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
@@ -121,7 +119,7 @@ def run(arguments: Namespace) -> int:
             raise InputError(f"there are no measurements here: {folder}/ comes with the checkout, so go there first")
         print(goals.goals_table(folder, "latency" if arguments.name == LOCAL else arguments.name))
         return 0
-    benches: tuple[tuple[Any, str, Callable[[Namespace], Iterable[Part]], Callable[[list[Row]], str]], ...] = (
+    benches: Any = (
         (arguments.bank, "bank", _of_bank, bank.bank_table),
         (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
         (arguments.reading, "reading", _of_reading, reading.reading_table),
@@ -202,7 +200,7 @@ def _of_stages(arguments: Namespace) -> Iterator[Part]:
         raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
     device, harness = find_device(arguments.device), _harness(arguments)
     for setting in _settings(arguments, ["1024"]):
-        work = partial(stages.measure_profile, (setting,), device, arguments.systems, **harness)
+        work = partial(stages.measure_profile, setting, device, arguments.systems, **harness)
         yield f"stages, {_words(setting)}", work, ()
 
 
