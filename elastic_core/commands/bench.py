@@ -100,7 +100,7 @@ def configure(parser: ArgumentParser) -> None:
         --serving RUN | text | measure a service of this run instead
         --threads-of RUN | text | measure its passes with 1, 2 and all threads instead
         --precision | float32/bfloat16 (float32) | bfloat16: under autocast
-        --compile MODE | {"/".join(MODES)} | compile all contestants first, by torch.compile: {", ".join(MODES)}; \
+        --compile MODE | {"/".join(MODES)} () | compile all contestants first, by torch.compile: {", ".join(MODES)}; \
 rows are kept in {COMPILED}
         --gpu | flag | measure what the goals ask of a GPU; rows are kept in gpu
         --again | flag | measure again what is there already
