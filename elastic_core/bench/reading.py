@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.bench.store import Row, as_lines
+from elastic_core.bench.store import Row
 from elastic_core.bench.timing import row_of, told_apart
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
@@ -72,11 +72,10 @@ def _read_with(system: str, path: Path) -> object:
 
 def reading_table(rows: list[Row]) -> str:
     """Return what was measured, a line each."""
-    return as_lines(
-        rows,
-        "system              rows         size   processor    clock     peak  load  date",
-        lambda row: (
-            f"{row.system:<17}{row.lines:>13,}{row.bytes / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.seconds:>8.1f} s"
-            f"{row.peak / 2**30:>6.2f} GiB{row.load:>6.1f}  {row.date}"
-        ),
-    )
+    head = "system              rows         size   processor    clock     peak  load  date"
+    lines = [
+        f"{row.system:<17}{row.lines:>13,}{row.bytes / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.seconds:>8.1f} s"
+        f"{row.peak / 2**30:>6.2f} GiB{row.load:>6.1f}  {row.date}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from elastic_core.bench.store import Row, as_lines
+from elastic_core.bench.store import Row
 from elastic_core.bench.timing import row_of
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -127,11 +127,11 @@ def _processor(pid: int) -> float:
 
 
 def serving_table(rows: list[Row]) -> str:
-    return as_lines(
-        rows,
-        f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}",
-        lambda row: (
-            f"{row.part:<9}{row.system:<28}{row.people:>7}{row.together:>9}{row.rate:>9.0f}{1e3 * row.seconds:>8.1f}"
-            f"{1e3 * row.p99:>8.1f}{1e3 * row.processor:>8.2f}{row.capacity:>8.0f}  load {row.load:g}"
-        ),
-    )
+    head = f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}"
+    head += f"{'a core':>8}"
+    lines = [
+        f"{row.part:<9}{row.system:<28}{row.people:>7}{row.together:>9}{row.rate:>9.0f}{1e3 * row.seconds:>8.1f}"
+        f"{1e3 * row.p99:>8.1f}{1e3 * row.processor:>8.2f}{row.capacity:>8.0f}  load {row.load:g}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])

@@ -8,7 +8,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -120,10 +120,6 @@ def figures(rows: Iterable[Row], table: str, /, **where: Any) -> dict[str, float
 def _measured(row: Row, metric: str, *each: str) -> float:
     per = math.prod(getattr(row, name, 0) for name in each)
     return getattr(row, metric, 0) / per if per else 0.0
-
-
-def as_lines(rows: Iterable[Row], head: str, line: Callable[[Row], str]) -> str:
-    return "\n".join([head, *map(line, rows)])
 
 
 def read_rows(path: Path, *benches: str) -> list[Row]:

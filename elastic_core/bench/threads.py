@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from elastic_core.bench.store import Row, as_lines
+from elastic_core.bench.store import Row
 from elastic_core.bench.timing import Contestant, measure_rows, threads
 from elastic_core.data import Catalog
 from elastic_core.lists import Lister
@@ -61,14 +61,13 @@ def threads_table(rows: list[Row]) -> str:
     best: dict[Any, float] = {}
     for row in rows:
         best[_same(row)] = min(row.seconds, best.get(_same(row), row.seconds))
-    return as_lines(
-        rows,
-        f"{'part':<8}{'model':<16}{'N':>6}{'beside':>8}{'threads':>9}{'ms':>10}{'of the best':>13}",
-        lambda row: (
-            f"{row.part:<8}{row.system:<16}{row.length:>6}{row.beside:>8}{row.count or 'free':>9}{1e3 * row.seconds:>10.2f}"
-            f"{row.seconds / best[_same(row)]:>12.2f}×  load {row.load:g}"
-        ),
-    )
+    head = f"{'part':<8}{'model':<16}{'N':>6}{'beside':>8}{'threads':>9}{'ms':>10}{'of the best':>13}"
+    lines = [
+        f"{row.part:<8}{row.system:<16}{row.length:>6}{row.beside:>8}{row.count or 'free':>9}{1e3 * row.seconds:>10.2f}"
+        f"{row.seconds / best[_same(row)]:>12.2f}×  load {row.load:g}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])
 
 
 def _same(row: Row) -> tuple[Any, ...]:

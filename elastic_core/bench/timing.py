@@ -116,9 +116,26 @@ def peak_bytes(job: Job, device: torch.device) -> int:
         job()
         torch.cuda.synchronize(device)
         return torch.cuda.max_memory_allocated(device) - before
-    with _Living() as living:
+    alive, peak, known = 0, 0, weakref.WeakSet[Any]()
+
+    def count(size: int) -> None:
+        nonlocal alive, peak
+        alive += size
+        peak = max(peak, alive)
+
+    def see(func: Any, given: list[Tensor], made: list[Tensor]) -> None:
+        for storage in _storages(made) - _storages(given):
+            if storage not in known:
+                known.add(storage)
+                count(storage.nbytes())
+                weakref.finalize(storage, count, -storage.nbytes())
+
+    with _Watching(see):
         job()
-    return living.peak
+    return peak
+
+
+LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index.", "aten::select")
 
 
 @contextlib.contextmanager
@@ -126,8 +143,17 @@ def moved_by(whose: Callable[[], str]) -> Iterator[Mapping[str, int]]:
     """Bytes of tensors that the operators inside read and write, one by one, by what `whose` says at each: what a pass over
     memory costs before caches. A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside
     an operator is not seen."""
-    with _Moving(whose) as moving:
-        yield moving.bytes
+    moved = Counter[str]()
+
+    def see(func: Any, given: list[Tensor], made: list[Tensor]) -> None:
+        name, changes = func.name(), func._schema.is_mutable
+        if name.startswith("aten::empty") or not (changes or _storages(made) - _storages(given)):
+            return  # nothing written: room that is still empty, or a view
+        written = sum(map(_size, made))
+        moved[whose()] += written + (written if name.startswith(LOOKUPS) else sum(map(_size, given)))
+
+    with _Watching(see):
+        yield moved
 
 
 def saved_bytes(job: Callable[[], Tensor], parameters: Iterator[Tensor]) -> int:
@@ -181,54 +207,22 @@ class PartClock:
         return run
 
 
-class _Living(TorchDispatchMode):
-    """Counts the bytes of the storages that operators create, from birth to death."""
+class _Watching(TorchDispatchMode):
+    """Shows every operator, with the tensors that it is given and those that it returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, see: Callable[[Any, list[Tensor], list[Tensor]], None]) -> None:
         super().__init__()
-        self.now, self.peak = 0, 0
-        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = {x.untyped_storage() for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)}
-        result = func(*args, **(kwargs or {}))
-        for x in tree_iter(result):
-            if isinstance(x, Tensor) and x.untyped_storage() not in given and x.untyped_storage() not in self._known:
-                self._born(x.untyped_storage())
-        return result
-
-    def _born(self, storage: Any) -> None:
-        size = storage.nbytes()
-        self._known.add(storage)
-        self._count(size)
-        weakref.finalize(storage, self._count, -size)
-
-    def _count(self, size: int) -> None:
-        self.now += size
-        self.peak = max(self.peak, self.now)
-
-
-class _Moving(TorchDispatchMode):
-    """Adds up the bytes of every operator's tensors, by whose they are."""
-
-    LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index.", "aten::select")
-
-    def __init__(self, whose: Callable[[], str]) -> None:
-        super().__init__()
-        self.bytes, self._whose = Counter[str](), whose
+        self._see = see
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
-        made = [x for x in tree_iter(result) if isinstance(x, Tensor)]
-        known = {x.untyped_storage() for x in given}
-        name = func.name()
-        if name.startswith("aten::empty") or (not func._schema.is_mutable and all(x.untyped_storage() in known for x in made)):
-            return result  # nothing written: room that is still empty, or a view
-        written = sum(_size(x) for x in made)
-        read = written if name.startswith(self.LOOKUPS) else sum(_size(x) for x in given)
-        self.bytes[self._whose()] += written + read
+        given, made = ([x for x in tree_iter(some) if isinstance(x, Tensor)] for some in ((args, kwargs), result))
+        self._see(func, given, made)
         return result
+
+
+def _storages(tensors: list[Tensor]) -> set[Any]:
+    return {x.untyped_storage() for x in tensors}
 
 
 def _size(x: Tensor) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from elastic_core import models, objectives, recipes
-from elastic_core.bench.store import Figure, Row, as_lines, figures
+from elastic_core.bench.store import Figure, Row, figures
 from elastic_core.bench.timing import PartClock, in_turns, quartiles, row_of
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
@@ -130,14 +130,13 @@ def rates(rows: Sequence[Row]) -> dict[str, float]:
 def training_table(rows: Sequence[Row]) -> str:
     """Of every measurement the targets a second, with quartiles over steps, and the milliseconds of each part."""
     head = f"{'':<21}{'world':<7}{'targets':>8}{'events':>8}{'targets/s':>11}{'quartiles':>17}{'ms':>8}  "
-    return as_lines(
-        rows,
-        "processor time\n" + head + " ".join(f"{part:>11}" for part in PARTS) + "  commit",
-        lambda row: (
-            f"{Contestant(row.system, row.objective, row.span).label:<21}"
-            f"{row.world:<7}{row.targets:>8,.0f}{row.events:>8,.0f}{row.rate:>11,.0f}"
-            f"{row.spread('rate', 1, ',.0f'):>17}{row.processor * 1e3:>8.1f}  "
-            + " ".join(f"{getattr(row, part) * 1e3:>11.1f}" if part in row.figures else f"{'':>11}" for part in PARTS)
-            + f"  {row.commit}"
-        ),
-    )
+    head = "processor time\n" + head + " ".join(f"{part:>11}" for part in PARTS) + "  commit"
+    lines = [
+        f"{Contestant(row.system, row.objective, row.span).label:<21}"
+        f"{row.world:<7}{row.targets:>8,.0f}{row.events:>8,.0f}{row.rate:>11,.0f}"
+        f"{row.spread('rate', 1, ',.0f'):>17}{row.processor * 1e3:>8.1f}  "
+        + " ".join(f"{getattr(row, part) * 1e3:>11.1f}" if part in row.figures else f"{'':>11}" for part in PARTS)
+        + f"  {row.commit}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])
