@@ -221,7 +221,8 @@ def test_a_stage_is_charged_with_what_it_does(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
-    found = events.measure_events(Setting(length=32, histories=2, width=16, k=3, side=4), CPU, rounds=3, warmup=1)
+    setting = Setting(length=32, histories=2, width=16, k=3, side=4)
+    found = events.measure_events(setting, CPU, events.readers(), rounds=3, warmup=1)
     kept = {name + end for name in events.followers() for end in (events.STREAM, events.REFRESH)}
     assert {row.system for row in found} == {*kept, *events.readers()} and all(row.seconds > 0 for row in found)
 

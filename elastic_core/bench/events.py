@@ -45,13 +45,13 @@ def followers() -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any) -> list[Row]:
+def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...], **harness: Any) -> list[Row]:
     """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
     items = drawn_items(setting, device)
     batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
     roomy = replace(setting, length=setting.length + ROOM, histories=setting.batch)
     found = []
-    for name in readers() if systems is None else systems:
+    for name in systems:
         reads = timed(build_system(name, setting).to(device).eval(), "last")
         found.append(Contestant(name, told, torch.inference_mode()(partial(reads, batch))))
     for name in followers():

@@ -28,7 +28,7 @@ from elastic_core import models
 from elastic_core.bench.events import EVENT, ROOM, STEP, after_events
 from elastic_core.bench.latency import ITEMS, OP, Setting, systems, yardsticks
 from elastic_core.bench.store import Row, figures
-from elastic_core.bench.timing import Contestant, Part, measure_rows, peak_bytes
+from elastic_core.bench.timing import Contestant, Part, measure_rows, once, peak_bytes, row_of
 from elastic_core.core.layers import written_out
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
@@ -63,8 +63,7 @@ def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
     for width, n in (*((WIDTH, n) for n in LENGTHS), (WIDE, LENGTHS[-1])):
         few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
         work = partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few)
-        names = (*LISAS, WRITTEN, FUSED, LINFORMER)
-        wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in names]
+        wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in (*LISAS, WRITTEN, FUSED, LINFORMER)]
         yield f"attention alone, d = {width}, N = {n:,}", work, wanted
 
 
@@ -75,11 +74,10 @@ def codes(device: torch.device, items: int, words: int, form: str) -> list[Row]:
     model = models.build(model_settings("lisa", width=WIDTH, length=2, books=BOOKS, **own), items).to(device)
     told = {"rows": CODES} | Setting(length=items, width=WIDTH, k=BOOKS, side=words, layers=1, histories=1).told
     found = list[tuple[int, bytes]]()
-    one = Contestant(
-        _form_name(form), told | {"direction": BYTES}, lambda: found.append(compress(model)),
-        also=lambda: {"peak": found[0][0], "saved": len(found[0][1])},
-    )  # fmt: skip
-    return measure_rows("lisa", [one], device, rounds=1, warmup=0)
+    taken = once(lambda: found.append(compress(model)), device)
+    ((plain, packed),) = found
+    more = {"peak": plain, "saved": len(packed)}
+    return [row_of("lisa", _form_name(form), told | {"direction": BYTES}, [taken], more, device)]
 
 
 def compress(model: Recommender) -> tuple[int, bytes]:

@@ -39,20 +39,15 @@ def run(arguments: Namespace) -> int:
     if not arguments.list:
         if not arguments.models or not arguments.points:
             raise InputError("name the models to tune, or ask for --list")
-        _train(arguments)
+        at, device = deadline(arguments), str(find_device(arguments.device))
+        dataset = load(grid_point(arguments.models[0], arguments.points[0]).data, say)
+        for name in arguments.models:
+            say(f"{name}: {', '.join(arguments.points)}")
+            progress = Progress(grid_point(name, arguments.points[0]).train.epochs)
+            if not tune(name, dataset, arguments.root, device, at, progress, points=arguments.points):
+                say("time is up; the same command goes on from here")
+                break
     for found in outcomes(arguments.root / TABLE):
         if found.model in arguments.models or not arguments.models:
             print(f"{found.model:<28}{found.point:<16}valid {found.valid:.4f}  epoch {found.best_epoch:>3} of {found.epochs}")
     return 0
-
-
-def _train(arguments: Namespace) -> None:
-    at, device = deadline(arguments), str(find_device(arguments.device))
-    points = arguments.points
-    dataset = load(grid_point(arguments.models[0], points[0]).data, say)
-    for name in arguments.models:
-        say(f"{name}: {', '.join(points)}")
-        progress = Progress(grid_point(name, points[0]).train.epochs)
-        if not tune(name, dataset, arguments.root, device, at, progress, points=points):
-            say("time is up; the same command goes on from here")
-            return
