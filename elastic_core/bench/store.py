@@ -65,10 +65,6 @@ class Row:
         raise AttributeError(name)
 
     @property
-    def microseconds(self) -> float:
-        return 1e6 * float(self.processor)
-
-    @property
     def place(self) -> tuple[Any, ...]:
         """Equal for what may be held against each other: the same machine, threads and code."""
         return tuple(getattr(self, name, "") for name in ("device", "threads", "torch", "commit", "dtype"))
@@ -105,7 +101,8 @@ def together(rows: Iterable[Row], /, *wanted: Mapping[str, Any], **where: Any) -
 def figures(rows: Iterable[Row], table: str, /, **where: Any) -> dict[str, float]:
     """Return what the lines of a table come to, `name | metric | of what | over what`: a metric, maybe per another, `a/b`, over
     that of the other, which differs from the one in what it says, or by itself where there is no other. Both sides are from
-    one measurement, and `where` is so of both unless they say otherwise. What was not measured is left out."""
+    one measurement, and `where` is so of both unless they say otherwise. What was not measured is left out. `microseconds` are of
+    the processor."""
     rows, found = list(rows), dict[str, float]()
     for line in table.strip().splitlines():
         name, metric, *sides = (cell.strip() for cell in line.split("|"))
@@ -119,7 +116,8 @@ def figures(rows: Iterable[Row], table: str, /, **where: Any) -> dict[str, float
 
 def _measured(row: Row, metric: str, *each: str) -> float:
     per = math.prod(getattr(row, name, 0) for name in each)
-    return getattr(row, metric, 0) / per if per else 0.0
+    value = 1e6 * getattr(row, "processor", 0) if metric == "microseconds" else getattr(row, metric, 0)
+    return float(value / per) if per else 0.0
 
 
 def read_rows(path: Path, *benches: str) -> list[Row]:

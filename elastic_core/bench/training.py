@@ -16,6 +16,7 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
 from elastic_core.machine import CPU, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
-from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
+from elastic_core.run_config import DataConfig, PlantedConfig
 
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),
@@ -67,8 +68,8 @@ class Trainee:
         name, recipe, clock = contestant.model, recipes.ml_1m_cpu(contestant.model), PartClock(CPU)
         loss, negatives, span = recipe.objective.loss, recipe.objective.negatives, contestant.span or 1
         taught = recipes.objective_settings(name, contestant.objective, loss=loss, negatives=negatives, span=span)
-        asked = RunConfig(data=WORLDS[world], model=recipe.model, objective=taught, train=recipe.train)
-        self.config, self.dataset, self.clock = asked.override(*contestant.settings), dataset, clock
+        self.config = replace(recipe, data=WORLDS[world], objective=taught).override(*contestant.settings)
+        self.dataset, self.clock = dataset, clock
         self.taken = list[tuple[float, ...]]()  # of every step: targets, events, seconds, and those of its parts
         torch.manual_seed(0)
         model = models.build(self.config.model, dataset.catalog).train()
