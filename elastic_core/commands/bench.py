@@ -113,6 +113,7 @@ rows are kept in {COMPILED}
 def run(arguments: Namespace) -> int:
     if arguments.rounds is None:
         arguments.rounds = EVENTS if arguments.people else ROUNDS
+    arguments.harness = {"rounds": arguments.rounds, "seconds": arguments.seconds}
     if arguments.goals:
         folder = CHECKPOINTS / "benchmarks"
         if not folder.is_dir():
@@ -198,10 +199,10 @@ def _of_training(arguments: Namespace) -> Iterator[Part]:
 def _of_stages(arguments: Namespace) -> Iterator[Part]:
     if arguments.compile or arguments.precision != "float32":
         raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
-    device, harness = find_device(arguments.device), _harness(arguments)
+    device = find_device(arguments.device)
     for setting in _settings(arguments, ["1024"]):
-        work = partial(stages.measure_profile, setting, device, arguments.systems, **harness)
-        yield f"stages, {_words(setting)}", work, ()
+        work = partial(stages.measure_profile, setting, device, arguments.systems, **arguments.harness)
+        yield f"stages, {setting.direction}, N = {setting.length}, {setting.batch} histories", work, ()
 
 
 def _of_gpu(arguments: Namespace) -> Iterator[Part]:
@@ -223,12 +224,13 @@ def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
     if find_device(arguments.device).type != "cpu":
         raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
-    size, harness = catalogue.Size(items=items, width=arguments.width), {"rounds": arguments.rounds, "seconds": 240.0}
-    for words, work, wanted in (
+    size = catalogue.Size(items=items, width=arguments.width)
+    for words, work, named in (
         (f"losses of {catalogue.TARGETS} targets over {items:,} items", catalogue.measure_losses, catalogue.LOSSES),
         (f"steps of training over {items:,} and {catalogue.SMALL:,} items", catalogue.measure_steps, catalogue.STEPS),
     ):
-        yield words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted]
+        wanted = [{"system": name, "length": items} for name in named]
+        yield words, partial(work, size, rounds=arguments.rounds, seconds=240.0), wanted
 
 
 def _of_people(arguments: Namespace) -> Iterator[Part]:
@@ -239,20 +241,20 @@ def _of_people(arguments: Namespace) -> Iterator[Part]:
     device, lengths = find_device(arguments.device), [int(n) for n in arguments.lengths or events.LENGTHS]
     shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
     for people in map(int, arguments.people):
-        work = partial(events.measure_steps, people, device, lengths, shape, **_harness(arguments))
+        work = partial(events.measure_steps, people, device, lengths, shape, **arguments.harness)
         yield f"one more event, {people} people", work, ()
 
 
 def _of_passes(arguments: Namespace) -> Iterator[Part]:
     """All contestants of a setting, as they are compared with each other, unless every one of them is there already."""
-    settings, device, harness = _settings(arguments, LENGTHS), find_device(arguments.device), _harness(arguments)
+    settings, device = _settings(arguments, LENGTHS), find_device(arguments.device)
     groups = [[setting] for setting in settings]
     if arguments.together:
         groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.passes]
     for group in groups:
-        words = "\n".join(map(_words, group))
+        words = "\n".join(f"{setting.direction}, N = {setting.length}, {setting.batch} histories" for setting in group)
         if arguments.operations:
-            yield words, partial(measure_operations, group[0], device, **harness), ()
+            yield words, partial(measure_operations, group[0], device, **arguments.harness), ()
             continue
         largest = max(group, key=Setting.scores_bytes)
         needed, chosen = largest.scores_bytes() / 1e9, tuple(arguments.systems)
@@ -261,15 +263,7 @@ def _of_passes(arguments: Namespace) -> Iterator[Part]:
             say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
             chosen = fused
         wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
-        yield words, partial(measure_latency, group, device, chosen, **harness), wanted
-
-
-def _words(setting: Setting) -> str:
-    return f"{setting.direction}, N = {setting.length}, {setting.batch} histories"
-
-
-def _harness(arguments: Namespace) -> dict[str, Any]:
-    return {"rounds": arguments.rounds, "seconds": arguments.seconds}
+        yield words, partial(measure_latency, group, device, chosen, **arguments.harness), wanted
 
 
 def _settings(arguments: Namespace, usual: Sequence[str]) -> list[Setting]:
