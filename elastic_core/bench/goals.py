@@ -35,7 +35,7 @@ class Goal(NamedTuple):
     figure: str
 
     def value(self, rows: Sequence[Row]) -> float | None:
-        """None where the rows lack it."""
+        """Work it out; None where the rows lack it."""
         if self.file in FIGURES:
             return FIGURES[self.file](rows).get(self.figure)
         return figures(rows, f"value | {self.figure}", **USUAL).get("value")
@@ -46,7 +46,7 @@ class Goal(NamedTuple):
 
 
 def read_goals(file: str, table: str) -> list[Goal]:
-    """A goal a line: name | what | peer | aim | figure."""
+    """Read a goal a line: name | what | peer | aim | figure."""
     lines = [line.split("|", 4) for line in table.strip().splitlines()]
     return [Goal(file, *(cell.strip() for cell in line)) for line in lines]
 

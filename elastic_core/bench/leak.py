@@ -51,7 +51,7 @@ def peeking(dataset: Dataset) -> Dataset:
 
 
 def leak_trainings(seeds: int) -> Iterator[tuple[str, str, str, int]]:
-    """World, system, times, seed of every row."""
+    """Yield world, system, times, seed of every row."""
     for seed, world, system, times in product(range(seeds), WORLDS, SYSTEMS, (HONEST, PEEKING)):
         if times == HONEST or system in LEAKS:
             yield world, system, times, seed
@@ -88,7 +88,7 @@ def read_leaks(file: Path) -> list[Row]:
 
 
 def leak_cells(rows: Iterable[Row], never: str) -> list[tuple[str, str, int, str, str, str]]:
-    """World, system and seed, then in words: NDCG@10 on test with half its interval with honest times and with published ones
+    """Return world, system and seed, then in words: NDCG@10 on test with half its interval with honest times and with published ones
     (`never` where it was not published so), and the leak."""
     found: dict[tuple[str, str, int], dict[str, Figure]] = {}
     for row in rows:

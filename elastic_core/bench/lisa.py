@@ -53,7 +53,7 @@ LENGTHS = (128, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 
 
 def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
-    """What there is to measure, the quick ones first: in words, how, and the rows that come of it."""
+    """Yield what there is to measure, the quick ones first."""
     for items, words in TABLE_2.values():
         for form in ("base", "mini"):
             wanted = [{"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items}]
@@ -81,7 +81,7 @@ def codes(device: torch.device, items: int, words: int, form: str) -> list[Row]:
 
 
 def compress(model: Recommender) -> tuple[int, bytes]:
-    """Of a LISA that scores items by codes: bytes of a file that holds the item table itself, float32, and a file of codes, of
+    """Return, of a LISA that scores items by codes, bytes of a file that holds the item table itself, float32, and a file of codes, of
     ⌈log2 w⌉ bits each, and codebooks, those of histories too where they have some; in safetensors format. Raises InputError for
     every other model: it scores items by a plain table."""
     if not isinstance(model, Lisa) or model.target_codebooks is None:
@@ -252,7 +252,7 @@ CLAIMS = {
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """Every claim from the rows."""
+    """Work out every claim from the rows."""
     found = []
     for question, (metric, both, table) in CLAIMS.items():
         for line in table.strip().splitlines():

@@ -36,7 +36,7 @@ Ask = Callable[[Generator], tuple[str, dict[str, object]]]
 
 
 def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
-    """Rows of both parts, of one person who asks, and of many, each for themselves and together. Raises InputError where the
+    """Yield rows of both parts, of one person who asks, and of many, each for themselves and together. Raises InputError where the
     service does not start."""
     data = load(config, told)
     ids = data.catalog.ids

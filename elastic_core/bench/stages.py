@@ -47,7 +47,7 @@ MARKS: tuple[tuple[type, dict[str, str]], ...] = (
 
 
 def measure_stages(setting: Setting, device: torch.device, system: str, rows: str, **harness: Any) -> list[Row]:
-    """A row a stage, over all layers, and one of the whole pass: forward, up to the scores of all items; with the way back, up to
+    """Return a row a stage, over all layers, and one of the whole pass: forward, up to the scores of all items; with the way back, up to
     the states of the `last` or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds.
 
     `back` is the time on the way back; of the whole pass it is in its own. `moved` are bytes that operators read and write, there
@@ -80,7 +80,7 @@ def measure_stages(setting: Setting, device: torch.device, system: str, rows: st
 
 
 def measure_profile(setting: Setting, device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
-    """The stages of every system: forward with the last row only, in training with the last and with all."""
+    """Return the stages of every system: forward with the last row only, in training with the last and with all."""
     if device.type == "cpu":
         keep_memory()
     kinds = ROWS[:1] if setting.direction == FORWARD else ROWS
@@ -134,15 +134,15 @@ class _Clock(PartClock):
         return super().turn(part)
 
     def hooks(self, node: Any) -> Iterable[Any]:
-        """From now on the stage that made this node of the graph takes its turn on the way back."""
+        """Let the stage that made this node of the graph take its turn on the way back, from now on."""
         place = bisect.bisect_right(self.turns, node._sequence_nr(), key=lambda turn: turn[0])
         stage = self.turns[place - 1][1]
         return node.register_prehook(lambda _: self.turn(stage) and None), node.register_hook(lambda *_: self.turn(SUMS) and None)
 
 
 def _prepare_pass(model: Recommender, batch: Batch, rows: str, training: bool) -> Callable[[_Clock | None], None]:
-    """A pass through a model, as it is or with everybody's turns taken down by a clock: in training up to the gradients of these
-    `rows`, otherwise up to the scores."""
+    """Return a pass through a model, as it is or with everybody's turns taken down by a clock: in training up to the gradients of
+    these `rows`, otherwise up to the scores."""
     model.train(training)
     work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))  # marked later
 

@@ -140,7 +140,7 @@ LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index
 
 @contextlib.contextmanager
 def moved_by(whose: Callable[[], str]) -> Iterator[Mapping[str, int]]:
-    """Bytes of tensors that the operators inside read and write, one by one, by what `whose` says at each: what a pass over
+    """Count the bytes of tensors that the operators inside read and write, by what `whose` says at each: what a pass over
     memory costs before caches. A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside
     an operator is not seen."""
     moved = Counter[str]()

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _asked(model: Recommender, dataset: Dataset) -> dict[str, str]:
-    """What is asked of latents and experts alike, and the answers in words."""
+    """Ask what is asked of latents and experts alike; the answers are in words."""
     traffic, found, held, knob = routing(model, dataset, "test"), gauges(model, dataset), None, None
     if genre_table(dataset.catalog)[0]:
         held = overview.held_out_labels(overview.survey(model, dataset, traffic))

@@ -36,7 +36,7 @@ from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
 from elastic_core.machine import CPU, choose_threads, find_device, number_of_threads
-from elastic_core.recipes import RECIPES, recipe
+from elastic_core.recipes import DEFAULT, RECIPES, recipe
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
@@ -129,25 +129,25 @@ def loaded(config: RunConfig, ranks: Alone) -> Dataset:
     return ranks.together(same)
 
 
-def resolve(arguments: Namespace, begin: Run | None = None) -> RunConfig:
+def resolve(arguments: Namespace, begin: Run | None) -> RunConfig:
     """The configuration that the arguments ask for."""
     if arguments.model and not arguments.recipe:
         raise InputError("--model goes with --recipe; a configuration already names its model")
     if arguments.config:
         config = read_config(arguments.config)
-    elif begin is not None and not arguments.recipe:
+    elif arguments.recipe:
+        config = recipe(arguments.recipe, arguments.model or DEFAULT)
+    elif begin is not None:
         config = begin.config
-    elif not arguments.recipe:
-        raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
     else:
-        config = recipe(arguments.recipe, *([arguments.model] if arguments.model else []))
-    settings = [*arguments.set]
-    if arguments.minutes is not None:
-        settings.append(f"train.minutes={arguments.minutes}")
-    if arguments.device:
-        settings.append(f"train.device={find_device(arguments.device)}")
-    settings += [f"data.{name}={getattr(arguments, name)}" for name in ("dates", "titles") if getattr(arguments, name)]
-    config = config.override(*settings)
+        raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
+    asked = {
+        "train.minutes": arguments.minutes,
+        "train.device": find_device(arguments.device) if arguments.device else None,
+        "data.dates": arguments.dates or None,
+        "data.titles": arguments.titles or None,
+    }
+    config = config.override(*arguments.set, *(f"{name}={value}" for name, value in asked.items() if value is not None))
     return config.replaced({"data.columns": mapped(arguments.columns)}) if arguments.columns else config
 
 
