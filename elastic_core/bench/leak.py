@@ -88,8 +88,8 @@ def read_leaks(file: Path) -> list[Row]:
 
 
 def leak_cells(rows: Iterable[Row], never: str) -> list[tuple[str, str, int, str, str, str]]:
-    """Return world, system and seed, then in words: NDCG@10 on test with half its interval with honest times and with published ones
-    (`never` where it was not published so), and the leak."""
+    """Return world, system and seed, then in words: NDCG@10 on test with half its interval with honest times and with published
+    ones (`never` where it was not published so), and the leak."""
     found: dict[tuple[str, str, int], dict[str, Figure]] = {}
     for row in rows:
         found.setdefault((row.world, row.system, row.seed), {})[row.times] = row.figures["test"]

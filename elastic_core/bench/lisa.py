@@ -81,9 +81,9 @@ def codes(device: torch.device, items: int, words: int, form: str) -> list[Row]:
 
 
 def compress(model: Recommender) -> tuple[int, bytes]:
-    """Return, of a LISA that scores items by codes, bytes of a file that holds the item table itself, float32, and a file of codes, of
-    ⌈log2 w⌉ bits each, and codebooks, those of histories too where they have some; in safetensors format. Raises InputError for
-    every other model: it scores items by a plain table."""
+    """Return, of a LISA that scores items by codes, bytes of a file that holds the item table itself, float32, and a file of
+    codes, of ⌈log2 w⌉ bits each, and codebooks, those of histories too where they have some; in safetensors format. Raises
+    InputError for every other model: it scores items by a plain table."""
     if not isinstance(model, Lisa) or model.target_codebooks is None:
         raise InputError(f"{model.config.name} in this configuration scores items by a plain table, which has no codes")
     packed = {"n_items": torch.tensor(model.n_items)}

@@ -36,8 +36,8 @@ Ask = Callable[[Generator], tuple[str, dict[str, object]]]
 
 
 def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield rows of both parts, of one person who asks, and of many, each for themselves and together. Raises InputError where the
-    service does not start."""
+    """Yield rows of both parts, of one person who asks, and of many, each for themselves and together. Raises InputError where
+    the service does not start."""
     data = load(config, told)
     ids = data.catalog.ids
 

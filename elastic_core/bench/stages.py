@@ -47,8 +47,9 @@ MARKS: tuple[tuple[type, dict[str, str]], ...] = (
 
 
 def measure_stages(setting: Setting, device: torch.device, system: str, rows: str, **harness: Any) -> list[Row]:
-    """Return a row a stage, over all layers, and one of the whole pass: forward, up to the scores of all items; with the way back, up to
-    the states of the `last` or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds.
+    """Return a row a stage, over all layers, and one of the whole pass: forward, up to the scores of all items; with the way
+    back, up to the states of the `last` or of `all` rows and their gradients, without dropout. For about `seconds`, or so many
+    rounds.
 
     `back` is the time on the way back; of the whole pass it is in its own. `moved` are bytes that operators read and write, there
     and back, `kept` those that a stage is the first to keep for the way back."""
