@@ -178,10 +178,10 @@ def read_table(path: Path, texts: Sequence[str]) -> pd.DataFrame:
 
 
 def _parse_row(same: tuple[str, ...], figures: dict[str, Figure]) -> Row:
-    bench, system, _, rounds, device, threads, load, torch, commit, date = (text[:LONGEST] for text in same)
-    numbers = {"rounds": int(rounds), "threads": int(threads), "load": _parse_number(load)}
-    where = {"device": device, "torch": torch, "commit": commit, "date": date}
-    return Row(bench=bench, system=system, setting=parse_setting(same[2]), figures=figures, where={**numbers, **where})
+    bench, system, setting, *whereabouts = same
+    where: dict[str, Any] = {name: text[:LONGEST] for name, text in zip(WHERE, whereabouts, strict=True)}
+    where |= {"rounds": int(where["rounds"]), "threads": int(where["threads"]), "load": _parse_number(where["load"])}
+    return Row(bench=bench[:LONGEST], system=system[:LONGEST], setting=parse_setting(setting), figures=figures, where=where)
 
 
 @cache
