@@ -4,11 +4,10 @@ import contextlib
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
-T = TypeVar("T")
 BLOCKS = 24
 
 
@@ -56,50 +55,19 @@ class Progress:
         self.out.flush()
 
 
-class Stopped(Exception):
-    """Raised where a signal meets somebody who waits."""
-
-
-class Stopper:
-    """Called, it says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
-
-    def __init__(self) -> None:
-        self.asked = self.waiting = False
-
-    def __call__(self) -> bool:
-        return self.asked
-
-    def until(self, source: Iterable[T]) -> Iterator[T]:
-        """What comes from `source` until a signal does, also while it keeps us waiting."""
-        pieces = iter(source)
-        try:
-            while True:
-                self.waiting = True
-                if self.asked:
-                    return
-                piece = next(pieces)
-                self.waiting = False
-                yield piece
-        except (StopIteration, Stopped):
-            return
-        finally:
-            self.waiting = False
-
-    def heard(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.asked = True
-        if self.waiting:
-            raise Stopped
-
-
 @contextlib.contextmanager
-def stop_on_signals() -> Iterator[Stopper]:
-    """From now on SIGINT and SIGTERM are heard by what is returned."""
-    stopper = Stopper()
-    before = {number: signal.signal(number, stopper.heard) for number in (signal.SIGINT, signal.SIGTERM)}
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """Hear SIGINT and SIGTERM inside; what is given tells whether one has come. A second SIGINT interrupts at once."""
+    heard = list[int]()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if heard and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        heard.append(number)
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stopper
+        yield lambda: bool(heard)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

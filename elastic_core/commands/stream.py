@@ -21,7 +21,7 @@ import select
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ import numpy as np
 
 from elastic_core import disk
 from elastic_core.commands.arguments import open_items, options, say
-from elastic_core.commands.progress import Stopped, stop_on_signals
+from elastic_core.commands.progress import stop_on_signals
 from elastic_core.data import Catalog
 from elastic_core.data.reading.columns import USUAL, usual_key
 from elastic_core.data.reading.times import read_times
@@ -73,15 +73,14 @@ def run(arguments: Namespace) -> int:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     with stop_on_signals() as stopped:
         try:
-            for person, item in events(stopped.until(open_lines(arguments.events)), catalog, found.config.data, left_out):
+            lines = itertools.takewhile(lambda _: not stopped(), open_lines(arguments.events, stopped))
+            for person, item in events(lines, catalog, found.config.data, left_out):
                 kept.add(person, item)
                 if arguments.each:
                     if kept.count == 1:
                         writer.writerow(COLUMNS)
                     suggest(writer, kept, catalog, person, arguments)
                     sys.stdout.flush()  # somebody may be waiting at the other end
-        except Stopped:  # it came in the moment after the last line
-            pass
         finally:
             kept.save()
     if not kept.count and not stopped():
@@ -164,23 +163,23 @@ class LeftOut:
         return f"; lines left out: {' and '.join(parts)}, the first: {self.first}" if parts else ""
 
 
-def open_lines(name: str) -> Iterable[str]:
+def open_lines(name: str, stopped: Callable[[], bool]) -> Iterable[str]:
     if name == "-":
         try:
-            return arriving_lines(sys.stdin.fileno()) if os.name == "posix" else sys.stdin
+            return arriving_lines(sys.stdin.fileno(), stopped) if os.name == "posix" else sys.stdin
         except io.UnsupportedOperation:
             return sys.stdin
     path = Path(name)
     return io.StringIO(disk.read_text(path, MOST_BYTES, path.parent).removeprefix("\ufeff"), newline=None)
 
 
-def arriving_lines(source: int) -> Iterator[str]:
-    """Yield the lines of a pipe as they come. It looks up twice a second: a signal that comes just before one waits is else heard
-    with the next line only."""
+def arriving_lines(source: int, stopped: Callable[[], bool]) -> Iterator[str]:
+    """Yield the lines of a pipe as they come, until it ends or somebody has `stopped` it, which is asked twice a second."""
     decoder, rest, more = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True), "", True
     while more:
         while not select.select([source], [], [], 0.5)[0]:
-            pass
+            if stopped():
+                return
         more = bool(piece := os.read(source, 65_536))
         *lines, rest = (rest + decoder.decode(piece, final=not more)).split("\n")
         yield from lines
