@@ -66,8 +66,7 @@ def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable
 
 @contextmanager
 def _serving(run: str, folder: Path, together: int) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as found:
         port = int(found.getsockname()[1])
     words = [
         "serve-model", run, "--port", str(port), "--rate", "0", "--together", str(together),

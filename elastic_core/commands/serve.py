@@ -162,9 +162,7 @@ def _refuse_taken(address: str, port: int) -> None:
 
 def _free_ports(many: int) -> list[int]:
     with contextlib.ExitStack() as held:
-        taken = [held.enter_context(socket.socket()) for _ in range(many)]
-        for one in taken:
-            one.bind((HERE, 0))
+        taken = [held.enter_context(socket.create_server((HERE, 0))) for _ in range(many)]
         return [one.getsockname()[1] for one in taken]
 
 
