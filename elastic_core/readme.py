@@ -306,10 +306,10 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
         gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
         lines.append([name, *told, _difference(claim.found if claim else None), better, gain])
     yield markdown(heads, lines)
-    leaks = list(leak.pairs(leak.read_leaks(root / "benchmarks" / "leak.csv")))
+    leaks = leak.leak_cells(leak.read_leaks(root / "benchmarks" / "leak.csv"), "not published so")
     if leaks:
         heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
-        yield markdown(heads, [[p.system, p.world, *leak.leak_cells(p, "not published so")] for p in leaks])
+        yield markdown(heads, [[system, world, *told] for world, system, _, *told in leaks])
 
 
 def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:

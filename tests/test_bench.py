@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from elastic_core.bench import goals, stages
 from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency, ratios
 from elastic_core.bench.store import Row, read_rows, write_rows
-from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
+from elastic_core.bench.timing import in_turns, moved_by, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
 from elastic_core.errors import InputError
 from elastic_core.services.speed.curves import graphics_card
@@ -43,9 +43,9 @@ def test_saved_memory_counts_each_storage_once_and_no_parameters() -> None:
 
 def test_contestants_take_turns() -> None:
     order: list[str] = []
-    found = interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, CPU, rounds=4, warmup=1)
+    found = in_turns([lambda: order.append("a"), lambda: order.append("b")], CPU, rounds=4, warmup=1)
     assert "".join(order) == "ab" + "abbaabba"
-    assert all(t.low <= t.median <= t.high and t.rounds == 4 for t in found.values())
+    assert [taken.shape for taken in found] == [(4, 2), (4, 2)], "by the clock and of the processor, a round a line"
 
 
 def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
@@ -72,7 +72,9 @@ def test_moved_bytes_count_reads_and_writes_but_no_views() -> None:
         nn.functional.embedding(at, table)  # three rows of 40 bytes, read and written
         torch.empty(1000)
 
-    assert moved_bytes(job) == 8_000 + 800 + 240
+    with moved_by(lambda: "all") as moved:
+        job()
+    assert moved == {"all": 8_000 + 800 + 240}
 
 
 def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -80,7 +82,7 @@ def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.Mo
     asked: list[Setting] = []
     monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
     monkeypatch.setattr(bench, "find_device", lambda name: CPU)
-    monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments)) or ())
+    monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments, ())) or ())
     assert main(["bench", "--gpu"]) == 0
     (blank,) = measure_latency(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
     rows = [
@@ -115,17 +117,21 @@ def test_goals_are_read_from_rows_of_one_measurement() -> None:
 
     old = [row("elastic-two-way", seconds=2.0), row("sasrec-fused", seconds=8.0), row("sasrec-eager", "all", 30.0)]
     new = [row("elastic-two-way", commit="b", date="2021-01-01"), row("sasrec-fused", seconds=2.0, commit="b", date="2021-01-01")]
-    assert [goals.slower(old, "two-way", peer, length=1_024) for peer in ("E", "S", "S1")] == [15.0, None, 4.0]
-    assert goals.slower(old + new, "two-way", "S1", length=1_024) == 2.0
-    assert goals.slower(old + new, "two-way", "E", length=1_024) == 15.0  # only the older code measured both
-    assert goals.slower(old, "two-way", "S1", length=1_024, k=8) is goals.slower(old, "causal", "S1", length=1_024) is None
+    by_name = {f"{goal.name} {goal.what} {goal.peer}": goal for goal in goals.GOALS}
+
+    def values(rows: list[Row], *starts: str) -> list[float | None]:
+        return [goal.value(rows) for start in starts for name, goal in by_name.items() if name.startswith(start)]
+
+    two_way = "C1 two-way, forward, N = 1,024, k = 16"
+    assert values(old, two_way) == [15.0, None, 4.0]
+    assert values(old + new, two_way) == [15.0, None, 2.0]  # eager attention was measured with the older code only
+    assert values(old, "C3 two-way", "C3 causal, forward, N = 1,024") == [None, None]
     long = row("elastic-two-way", seconds=3.0, length=65_536, batch=1)
-    assert goals.per_token([*old, long], "two-way", 65_536, 1_024) == pytest.approx(3.0 / 65_536 / (2.0 / 16_384))
-    assert goals.per_token([*old, but(long, commit="b")], "two-way", 65_536, 1_024) is None
+    assert values([*old, long], "C5 two-way") == pytest.approx([3.0 / 65_536 / (2.0 / 16_384)])
+    assert values([*old, but(long, commit="b")], "C5 two-way") == [None]
     kept = [row(name, "all", direction="forward+backward", saved=n) for name, n in (("elastic-two-way", 3), ("sasrec-fused", 4))]
-    assert goals.saved(kept, "two-way", "S", which="all", length=1_024) == 0.75
-    assert goals.saved(kept, "two-way", "E", which="all", length=1_024, dropout=0.1) is None
-    most, least = (goals.Goal("", "", 2.0, len, most=most) for most in (True, False))
+    assert values(kept, "C7 two-way, all rows", "C7 two-way, last rows") == [0.75, None, None]
+    most, least = (goals.Goal("", "", "", "", f"{sign} 2", "") for sign in "≤≥")
     assert [goal.reached(value) for goal in (most, least) for value in (1.0, 2.0, 3.0)] == [True, True, False, False, True, True]
 
 

@@ -261,7 +261,7 @@ def test_states_outlive_a_signal(number: signal.Signals, here: Path, tmp_path: P
 
 def test_lines_of_a_pipe_come_whole_whatever_the_pieces() -> None:
     reader, writer = os.pipe()
-    found = stream.arriving_lines(reader)
+    found = stream.arriving_lines(reader, lambda: False)
     for piece in ("ann,1\r", "\nzoë,".encode()[:6], "\nzoë,".encode()[6:] + b"2\nb", b"ob,3"):
         os.write(writer, piece.encode() if isinstance(piece, str) else piece)
     assert [next(found), next(found)] == ["ann,1", "zoë,2"]

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from elastic_core import models
 from elastic_core.bench import events, stages, timing
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, contestants, measure_latency, timed
-from elastic_core.bench.timing import Timing, moved_bytes, row_of, saved_bytes
+from elastic_core.bench.timing import moved_by, row_of, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention, FeedForward
 from elastic_core.errors import InputError
@@ -170,7 +170,7 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
     """A stage is neither left out nor counted twice: in bytes, which no busy machine moves, and in what is kept for the way back,
     against counters that know of no stages. What nobody claims is little."""
     setting = Setting(length=64, histories=16, width=32, k=4, side=8, direction=direction)
-    found = stages.measure_stages(setting, CPU, system, rows, rounds=2, warmup=0)
+    found = {row.stage: row for row in stages.measure_stages(setting, CPU, system, rows, rounds=2, warmup=0)}
     whole, training = found.pop(stages.WHOLE), direction != "forward"
     model, items = build_system(system, setting), torch.randint(1, 100, (16, 64))
     batch, work = Batch(items, items, padded=False), timed(model.train(training), rows)
@@ -179,7 +179,9 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
         with torch.inference_mode(not training):
             work(batch).square().mean().backward() if training else model.score(batch)
 
-    assert whole.moved == moved_bytes(job) == sum(stage.moved for stage in found.values())
+    with moved_by(lambda: "all") as moved:
+        job()
+    assert whole.moved == moved["all"] == sum(stage.moved for stage in found.values())
     assert whole.kept == sum(stage.kept for stage in found.values())
     if training:
         assert whole.kept - found[stages.LOSS].kept == saved_bytes(lambda: work(batch), model.parameters())
@@ -189,7 +191,7 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
     own = {"elastic": "folding", "elastic-two-way": "aggregation", "sasrec-fused": "attention"}[system]
     named = {"embedding", "positions", "norms", "residual", "feed-forward", own}
     assert named <= set(found) <= {*stages.STAGES, stages.REST, stages.LOSS, stages.SUMS}
-    assert all(found[name].timing.median > 0 and (found[name].backward.median > 0) == training for name in named)
+    assert all(found[name].seconds > 0 and (found[name].back > 0) == training for name in named)
     assert not [name for part in model.modules() for name in vars(part) if name in ("forward", "fold", "finish", "score")]
 
 
@@ -212,21 +214,22 @@ def test_a_stage_is_charged_with_what_it_does(monkeypatch: pytest.MonkeyPatch) -
     plain = FeedForward.forward
     monkeypatch.setattr(FeedForward, "forward", lambda self, x: plain(self, Slow.apply(x)))
     setting = Setting(length=16, histories=2, width=8, k=2, side=4, direction="forward+backward")
-    found = stages.measure_stages(setting, CPU, "elastic", "all", rounds=3, warmup=1)
-    assert (found["feed-forward"].timing.median, found["feed-forward"].backward.median) == (4, 6)  # two layers
+    found = {row.stage: row for row in stages.measure_stages(setting, CPU, "elastic", "all", rounds=3, warmup=1)}
+    assert (found["feed-forward"].seconds, found["feed-forward"].back) == (4, 6)  # two layers
     others = [stage for name, stage in found.items() if name not in ("feed-forward", stages.WHOLE)]
-    assert not any(stage.timing.median + stage.backward.median for stage in others)
+    assert not any(stage.seconds + stage.back for stage in others)
 
 
 def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
-    found = events.measure_events(Setting(length=32, histories=2, width=16, k=3, side=4), CPU, rounds=3, warmup=1)
+    setting = Setting(length=32, histories=2, width=16, k=3, side=4)
+    found = events.measure_events(setting, CPU, events.readers(), rounds=3, warmup=1)
     kept = {name + end for name in events.followers() for end in (events.STREAM, events.REFRESH)}
     assert {row.system for row in found} == {*kept, *events.readers()} and all(row.seconds > 0 for row in found)
 
 
 def test_the_goals_of_streaming_are_read_from_rows() -> None:
     told = {"rows": events.STEP, **Setting(length=8, direction=events.EVENT).told}
-    row = row_of("streaming", "elastic", told, Timing(1, 1, 1, 1, 3), {}, CPU)
+    row = row_of("streaming", "elastic", told, [(1, 1)] * 3, {}, CPU)
     taken = {("elastic", 64, 256): 4, ("elastic", 64, 65_536): 5, ("elastic", 64, 1_024): 4, ("sasrec-fused", 64, 1_024): 24}
     taken |= {("elastic", 1, 1_024): 2, ("sasrec-fused", 1, 1_024): 3}
     rows = [but(row, system=s, batch=b, length=n, processor=1e-6 * time) for (s, b, n), time in taken.items()]

@@ -247,13 +247,13 @@ def test_the_formula_gives_the_ratios_of_the_papers_table_2(items: int, words: i
 @torch.no_grad()
 def test_what_comes_back_from_codes_is_the_same_table(settings: dict[str, object]) -> None:
     model = lisa(500, **settings)
-    found, table = costs.compress(model), model.scorer().table
+    (plain, packed), table = costs.compress(model), model.scorer().table
     sets = {model.target_codebooks, model.codebooks}
     # files have heads of a few hundred bytes
     wanted = sum(needed(500, 8, 3, books.words.shape[1]) for books in sets if books)
-    assert wanted <= len(found.packed) <= wanted + 500
-    assert 4 * 501 * 8 <= found.plain <= 4 * 501 * 8 + 500
-    assert torch.equal(restore(found.packed), table)
+    assert wanted <= len(packed) <= wanted + 500
+    assert 4 * 501 * 8 <= plain <= 4 * 501 * 8 + 500
+    assert torch.equal(restore(packed), table)
 
 
 def test_who_has_no_codes_is_told_so() -> None:

@@ -10,7 +10,7 @@ Contestants of a part take turns in one process. Numbers of rows are drawn anew 
 for a cache. Ratios are of processor time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import cycle, product
 from math import isqrt
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core import models, objectives
-from elastic_core.bench.store import Row, known, ratio, together
+from elastic_core.bench.store import Row, figures
 from elastic_core.bench.timing import Contestant, Job, learning, measure_rows
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
@@ -47,33 +47,29 @@ PARTS = ("search", "step", "forward", "training")
 def measure_bank(part: str, device: torch.device, **harness: Any) -> list[Row]:
     """All contestants of one of `PARTS`, interleaved."""
     torch.manual_seed(0)
-    found = {"search": _searches, "step": _step_contestants, "forward": _forwards, "training": _training_contestants}[part](
-        device
-    )
-    return measure_rows("bank", found, device, **harness)
+    made = {"search": _searches, "step": _steps, "forward": _forwards, "training": _trainings}[part](device)
+    return measure_rows("bank", list(made), device, **harness)
 
 
-def _contestant(part: str, system: str, experts: int, batch: int, job: Job, **more: Any) -> Contestant:
-    """A contestant; `batch`: queries of a search, histories of all else. `exact` is measured before."""
-    exact = {"exact": more.pop("exact")} if "exact" in more else {}
+def _contestant(part: str, system: str, experts: int, batch: int, job: Job, also: Any = dict, **more: Any) -> Contestant:
+    """A contestant; `batch`: queries of a search, histories of all else."""
     told = {"part": part, "experts": experts, "width": WIDTH, "k": K, "batch": batch, **more, "dtype": "float32"}
-    return Contestant(system, told, job, also=exact)
+    return Contestant(system, told, job, also=also)
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-def _searches(device: torch.device) -> list[Contestant]:
-    found = []
+def _searches(device: torch.device) -> Iterator[Contestant]:
     for experts, batch in ((SMALL, QUERIES), (MIDDLE, FEW), (MILLION, QUERIES), (LARGE, QUERIES)):
         keys, bank = ProductKeys(WIDTH, isqrt(experts)).to(device), RowBank(experts, WIDTH).to(device)
         queries = torch.randn(batch, WIDTH, device=device)
         job = torch.inference_mode()(partial(_search, keys, bank, queries))
-        found.append(_contestant("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
+        yield _contestant("search", "product-keys", experts, batch, job, partial(dict, exact=exactness(keys, queries[:ASKED])))
     whole = torch.randn(MIDDLE, WIDTH, device=device)
     queries = torch.randn(FEW, WIDTH, device=device)
     flat = torch.inference_mode()(partial(_flat_search, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
-    return [*found, _contestant("search", "flat", MIDDLE, FEW, flat)]
+    yield _contestant("search", "flat", MIDDLE, FEW, flat)
 
 
 def _search(keys: ProductKeys, bank: RowBank, queries: Tensor) -> Tensor:
@@ -105,16 +101,14 @@ def exactness(keys: ProductKeys, queries: Tensor) -> float:
 # --- the bank's own step ---------------------------------------------------------------------------------------------
 
 
-def _step_contestants(device: torch.device) -> list[Contestant]:
-    ours = [("rows", n, _by_rows(n, device)) for n in (SMALL**2 // 64, MIDDLE, MILLION, LARGE)]
-    peers = [
-        ("sparse-adam", MILLION, _by_torch(MILLION, device, True)),
-        ("fused-adam", MILLION, _by_torch(MILLION, device, False)),
-    ]
-    return [_contestant("step", system, experts, QUERIES, job) for system, experts, job in (*ours, *peers)]
+def _steps(device: torch.device) -> Iterator[Contestant]:
+    for experts in (SMALL**2 // 64, MIDDLE, MILLION, LARGE):
+        yield _contestant("step", "rows", experts, QUERIES, _by_rows(experts, device))
+    yield _contestant("step", "sparse-adam", MILLION, QUERIES, _by_torch(device, True))
+    yield _contestant("step", "fused-adam", MILLION, QUERIES, _by_torch(device, False))
 
 
-def _batches(experts: int, device: torch.device) -> Iterable[Tensor]:
+def _batches(experts: int, device: torch.device) -> Iterator[Tensor]:
     return cycle([torch.randint(experts, (QUERIES, K), device=device) for _ in range(DRAWN)])
 
 
@@ -125,22 +119,22 @@ def _by_rows(experts: int, device: torch.device) -> Job:
 
     def step() -> None:
         with learner.recorded() as looked_up:
-            interests = bank(next(iter(asked)))
+            interests = bank(next(asked))
         interests.backward(towards)
         learner.step(learner.summed(looked_up))
 
     return step
 
 
-def _by_torch(experts: int, device: torch.device, sparse: bool) -> Job:
-    table, asked = nn.Embedding(experts, WIDTH, sparse=sparse, device=device), _batches(experts, device)
+def _by_torch(device: torch.device, sparse: bool) -> Job:
+    table, asked = nn.Embedding(MILLION, WIDTH, sparse=sparse, device=device), _batches(MILLION, device)
     towards = torch.randn(QUERIES, K, WIDTH)
     kind: Any = torch.optim.SparseAdam if sparse else partial(torch.optim.Adam, fused=True)
     optimizer = kind(list(table.parameters()), lr=1e-3)
 
     def step() -> None:
         optimizer.zero_grad()
-        table(next(iter(asked))).backward(towards)
+        table(next(asked)).backward(towards)
         optimizer.step()
 
     return step
@@ -149,58 +143,55 @@ def _by_torch(experts: int, device: torch.device, sparse: bool) -> Job:
 # --- the whole model -------------------------------------------------------------------------------------------------
 
 
-def _settings(experts: int, length: int, asking: str) -> dict[str, Any]:
-    shape = {"length": length, "width": WIDTH, "layers": 2, "heads": 1, "dropout": 0.0, "k": K, "side": isqrt(experts)}
-    return shape | {"query": asking} | {"bank": "rows" if experts > SMALL else "dense"}
+def _config(experts: int, length: int, asking: str) -> Any:
+    return model_settings(
+        DEFAULT, length=length, width=WIDTH, layers=2, heads=1, dropout=0.0, k=K, side=isqrt(experts), query=asking,
+        bank="rows" if experts > SMALL else "dense",
+    )  # fmt: skip
 
 
-def _forwards(device: torch.device) -> list[Contestant]:
+def _forwards(device: torch.device) -> Iterator[Contestant]:
     items = torch.randint(1, WORLD.items + 1, (HISTORIES, LENGTH), device=device)
-    found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
-        model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH, asking)), WORLD.items).to(device).eval()
+        model = models.build(_config(experts, LENGTH, asking), WORLD.items).to(device).eval()
         job = torch.inference_mode()(partial(model.last_state, Batch(items, items, padded=False)))
-        found.append(_contestant("forward", system, experts, HISTORIES, job, length=LENGTH))
-    return found
+        yield _contestant("forward", system, experts, HISTORIES, job, length=LENGTH)
 
 
-def _training_contestants(device: torch.device) -> list[Contestant]:
+def _trainings(device: torch.device) -> Iterator[Contestant]:
     world = load(DataConfig(source="planted", planted=WORLD))
-    found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
-        settings = model_settings(DEFAULT, **_settings(experts, 200, asking))
+        settings = _config(experts, 200, asking)
         objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
         job = learning(models.build(settings, world.catalog), objective, TRAIN, device, DRAWN)
-        found.append(_contestant("training", system, experts, TRAIN.batch, job, length=settings.length))
-    return found
+        yield _contestant("training", system, experts, TRAIN.batch, job, length=settings.length)
 
 
 # --- what was aimed at ------------------------------------------------------------------------------------------------
 
 
-def figures(rows: Iterable[Row]) -> dict[str, float]:
+def bank_figures(rows: Iterable[Row]) -> dict[str, float]:
     """What the rows come to, each from those measured together last; what was not measured is left out. Processor time.
 
     C8: microseconds of a search per query at a million experts, how many times longer the flat search takes at 262,144, and the
     least share of queries for which both find the same. C9: a bank's step at 4 million experts over one at 262,144; how many
     times longer torch's optimisers take at a million. Then a whole model with a million experts over one with 256.
     """
-    rows = list(rows)
-
-    def over(part: str, above: str, many: int, below: str, few: int) -> float | None:
-        one, other = {"system": above, "experts": many}, {"system": below, "experts": few}
-        return ratio(rows, one, other, each=["batch"], part=part)
-
-    million = together(rows, {"part": "search", "system": "product-keys", "experts": MILLION})
-    found = {"search, us": 1e6 * million[0].processor / million[0].batch, "exact": million[0].exact} if million else {}
-    return found | known(**{
-        "flat search": over("search", "flat", MIDDLE, "product-keys", MIDDLE),
-        "4 million": over("step", "rows", LARGE, "rows", MIDDLE),
-        "SparseAdam": over("step", "sparse-adam", MILLION, "rows", MILLION),
-        "fused Adam": over("step", "fused-adam", MILLION, "rows", MILLION),
-        **{part: over(part, DEFAULT, MILLION, DEFAULT, SMALL) for part in PARTS[2:]},
-        **{f"{part}, votes": over(part, VOTES, MILLION, VOTES, SMALL) for part in PARTS[2:]},
-    })  # fmt: skip
+    search, step = "part=search; system=product-keys", "part=step; system"
+    models = "\n".join(
+        f"{part}{more} | processor/batch | part={part}; system={system}; experts={MILLION} | experts={SMALL}"
+        for system, more in ((DEFAULT, ""), (VOTES, ", votes"))
+        for part in PARTS[2:]
+    )
+    return figures(rows, f"""
+        search, us  | microseconds/batch | {search}; experts={MILLION}
+        exact       | exact              | {search}; experts={MILLION}
+        flat search | processor/batch | part=search; system=flat; experts={MIDDLE} | system=product-keys
+        4 million   | processor/batch | {step}=rows; experts={LARGE} | experts={MIDDLE}
+        SparseAdam  | processor/batch | {step}=sparse-adam; experts={MILLION} | system=rows
+        fused Adam  | processor/batch | {step}=fused-adam; experts={MILLION} | system=rows
+        {models}
+    """)  # fmt: skip
 
 
 def bank_table(rows: list[Row]) -> str:
@@ -215,5 +206,5 @@ def bank_table(rows: list[Row]) -> str:
     ]
     for last in rows[-1:]:
         lines.append(f"\n{last.device}, {last.threads} threads, torch {last.torch}, {last.commit}; ratios of processor time")
-    lines += [f"{name:<20}{value:>9.2f}" for name, value in figures(rows).items()]
+    lines += [f"{name:<20}{value:>9.2f}" for name, value in bank_figures(rows).items()]
     return "\n".join(lines)

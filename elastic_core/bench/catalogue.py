@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models, objectives
-from elastic_core.bench.store import Row, known, ratio, select_rows
+from elastic_core.bench.store import Row, figures, select_rows
 from elastic_core.bench.timing import Contestant, Job, learning, measure_rows, told_apart
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
@@ -55,11 +55,6 @@ class Size:
     negatives: int = NEGATIVES
 
 
-def plain_loss(states: Tensor, targets: Tensor, table: Tensor) -> Tensor:
-    """All logits at once, as the two calls of torch make them."""
-    return functional.cross_entropy(functional.linear(states, table[1:]), targets - 1, reduction="sum")
-
-
 def jobs(size: Size) -> dict[str, Callable[[], None]]:
     """Every loss with its gradients, of the same states and table, which are made here."""
     torch.manual_seed(0)
@@ -68,7 +63,8 @@ def jobs(size: Size) -> dict[str, Callable[[], None]]:
     targets = torch.randint(1, size.items + 1, (size.targets,))
     proposal = negative_proposal(torch.ones(size.items + 1))
     losses: dict[str, Callable[[], Tensor]] = {
-        PLAIN: partial(plain_loss, states, targets, table),
+        # all logits at once, as the two calls of torch make them
+        PLAIN: lambda: functional.cross_entropy(functional.linear(states, table[1:]), targets - 1, reduction="sum"),
         EXACT: partial(full_softmax, states, targets, Scorer(table)),
         SAMPLED: partial(sampled_softmax, states, targets, Scorer(table), proposal, size.negatives, sparse=True),
         DENSE: partial(sampled_softmax, states, targets, Scorer(table), proposal, size.negatives),
@@ -83,10 +79,9 @@ def jobs(size: Size) -> dict[str, Callable[[], None]]:
 
 def measure_losses(size: Size, **harness: Any) -> list[Row]:
     """A row a loss: `length` is the catalogue's size, `batch` the targets, `k` the negatives."""
-    peaks = {loss: _peak(loss, size) for loss in LOSSES}
     told = {"rows": "all", "direction": DIRECTION, "length": size.items}
     told |= {"batch": size.targets, "width": size.width, "k": size.negatives}
-    found = [Contestant(loss, told, job, also={"peak": peaks[loss]}) for loss, job in jobs(size).items()]
+    found = [Contestant(loss, told, job, also=partial(dict, peak=_peak(loss, size))) for loss, job in jobs(size).items()]
     return measure_rows("catalogue", found, CPU, warmup=1, **harness)
 
 
@@ -116,15 +111,13 @@ def step(system: str, size: Size, world: Dataset) -> Job:
 def measure_steps(size: Size, **harness: Any) -> list[Row]:
     """A row for each of `STEPS` in the large and in the small catalogue: `length` is the catalogue's size, `batch` the rows of a
     step (of `SPAN` targets each); `k` is the negatives."""
-    sizes = [replace(size, items=items) for items in dict.fromkeys((size.items, min(SMALL, size.items)))]
-    named = [(system, each) for each in sizes for system in STEPS]
-    peaks = [_peak(system, each) for system, each in named]
-    worlds = {each.items: evenly(each.items) for each in sizes}
     told = {"rows": "all", "direction": STEP, "batch": TRAIN.batch, "width": size.width, **SHAPE, "k": size.negatives}
-    found = [
-        Contestant(system, told | {"length": each.items}, step(system, each, worlds[each.items]), also={"peak": peak})
-        for (system, each), peak in zip(named, peaks, strict=True)
-    ]
+    found = []
+    for items in dict.fromkeys((size.items, min(SMALL, size.items))):
+        each, world = replace(size, items=items), evenly(items)
+        for system in STEPS:
+            peak = partial(dict, peak=_peak(system, each))  # type: ignore[var-annotated]
+            found.append(Contestant(system, told | {"length": items}, step(system, each, world), also=peak))
     return measure_rows("catalogue", found, CPU, warmup=1, **harness)
 
 
@@ -134,26 +127,28 @@ def measure_steps(size: Size, **harness: Any) -> list[Row]:
 def c14(rows: Sequence[Row]) -> dict[str, float]:
     """Goal C14 from measured rows: a step by rows in the largest catalogue over one that keeps its table dense in the smallest,
     and how many times longer, and how much more memory, a dense one takes in the largest. Empty where one was not measured."""
-    rows = select_rows(rows, direction=STEP)
-    lengths = sorted({row.length for row in rows})
+    lengths = sorted({row.length for row in select_rows(rows, direction=STEP)})
     if len(lengths) < 2:
         return {}
-    (dense, ours), usual = ({"system": name, "length": lengths[-1]} for name in STEPS), {"length": lengths[0]}
-    found = {
-        "over a small catalogue": ratio(rows, ours, dense | usual),
-        "dense": ratio(rows, dense, ours),
-        "dense, memory": ratio(rows, dense, ours, "peak"),
-    }
-    return {} if None in found.values() else known(**found)
+    (dense, ours), large = STEPS, f"length={lengths[-1]}"
+    found = figures(rows, f"""
+        over a small catalogue | processor | system={ours}; {large}  | system={dense}; length={lengths[0]}
+        dense                  | processor | system={dense}; {large} | system={ours}
+        dense, memory          | peak      | system={dense}; {large} | system={ours}
+    """, direction=STEP)  # fmt: skip
+    return found if len(found) == 3 else {}
 
 
 def c12(rows: Sequence[Row]) -> dict[str, float]:
     """Goal C12 from measured rows of one setting: the exact loss's memory and time as shares of the plain one's, and how many
     times faster the sampled one is. Empty where one of them was not measured."""
-    plain, exact, *sampled = ({"system": loss, "direction": DIRECTION} for loss in LOSSES)
-    found = {"memory": ratio(rows, exact, plain, "peak"), "time": ratio(rows, exact, plain)}
-    faster = {loss["system"]: ratio(rows, plain, loss) for loss in sampled}
-    return {} if None in (*found.values(), faster[SAMPLED]) else known(**found, **faster)
+    found = figures(rows, f"""
+        memory    | peak      | system={EXACT} | system={PLAIN}
+        time      | processor | system={EXACT} | system={PLAIN}
+        {SAMPLED} | processor | system={PLAIN} | system={SAMPLED}
+        {DENSE}   | processor | system={PLAIN} | system={DENSE}
+    """, direction=DIRECTION)  # fmt: skip
+    return found if {"memory", "time", SAMPLED} <= set(found) else {}
 
 
 def _peak(name: str, size: Size) -> int:

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, drawn_items, smallest, systems, timed, yardsticks
-from elastic_core.bench.store import Row, known, ratio, together
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, drawn_items, smallest, systems, timed
+from elastic_core.bench.store import Row, figures
 from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.batches import Batch
 from elastic_core.following.stream import Stream, open_stream
@@ -27,7 +27,8 @@ STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system that stre
 ROOM = 50
 REPEATS = 5  # new events per timed round: one alone is too short for the clock
 EVENT, STEP = "event", "step"  # direction and rows of a `Row` of a kept state; `saved` is then what is kept of all people
-LENGTHS, LONG = (256, 1_024, 4_096), 65_536  # events read before; so many only where what is kept does not grow
+LONG = 65_536  # events read before; so many only where what is kept does not grow
+LENGTHS = (256, 1_024, 4_096, LONG)
 
 
 def readers() -> tuple[str, ...]:
@@ -44,13 +45,13 @@ def followers() -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any) -> list[Row]:
+def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...], **harness: Any) -> list[Row]:
     """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
     items = drawn_items(setting, device)
     batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
     roomy = replace(setting, length=setting.length + ROOM, histories=setting.batch)
     found = []
-    for name in readers() if systems is None else systems:
+    for name in systems:
         reads = timed(build_system(name, setting).to(device).eval(), "last")
         found.append(Contestant(name, told, torch.inference_mode()(partial(reads, batch))))
     for name in followers():
@@ -61,15 +62,13 @@ def measure_events(setting: Setting, device: torch.device, systems: tuple[str, .
     return measure_rows("events", found, device, **harness)
 
 
-def measure_steps(
-    people: int, device: torch.device, lengths: Iterable[int] = (*LENGTHS, LONG), shape: Setting | None = None, **harness: Any
-) -> list[Row]:
+def measure_steps(people: int, device: torch.device, lengths: Iterable[int], shape: Setting, **harness: Any) -> list[Row]:
     """A row for each follower and each number of events read before, all interleaved; times are of one event of all people."""
     torch.manual_seed(0)
     repeats, found = max(REPEATS, 100 // people), []
     for system in followers():
         for length in lengths:
-            setting = replace(shape or Setting(length=length), length=length, histories=people)
+            setting = replace(shape, length=length, histories=people)
             model = build_system(system, replace(setting, length=length + ROOM)).to(device)
             stream, one = open_stream(model, ROOM), open_stream(model, ROOM)
             if stream.grows and length >= LONG:
@@ -86,7 +85,7 @@ def after_events(
 ) -> Contestant:
     """So many events of so many people; `saved` are the bytes kept of all of them."""
     items, kept = torch.randint(1, ITEMS + 1, (people,), device=device), 4 * people * stream.numbers()
-    return Contestant(system, told, partial(steps, stream, items, repeats), repeats, {"saved": kept})
+    return Contestant(system, told, partial(steps, stream, items, repeats), repeats, partial(dict, saved=kept))
 
 
 def streaming_goals(rows: Iterable[Row]) -> dict[str, float]:
@@ -96,21 +95,13 @@ def streaming_goals(rows: Iterable[Row]) -> dict[str, float]:
     65,536 events over that after 256 (≤ 1.05). C11, one person: microseconds of ELASTIC's step after 1,024 events (≤ 150), and
     how many times longer SASRec's takes (≥ 1).
     """
-    rows, peers = list(rows), {system for system, _ in yardsticks().values()}
-    ours, peer = ({"system": next(name for name in followers() if (name in peers) == one)} for one in (False, True))
-
-    def over(above: dict[str, Any], below: dict[str, Any], people: int) -> float | None:
-        return ratio(rows, above, below, direction=EVENT, rows=STEP, batch=people)
-
-    one = together(rows, ours, direction=EVENT, rows=STEP, batch=1, length=1_024)
-    after = {n: {"length": n} for n in (256, 1_024, 4_096, 65_536)}
-    return known(**{
-        "C10 SASRec / ELASTIC, T = 1024": over(peer | after[1_024], ours | after[1_024], 64),
-        "C10 SASRec / ELASTIC, T = 4096": over(peer | after[4_096], ours | after[4_096], 64),
-        "C10 ELASTIC, T = 65536 / T = 256": over(ours | after[65_536], ours | after[256], 64),
-        "C11 microseconds": 1e6 * one[0].processor if one else None,
-        "C11 SASRec / ELASTIC, T = 1024": over(peer | after[1_024], ours | after[1_024], 1),
-    })  # fmt: skip
+    return figures(rows, """
+        C10 SASRec / ELASTIC, T = 1024   | processor    | system=sasrec-fused; batch=64; length=1024 | system=elastic
+        C10 SASRec / ELASTIC, T = 4096   | processor    | system=sasrec-fused; batch=64; length=4096 | system=elastic
+        C10 ELASTIC, T = 65536 / T = 256 | processor    | system=elastic; batch=64; length=65536     | length=256
+        C11 microseconds                 | microseconds | system=elastic; batch=1; length=1024
+        C11 SASRec / ELASTIC, T = 1024   | processor    | system=sasrec-fused; batch=1; length=1024  | system=elastic
+    """, direction=EVENT, rows=STEP)  # fmt: skip
 
 
 def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from elastic_core import models
 from elastic_core.bench.store import GRAPHS, Row
-from elastic_core.bench.timing import Contestant, Timing, measure_rows, peak_bytes, saved_bytes
+from elastic_core.bench.timing import Contestant, measure_rows, peak_bytes, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import read_prefixes, weigh
 from elastic_core.core.step import precision
@@ -27,7 +27,7 @@ from elastic_core.recipes import model_settings
 BENCH, ITEMS = "latency", 3_416  # MovieLens-1M's catalogue
 PASSES = FORWARD, BOTH = ("forward", "forward+backward")
 ROWS = ("last", "all")
-OP, OPS = "op", ("causal slots", "SDPA")  # rows of operations alone: ours and torch's
+OP = "op"  # rows of operations alone
 
 
 def systems() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -84,7 +84,7 @@ class Setting:
 
     def scores_bytes(self) -> int:
         """About what materialised attention holds: three score matrices going forward, five a layer for training."""
-        matrices = 3 if self.direction == "forward" else 5 * self.layers
+        matrices = 3 if self.direction == FORWARD else 5 * self.layers
         return matrices * self.batch * self.heads * self.length**2 * 4
 
 
@@ -121,42 +121,63 @@ def measure_latency(
         batch = Batch(items, items, times=times, padded=False)
         for name in systems:
             model = build_system(name, setting).to(device)
-            for which in rows:
-                job = _job(model, batch, which, setting)
-                also = partial(_memory, model, batch, which, job, setting, device)
-                found.append(Contestant(name, {"rows": which, **setting.told}, job, also=also))
+            found += [_contestant(name, model, batch, which, setting) for which in rows]
     return measure_rows(BENCH, found, device, **harness)
+
+
+def _contestant(name: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Contestant:
+    device, training, work = batch.items.device, setting.direction != FORWARD, timed(model, rows)
+    model.train(training)
+    done = torch.compile(work, mode=setting.compiled, dynamic=False) if setting.compiled else work
+
+    def forward() -> Tensor:
+        with precision(device, setting.dtype):
+            return done(batch)
+
+    def job() -> None:
+        if training:
+            model.zero_grad(set_to_none=True)
+            forward().square().mean().backward()
+        else:
+            with torch.inference_mode():
+                forward()
+
+    def memory() -> dict[str, int]:
+        model.zero_grad(set_to_none=True)
+        if setting.compiled == GRAPHS:
+            return {}
+        found = {"peak": peak_bytes(job, device), "saved": 0}
+        if training and not setting.compiled:  # what compiled code keeps, hooks do not see
+            with precision(device, setting.dtype):
+                found["saved"] = saved_bytes(partial(work, batch), model.parameters())
+        return found
+
+    return Contestant(name, {"rows": rows, **setting.told}, job, also=memory)
 
 
 def measure_operations(setting: Setting, device: torch.device, **harness: Any) -> list[Row]:
     """All prefixes by causal slots, and causal attention by torch, each from the `[B, H, N, …]` numbers that it reads: no
     projections on either side."""
     torch.manual_seed(0)
-    shape, each = (setting.batch, setting.heads, setting.length), setting.width // setting.heads
+    n, d, heads, training = setting.length, setting.width, setting.heads, setting.direction != FORWARD
 
     def drawn(*sizes: int) -> Tensor:
-        return torch.randn(sizes, device=device, requires_grad=setting.direction != "forward")
+        return torch.randn(setting.batch, *sizes, device=device, requires_grad=training)
 
-    x, slots = drawn(setting.batch, setting.length, setting.width), (setting.batch, setting.heads, setting.k, setting.length)
-    logits, bias, queries = drawn(*slots), drawn(*slots), drawn(*shape, setting.width)
-    q, k, v = (drawn(*shape, each) for _ in range(3))
-    forms: dict[str, Callable[[], Tensor]] = {
-        OPS[0]: lambda: read_prefixes(x, weigh(logits), queries, bias)[1],
-        OPS[1]: lambda: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
-    }
-    given = {OPS[0]: (x, logits, queries, bias), OPS[1]: (q, k, v)}
+    x, logits, bias, asking = drawn(n, d), drawn(heads, setting.k, n), drawn(heads, setting.k, n), drawn(heads, n, d)
+    q, k, v = (drawn(heads, n, d // heads) for _ in range(3))
 
-    def job(name: str) -> Callable[[], Any]:
-        if setting.direction == "forward":
-            return forms[name]
-        return lambda: torch.autograd.grad(forms[name]().square().sum(), given[name])
+    def contestant(name: str, work: Callable[[], Tensor], *given: Tensor) -> Contestant:
+        job = (lambda: torch.autograd.grad(work().square().sum(), given)) if training else work
+        return Contestant(
+            name, {"rows": OP, **setting.told}, job,
+            also=lambda: {"peak": peak_bytes(job, device), "saved": saved_bytes(work, iter(())) if training else 0},
+        )  # fmt: skip
 
-    def memory(name: str, _: Timing) -> dict[str, float]:
-        kept = saved_bytes(forms[name], iter(())) if setting.direction != "forward" else 0
-        return {"peak": peak_bytes(job(name), device), "saved": kept}
-
-    told = {"rows": OP, **setting.told}
-    found = [Contestant(name, told, job(name), also=partial(memory, name), against=list(forms).index(OPS[1])) for name in forms]
+    found = [
+        contestant("causal slots", lambda: read_prefixes(x, weigh(logits), asking, bias)[1], x, logits, asking, bias),
+        contestant("SDPA", lambda: functional.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v),
+    ]
     return measure_rows(BENCH, found, device, **harness)
 
 
@@ -169,41 +190,7 @@ def timed(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
     return states if model.scorer().pairs is None else lambda batch: model.scorer().logits(states(batch))
 
 
-def _job(model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Callable[[], Any]:
-    model.train(setting.direction != "forward")
-    work = timed(model, rows)
-    if setting.compiled:
-        work = torch.compile(work, mode=setting.compiled, dynamic=False)
-
-    def forward() -> Tensor:
-        with precision(batch.items.device, setting.dtype):
-            return work(batch)
-
-    def inference() -> None:
-        with torch.inference_mode():
-            forward()
-
-    def training() -> None:
-        model.zero_grad(set_to_none=True)
-        forward().square().mean().backward()
-
-    return inference if setting.direction == "forward" else training
-
-
-def _memory(
-    model: models.Recommender, batch: Batch, rows: str, job: Callable[[], Any], setting: Setting, device: torch.device, _: Timing
-) -> dict[str, float]:
-    model.zero_grad(set_to_none=True)
-    if setting.compiled == GRAPHS:
-        return {}
-    found: dict[str, float] = {"peak": peak_bytes(job, device), "saved": 0}
-    if setting.direction == "forward" or setting.compiled:  # what compiled code keeps, hooks do not see
-        return found
-    with precision(device, setting.dtype):
-        return found | {"saved": saved_bytes(partial(timed(model, rows), batch), model.parameters())}
-
-
-USUAL = {"compiled": "", "dtype": "float32", "heads": 1, "dropout": 0.0}
+USUAL = {"compiled": "", "dtype": "float32", "heads": 1, "dropout": 0.0}  # of rows that do not say
 
 
 def ratios(rows: list[Row], by: str = "seconds") -> Iterator[dict[str, Any]]:
@@ -212,15 +199,13 @@ def ratios(rows: list[Row], by: str = "seconds") -> Iterator[dict[str, Any]]:
     E = SASRec eager, S = SASRec fused, S1 = SASRec fused with the last row only.
     """
     peers = yardsticks()
-    measured = {system for system, _ in peers.values()}
-    groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
-    names = ("direction", "length", "width", "k", "device", "threads", *USUAL)
+    groups: dict[tuple[tuple[str, Any], ...], dict[tuple[str, str], float]] = {}
     for row in rows:
-        same = tuple(getattr(row, name, USUAL.get(name)) for name in names)
+        names = ("direction", "length", "width", "k", "device", "threads", *USUAL)
+        same = tuple((name, getattr(row, name, USUAL.get(name))) for name in names)
         groups.setdefault(same, {})[row.system, row.rows] = getattr(row, by)
-    for told, found in groups.items():
-        where = {name: value for name, value in zip(names, told, strict=True) if value != USUAL.get(name)}
+    for where, found in groups.items():
         for ours in systems():
-            if ours not in measured and (ours, "last") in found:
+            if ours not in dict(peers.values()) and (ours, "last") in found:
                 slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}
-                yield {"system": ours, **where, **slower}
+                yield {"system": ours, **dict(where), **slower}

@@ -11,17 +11,18 @@ numbers alone.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from elastic_core import models
 from elastic_core.bench.store import Figure, Row, readable_rows
 from elastic_core.core.histories import Dataset
 from elastic_core.core.train import Keeper, Loop
+from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import recipe
-from elastic_core.run_config import RunConfig
 from elastic_core.runs.ranks import Interval, evaluate
 
 METRIC, BENCH, NEEDED = "NDCG@10", "leak", ("world", "times", "seed", "test")
@@ -49,55 +50,36 @@ def peeking(dataset: Dataset) -> Dataset:
     return replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
 
 
-def leak_config(world: str, system: str, seed: int = 0) -> RunConfig:
-    """The toy recipe on a small planted world whose times do, or do not, tell what comes next."""
+def leak_trainings(seeds: int) -> Iterator[tuple[str, str, str, int]]:
+    """Yield world, system, times, seed of every row."""
+    for seed, world, system, times in product(range(seeds), WORLDS, SYSTEMS, (HONEST, PEEKING)):
+        if times == HONEST or system in LEAKS:
+            yield world, system, times, seed
+
+
+def measure_leak(world: str, system: str, times: str, seed: int, tell: Callable[[str], None]) -> Row:
+    """Train the toy recipe in memory, on a small planted world whose times do, or do not, tell what comes next; keep the best
+    epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
+
+    class Told(Keeper):
+        def epoch(self, row: dict[str, Any], judged: models.Recommender) -> None:
+            tell(f"{world}, {system}, {times}: epoch {row['epoch']}, valid {row['valid'][METRIC]:.4f}")
+
     model, more = SYSTEMS[system]
-    return recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
-
-
-def leak_trainings(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]:
-    """World, system, times, seed of every row."""
-    for seed in seeds:
-        for world in WORLDS:
-            for system in SYSTEMS:
-                yield world, system, HONEST, seed
-                if system in LEAKS:
-                    yield world, system, PEEKING, seed
-
-
-class _Told(Keeper):
-    """Keeps the best weights in memory, and says how an epoch went."""
-
-    def __init__(self, words: str, tell: Callable[[str], None]) -> None:
-        self.words, self.tell_of = words, tell
-
-    def epoch(self, row: dict[str, Any], judged: models.Recommender) -> None:
-        self.tell_of(f"{self.words}: epoch {row['epoch']}, valid {row['valid'][METRIC]:.4f}")
-
-
-def measure_leak(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None]) -> Row:
-    """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
-    keeper = _Told(f"{world}, {system}, {times}", tell)
-    loop = Loop(leak_config(world, system, seed), dataset, keeper, CPU)
+    config = recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
+    loop = Loop(config, load(config.data, tell), keeper := Told(), CPU)
     if times == PEEKING:
-        loop.dataset = peeking(dataset)  # which it would refuse
+        loop.dataset = peeking(loop.dataset)  # which it would refuse
     loop.learn(loop.fresh_learner(), None)
     loop.model.load_state_dict(keeper.kept)
     found = Interval.of(evaluate(loop.model.eval(), loop.dataset, split="test", protocols=("full",)).values("full", METRIC))
-    test = Figure(round(found.mean, 6), round(found.low, 6), round(found.high, 6))
-    setting, figures = {"world": world, "times": times, "seed": seed}, {"test": test, "valid": Figure(round(loop.best, 6))}
-    where = {"rounds": 1, **here(CPU)}
-    return Row(bench=BENCH, system=system, setting=setting, figures=figures | {"epochs": Figure(loop.epoch)}, where=where)
-
-
-class Pair(NamedTuple):
-    """NDCG@10 on test and half its interval with honest times and with published ones; None where it was not trained so."""
-
-    world: str
-    system: str
-    seed: int
-    honest: tuple[float, float] | None
-    published: tuple[float, float] | None
+    figures = {
+        "test": Figure(round(found.mean, 6), round(found.low, 6), round(found.high, 6)),
+        "valid": Figure(round(loop.best, 6)),
+        "epochs": Figure(loop.epoch),
+    }
+    setting = {"world": world, "times": times, "seed": seed}
+    return Row(bench=BENCH, system=system, setting=setting, figures=figures, where={"rounds": 1, **here(CPU)})
 
 
 def read_leaks(file: Path) -> list[Row]:
@@ -105,18 +87,18 @@ def read_leaks(file: Path) -> list[Row]:
     return [row for row in readable_rows(file, BENCH) if all(hasattr(row, name) for name in NEEDED)]
 
 
-def pairs(rows: Iterable[Row]) -> Iterator[Pair]:
-    """What stands beside each other: the same world, system and seed."""
-    found: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
+def leak_cells(rows: Iterable[Row], never: str) -> list[tuple[str, str, int, str, str, str]]:
+    """Return world, system and seed, then in words: NDCG@10 on test with half its interval with honest times and with published
+    ones (`never` where it was not published so), and the leak."""
+    found: dict[tuple[str, str, int], dict[str, Figure]] = {}
     for row in rows:
-        test = row.figures["test"]
-        found.setdefault((row.world, row.system, row.seed), {})[row.times] = (test.value, round(test.high - test.value, 6))
-    for (world, system, seed), both in found.items():
-        yield Pair(world, system, seed, both.get(HONEST), both.get(PEEKING))
-
-
-def leak_cells(pair: Pair, never: str) -> tuple[str, str, str]:
-    """Honest, as published (`never` where it was not published so) and the leak, in words."""
-    honest, published = ("" if found is None else "{:.4f} ± {:.4f}".format(*found) for found in pair[-2:])
-    worth = f"{pair.published[0] - pair.honest[0]:+.4f}" if pair.honest and pair.published else "–"
-    return honest or "–", published or never, worth
+        found.setdefault((row.world, row.system, row.seed), {})[row.times] = row.figures["test"]
+    cells = []
+    for what, both in found.items():
+        honest, published = (
+            f"{both[times].value:.4f} ± {round(both[times].high - both[times].value, 6):.4f}" if times in both else instead
+            for times, instead in ((HONEST, "–"), (PEEKING, never))
+        )
+        worth = f"{both[PEEKING].value - both[HONEST].value:+.4f}" if len(both) == 2 else "–"
+        cells.append((*what, honest, published, worth))
+    return cells

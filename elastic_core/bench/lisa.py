@@ -13,6 +13,7 @@
 What the paper calls Transformer keeps N x N scores: that is `WRITTEN`. `FUSED` is the null that it does not have.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -26,8 +27,8 @@ from torch.nn import functional
 from elastic_core import models
 from elastic_core.bench.events import EVENT, ROOM, STEP, after_events
 from elastic_core.bench.latency import ITEMS, OP, Setting, systems, yardsticks
-from elastic_core.bench.store import Row, ratio, together
-from elastic_core.bench.timing import Contestant, Part, measure_rows, peak_bytes
+from elastic_core.bench.store import Row, figures
+from elastic_core.bench.timing import Contestant, Part, measure_rows, once, peak_bytes, row_of
 from elastic_core.core.layers import written_out
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
@@ -43,77 +44,46 @@ CODES, BYTES = "codes", "bytes"  # rows and direction
 WRITTEN, FUSED, LINFORMER = "Transformer, written out", "Transformer, fused", "Linformer"
 LISAS = {"LISA-128": 16, "LISA-256": 32}  # words of each of the eight books
 STEPPERS = ("LISA-256", "Transformer")
-# Table 2: items and words of each data set, and how many times smaller it is by LISA-Base and by LISA-Mini.
-TABLE_2 = {
-    "Alibaba": (80_000, 256, {"base": 24.26, "mini": 18.45}),
-    "ML-1M": (3_416, 128, {"base": 3.19, "mini": 2.51}),
-    "Video Games": (33_487, 256, {"base": 13.02, "mini": 10.62}),
-    "ML-25M": (32_720, 256, {"base": 12.78, "mini": 10.44}),
-}
+TABLE_2 = {"Alibaba": (80_000, 256), "ML-1M": (3_416, 128), "Video Games": (33_487, 256), "ML-25M": (32_720, 256)}  # items, words
 READ = (256, 2_048, 16_384, 65_536)  # events before the step
-TABLE_5 = {
-    512: {LINFORMER: 2.46, "LISA-128": 2.94, "LISA-256": 1.50},
-    1_024: {LINFORMER: 4.48, "LISA-128": 5.14, "LISA-256": 2.62},
-    2_048: {LINFORMER: 8.49, "LISA-128": 9.55, "LISA-256": 4.87},
-    4_096: {LINFORMER: 16.51, "LISA-128": 18.45, "LISA-256": 9.40},
-    8_192: {LINFORMER: 32.65, "LISA-128": 36.86, "LISA-256": 18.78},
-    16_384: {LINFORMER: 65.53, "LISA-128": 78.26, "LISA-256": 39.93},
-}
-# In words: 0.11 ms a step whatever the length, a Transformer 0.98 after 2K and 1.50 after 64K; 57x; "almost identical speed".
-FIGURE_6: dict[str, dict[int, float]] = {
-    "LISA-256": dict.fromkeys(READ, 1.0),
-    "Transformer": {},
-    "both": {2_048: 0.98 / 0.11, 65_536: 1.50 / 0.11},
-}
-SPEED: dict[tuple[str, int, int], float] = {(WRITTEN, 16_384, WIDE): 57.0, (LINFORMER, 16_384, WIDTH): 1.0}
-LENGTHS = (128, *TABLE_5)
-SHOWN = (512, 2_048, 16_384)  # of Table 5, in ours
+LENGTHS = (128, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
 def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
-    """What there is to measure, the quick ones first."""
-    for data, (items, _, ratios) in TABLE_2.items():
-        for form in ratios:
+    """Yield what there is to measure, the quick ones first."""
+    for items, words in TABLE_2.values():
+        for form in ("base", "mini"):
             wanted = [{"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items}]
-            yield Part(f"codes of {items:,} items", partial(codes, device, data, form), wanted)
+            yield f"codes of {items:,} items", partial(codes, device, items, words, form), wanted
     after = [{"system": name, "rows": STEP, "width": WIDTH, "length": n} for name in STEPPERS for n in READ]
-    yield Part("one more event", partial(online, device, READ, rounds), after)
-    for width in (WIDTH, WIDE):
-        for n in LENGTHS if width == WIDTH else (SHOWN[-1],):
-            names = attentions(Setting(length=2, width=8))
-            few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
-            work = partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few)
-            wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in names]
-            yield Part(f"attention alone, d = {width}, N = {n:,}", work, wanted)
+    yield "one more event", partial(online, device, READ, rounds), after
+    for width, n in (*((WIDTH, n) for n in LENGTHS), (WIDE, LENGTHS[-1])):
+        few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
+        work = partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few)
+        wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in (*LISAS, WRITTEN, FUSED, LINFORMER)]
+        yield f"attention alone, d = {width}, N = {n:,}", work, wanted
 
 
-def codes(device: torch.device, data: str, form: str) -> list[Row]:
+def codes(device: torch.device, items: int, words: int, form: str) -> list[Row]:
     """The export of one data set's item table."""
-    items, words, _ = TABLE_2[data]
     own = {"words": words} if form == "base" else {"form": form, "words": LISAS["LISA-256"], "target_words": words}
     torch.manual_seed(0)
     model = models.build(model_settings("lisa", width=WIDTH, length=2, books=BOOKS, **own), items).to(device)
-    found = []
     told = {"rows": CODES} | Setting(length=items, width=WIDTH, k=BOOKS, side=words, layers=1, histories=1).told
-    one = Contestant(
-        _form_name(form), told | {"direction": BYTES}, lambda: found.append(compress(model)),
-        also=lambda _: {"peak": found[0].plain, "saved": len(found[0].packed)},
-    )  # fmt: skip
-    return measure_rows("lisa", [one], device, rounds=1, warmup=0)
+    found = list[tuple[int, bytes]]()
+    taken = once(lambda: found.append(compress(model)), device)
+    ((plain, packed),) = found
+    more = {"peak": plain, "saved": len(packed)}
+    return [row_of("lisa", _form_name(form), told | {"direction": BYTES}, [taken], more, device)]
 
 
-class Compressed(NamedTuple):
-    """The item table as codes, in safetensors format. Histories' own codebooks, where they have some, are in too."""
-
-    plain: int  # bytes of a file that holds the item table itself, float32
-    packed: bytes  # codes of ⌈log2 w⌉ bits each, and the codebooks
-
-
-def compress(model: Recommender) -> Compressed:
-    """Of a LISA that scores items by codes. Raises InputError for every other: it scores them by a plain table."""
+def compress(model: Recommender) -> tuple[int, bytes]:
+    """Return, of a LISA that scores items by codes, bytes of a file that holds the item table itself, float32, and a file of
+    codes, of ⌈log2 w⌉ bits each, and codebooks, those of histories too where they have some; in safetensors format. Raises
+    InputError for every other model: it scores items by a plain table."""
     if not isinstance(model, Lisa) or model.target_codebooks is None:
         raise InputError(f"{model.config.name} in this configuration scores items by a plain table, which has no codes")
     packed = {"n_items": torch.tensor(model.n_items)}
@@ -121,7 +91,7 @@ def compress(model: Recommender) -> Compressed:
         if name == "items" or books is not model.target_codebooks:
             packed[f"{name}.words"] = words = books.words.detach().cpu()
             packed[f"{name}.codes"] = torch.from_numpy(pack(model.item_codes(books).cpu().numpy(), bits_of(words.shape[1])))
-    return Compressed(len(save({"items": model.scorer().table.detach().cpu()})), save(packed))
+    return len(save({"items": model.scorer().table.detach().cpu()})), save(packed)
 
 
 def bits_of(words: int) -> int:
@@ -139,16 +109,12 @@ def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Ro
     """One more event of one person; `saved` are the bytes kept of them."""
     torch.manual_seed(0)
     found = []
+    transformer = systems()[yardsticks()["S"][0]][0]  # the model whose attention is the paper's Transformer
     for n in lengths:
         told = {"rows": STEP} | Setting(length=n, direction=EVENT, width=WIDTH, k=0, side=0, layers=1, histories=1).told
-        for name, model in zip(STEPPERS, ("lisa", transformer()), strict=True):
+        for name, model in zip(STEPPERS, ("lisa", transformer), strict=True):
             found.append(after_events(name, told, _after(model, n, device), 1, 50, device))
     return measure_rows("lisa", found, device, rounds=rounds, warmup=1)
-
-
-def transformer() -> str:
-    """The model whose attention is the paper's Transformer."""
-    return systems()[yardsticks()["S"][0]][0]
 
 
 def _after(name: str, length: int, device: torch.device) -> Stream:
@@ -186,14 +152,10 @@ def attentions(setting: Setting, device: torch.device | None = None) -> dict[str
         chosen = Codes(torch.randint(words, (b, n, BOOKS), device=device), None, x)
         return lambda: attention(chosen.chosen, chosen.counted(words), tables)
 
-    def fused() -> Tensor:
-        q, k, v = heads()
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
-
     return {
         **{name: lisa(words) for name, words in LISAS.items()},
         WRITTEN: lambda: written_out(*heads(), None, 0.0, True)[:, 0],
-        FUSED: fused,
+        FUSED: lambda: functional.scaled_dot_product_attention(*heads(), is_causal=True)[:, 0],
         LINFORMER: linformer,
     }
 
@@ -201,15 +163,14 @@ def attentions(setting: Setting, device: torch.device | None = None) -> dict[str
 @torch.inference_mode()
 def alone(device: torch.device, setting: Setting, rounds: int) -> list[Row]:
     """Time and, at the paper's width, peak memory of every attention on the same number of events; one round is one pass each."""
-    jobs = attentions(setting, device)
-    if setting.width == WIDTH:
-        peaks = {name: {"peak": peak_bytes(job, device)} for name, job in jobs.items()}  # and warmed up
-    else:
-        peaks = {}
-        for name in set(jobs) - {WRITTEN, FUSED}:
-            jobs[name]()
-    told = {"rows": OP, **setting.told}
-    found = [Contestant(name, told, job, also=peaks.get(name, {})) for name, job in jobs.items()]
+    found = []
+    for name, job in attentions(setting, device).items():
+        peak = {}
+        if setting.width == WIDTH:
+            peak = {"peak": peak_bytes(job, device)}  # and warmed up
+        elif name not in (WRITTEN, FUSED):
+            job()
+        found.append(Contestant(name, {"rows": OP, **setting.told}, job, also=peak.copy))
     return measure_rows("lisa", found, device, rounds=rounds, warmup=0, seconds=1.0)
 
 
@@ -226,42 +187,79 @@ class Claim(NamedTuple):
     paper: float
 
 
-NONE = float("nan")
 SMALLER = "Item table: times smaller than in float32"
 LATER = "One more event: its time over that after 256"
 FASTER = "One more event: times faster than the Transformer with kept keys and values"
 AHEAD = "Attention alone: times faster is LISA-128 than"
 LIGHTER = "Attention alone: times less memory than the Transformer, written out"
+# By question: the metric, and what is so of both sides; then system | for what | the paper's figure | of what | over what.
+# The paper's are from Tables 2 and 5, and from words: 0.11 ms a step whatever the length, a Transformer 0.98 after 2K and 1.50
+# after 64K; 57x; "almost identical speed". Both sides of a ratio are from one machine, number of threads and code.
+CLAIMS = {
+    SMALLER: ("peak/saved", "rows=codes; width=128", """
+        LISA-Base | Alibaba     | 24.26 | system=LISA-Base; length=80000
+        LISA-Base | ML-1M       |  3.19 | system=LISA-Base; length=3416
+        LISA-Base | Video Games | 13.02 | system=LISA-Base; length=33487
+        LISA-Base | ML-25M      | 12.78 | system=LISA-Base; length=32720
+        LISA-Mini | Alibaba     | 18.45 | system=LISA-Mini; length=80000
+        LISA-Mini | ML-1M       |  2.51 | system=LISA-Mini; length=3416
+        LISA-Mini | Video Games | 10.62 | system=LISA-Mini; length=33487
+        LISA-Mini | ML-25M      | 10.44 | system=LISA-Mini; length=32720
+    """),
+    LATER: ("processor", "rows=step; width=128", """
+        LISA-256    | 2,048  |   1 | system=LISA-256; length=2048     | length=256
+        LISA-256    | 16,384 |   1 | system=LISA-256; length=16384    | length=256
+        LISA-256    | 65,536 |   1 | system=LISA-256; length=65536    | length=256
+        Transformer | 2,048  | nan | system=Transformer; length=2048  | length=256
+        Transformer | 16,384 | nan | system=Transformer; length=16384 | length=256
+        Transformer | 65,536 | nan | system=Transformer; length=65536 | length=256
+    """),
+    FASTER: ("processor", "rows=step; width=128", """
+        LISA-256 | 256    | nan                | system=Transformer; length=256   | system=LISA-256
+        LISA-256 | 2,048  | 8.909090909090908  | system=Transformer; length=2048  | system=LISA-256
+        LISA-256 | 16,384 | nan                | system=Transformer; length=16384 | system=LISA-256
+        LISA-256 | 65,536 | 13.636363636363637 | system=Transformer; length=65536 | system=LISA-256
+    """),
+    AHEAD: ("processor", "rows=op", f"""
+        {WRITTEN} | N = 128, d = 128      | nan | system={WRITTEN}; length=128; width=128 | system=LISA-128
+        {WRITTEN} | N = 2,048, d = 128    | nan | system={WRITTEN}; length=2048; width=128 | system=LISA-128
+        {WRITTEN} | N = 16,384, d = 128   | nan | system={WRITTEN}; length=16384; width=128 | system=LISA-128
+        {WRITTEN} | N = 16,384, d = 1,024 |  57 | system={WRITTEN}; length=16384; width=1024 | system=LISA-128
+        {FUSED} | N = 128, d = 128      | nan | system={FUSED}; length=128; width=128 | system=LISA-128
+        {FUSED} | N = 2,048, d = 128    | nan | system={FUSED}; length=2048; width=128 | system=LISA-128
+        {FUSED} | N = 16,384, d = 128   | nan | system={FUSED}; length=16384; width=128 | system=LISA-128
+        {FUSED} | N = 16,384, d = 1,024 | nan | system={FUSED}; length=16384; width=1024 | system=LISA-128
+        {LINFORMER} | N = 128, d = 128      | nan | system={LINFORMER}; length=128; width=128 | system=LISA-128
+        {LINFORMER} | N = 2,048, d = 128    | nan | system={LINFORMER}; length=2048; width=128 | system=LISA-128
+        {LINFORMER} | N = 16,384, d = 128   |   1 | system={LINFORMER}; length=16384; width=128 | system=LISA-128
+        {LINFORMER} | N = 16,384, d = 1,024 | nan | system={LINFORMER}; length=16384; width=1024 | system=LISA-128
+    """),
+    LIGHTER: ("peak", f"rows=op; width=128; system={WRITTEN}", f"""
+        LISA-128 | N = 512, d = 128    |  2.94 | length=512   | system=LISA-128
+        LISA-128 | N = 2,048, d = 128  |  9.55 | length=2048  | system=LISA-128
+        LISA-128 | N = 16,384, d = 128 | 78.26 | length=16384 | system=LISA-128
+        LISA-256 | N = 512, d = 128    |  1.50 | length=512   | system=LISA-256
+        LISA-256 | N = 2,048, d = 128  |  4.87 | length=2048  | system=LISA-256
+        LISA-256 | N = 16,384, d = 128 | 39.93 | length=16384 | system=LISA-256
+        {LINFORMER} | N = 512, d = 128    |  2.46 | length=512   | system={LINFORMER}
+        {LINFORMER} | N = 2,048, d = 128  |  8.49 | length=2048  | system={LINFORMER}
+        {LINFORMER} | N = 16,384, d = 128 | 65.53 | length=16384 | system={LINFORMER}
+        {FUSED} | N = 512, d = 128    | nan | length=512   | system={FUSED}
+        {FUSED} | N = 2,048, d = 128  | nan | length=2048  | system={FUSED}
+        {FUSED} | N = 16,384, d = 128 | nan | length=16384 | system={FUSED}
+    """),
+}  # fmt: skip
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """Every claim from the rows; both sides of a ratio from one machine, number of threads and code, by processor time."""
-    lisa, peer = STEPPERS
-    step, op = partial(_step, rows), partial(_op, rows)
-    wide = ((WIDTH, LENGTHS[0]), (WIDTH, SHOWN[1]), (WIDTH, SHOWN[2]), (WIDE, SHOWN[2]))
-    return [
-        *(
-            Claim(SMALLER, _form_name(form), data, _ratio(rows, form, items), ratios[form])
-            for form in ("base", "mini")
-            for data, (items, _, ratios) in TABLE_2.items()
-        ),
-        *(
-            Claim(LATER, system, f"{n:,}", step((system, n), (system, READ[0])), FIGURE_6[system].get(n, NONE))
-            for system in STEPPERS
-            for n in READ[1:]
-        ),
-        *(Claim(FASTER, lisa, f"{n:,}", step((peer, n), (lisa, n)), FIGURE_6["both"].get(n, NONE)) for n in READ),
-        *(
-            Claim(AHEAD, other, f"N = {n:,}, d = {d:,}", op("LISA-128", other, "processor", n, d), SPEED.get((other, n, d), NONE))
-            for other in (WRITTEN, FUSED, LINFORMER)
-            for d, n in wide
-        ),
-        *(
-            Claim(LIGHTER, name, f"N = {n:,}, d = {WIDTH}", op(name, WRITTEN, "peak", n, WIDTH), TABLE_5[n].get(name, NONE))
-            for name in (*LISAS, LINFORMER, FUSED)
-            for n in SHOWN
-        ),
-    ]
+    """Work out every claim from the rows."""
+    found = []
+    for question, (metric, both, table) in CLAIMS.items():
+        for line in table.strip().splitlines():
+            system, where, paper, sides = (cell.strip() for cell in line.split("|", 3))
+            here = figures(rows, f"here | {metric} | {both}; {sides}").get("here", math.nan)
+            found.append(Claim(question, system, where, here, float(paper)))
+    return found
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
@@ -270,11 +268,10 @@ def as_markdown(rows: Sequence[Row]) -> str:
     for claim in claims(rows):
         told = _figure(claim.here) + ("" if claim.paper != claim.paper else f" ({_figure(claim.paper)})")
         tables.setdefault(claim.question, {}).setdefault(claim.system, {})[claim.where] = told
-    written = []
-    for question, told_of in tables.items():
-        wheres = list(next(iter(told_of.values())))
-        written.append(markdown([question, *wheres], [[name, *found.values()] for name, found in told_of.items()]))
-    return "\n\n".join(written)
+    return "\n\n".join(
+        markdown([question, *next(iter(lines.values()))], [[name, *cells.values()] for name, cells in lines.items()])
+        for question, lines in tables.items()
+    )
 
 
 def _form_name(form: str) -> str:
@@ -283,19 +280,3 @@ def _form_name(form: str) -> str:
 
 def _figure(value: float) -> str:
     return "–" if value != value else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
-
-def _ratio(rows: Sequence[Row], form: str, items: int) -> float:
-    found = together(rows, {"system": _form_name(form), "rows": CODES, "width": WIDTH, "length": items})
-    peak, saved = (getattr(found[0], name, 0) for name in ("peak", "saved")) if found else (0, 0)
-    return peak / saved if peak and saved else NONE
-
-
-def _op(rows: Sequence[Row], ours: str, other: str, what: str, length: int, width: int) -> float:
-    return ratio(rows, {"system": other}, {"system": ours}, what, rows=OP, width=width, length=length) or NONE
-
-
-def _step(rows: Sequence[Row], above: tuple[str, int], below: tuple[str, int]) -> float:
-    """Processor time of one step over that of another, after so many events each."""
-    one, other = ({"system": name, "length": length} for name, length in (above, below))
-    return ratio(rows, one, other, rows=STEP, width=WIDTH) or NONE

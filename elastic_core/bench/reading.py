@@ -8,14 +8,13 @@ import json
 import resource
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from elastic_core.bench.store import Row, as_lines
-from elastic_core.bench.timing import Timing, row_of, told_apart
+from elastic_core.bench.store import Row
+from elastic_core.bench.timing import once, row_of, told_apart
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
 from elastic_core.machine import CPU
@@ -47,8 +46,7 @@ def measure_reading(lines: int) -> Iterator[Row]:
         for system in SYSTEMS:
             clock, processor, peak = json.loads(told_apart("reading", f"tell({system!r}, {str(path)!r})"))
             setting = {"lines": lines, "bytes": path.stat().st_size}
-            once = Timing(clock, clock, clock, processor, 1)
-            yield row_of("reading", system, setting, once, {"peak": peak}, CPU)
+            yield row_of("reading", system, setting, [(clock, processor)], {"peak": peak}, CPU)
 
 
 def tell(system: str, path: str) -> None:
@@ -57,9 +55,7 @@ def tell(system: str, path: str) -> None:
         small = Path(folder, "small.csv")
         draw(small, 1_000)
         _read_with(system, small)
-    clock, processor = time.perf_counter(), time.process_time()
-    _read_with(system, Path(path))
-    taken = round(time.perf_counter() - clock, 3), round(time.process_time() - processor, 3)
+    taken = once(lambda: _read_with(system, Path(path)), CPU).round(3).tolist()
     sys.stdout.write(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]) + "\n")
 
 
@@ -73,11 +69,10 @@ def _read_with(system: str, path: Path) -> object:
 
 def reading_table(rows: list[Row]) -> str:
     """Return what was measured, a line each."""
-    return as_lines(
-        rows,
-        "system              rows         size   processor    clock     peak  load  date",
-        lambda row: (
-            f"{row.system:<17}{row.lines:>13,}{row.bytes / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.seconds:>8.1f} s"
-            f"{row.peak / 2**30:>6.2f} GiB{row.load:>6.1f}  {row.date}"
-        ),
-    )
+    head = "system              rows         size   processor    clock     peak  load  date"
+    lines = [
+        f"{row.system:<17}{row.lines:>13,}{row.bytes / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.seconds:>8.1f} s"
+        f"{row.peak / 2**30:>6.2f} GiB{row.load:>6.1f}  {row.date}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])

@@ -23,29 +23,23 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from elastic_core.bench.store import Row, as_lines
-from elastic_core.bench.timing import Timing, row_of
-from elastic_core.data import Dataset, load
+from elastic_core.bench.store import Row
+from elastic_core.bench.timing import row_of
+from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.machine import CPU
 from elastic_core.run_config import DataConfig
 
 CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
-PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take
+BEGINS = 180.0  # seconds that a start may take
 Ask = Callable[[Generator], tuple[str, dict[str, object]]]
 
 
 def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
-    """Rows of one person who asks, and of many, each for themselves and together."""
+    """Yield rows of both parts, of one person who asks, and of many, each for themselves and together. Raises InputError where
+    the service does not start."""
     data = load(config, told)
-    for people, together in CROWDS:
-        told(f"{people} at a time, at most {together} answered together")
-        yield from measure_serving(str(run), data, people, together, seconds)
-
-
-def measure_serving(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[Row]:
-    """Rows of both parts. Raises InputError where the service does not start."""
-    rows, ids = [], data.catalog.ids
+    ids = data.catalog.ids
 
     def history(rng: Generator) -> tuple[str, dict[str, object]]:
         items = data.histories.of(int(rng.integers(data.histories.n_users)))
@@ -55,28 +49,27 @@ def measure_serving(run: str, data: Dataset, people: int, together: int, seconds
         who = str(data.histories.user_ids[int(rng.integers(data.histories.n_users))])
         return "/events", {"person": who, "items": [str(ids[int(rng.integers(1, data.catalog.n_items + 1))])], "k": 10}
 
-    with tempfile.TemporaryDirectory() as folder, _serving(run, Path(folder), together, every) as (port, process):
-        for part, ask in zip(PARTS, (history, person), strict=True):
-            _load(port, ask, people, min(seconds, 2.0))
-            before = _processor(process.pid)
-            took, clock = _load(port, ask, people, seconds)
-            each = (_processor(process.pid) - before) / len(took)
-            low, middle, high = np.quantile(took, [0.25, 0.5, 0.75])
-            timing = Timing(middle, low, high, each, len(took))
-            more = {"p99": np.quantile(took, 0.99), "rate": len(took) / clock, "capacity": 1 / max(each, 1e-9)}
-            setting = {"part": part, "people": people, "together": together}
-            row = row_of("serving", Path(run).name, setting, timing, {name: round(float(x), 6) for name, x in more.items()}, CPU)
-            rows.append(dataclasses.replace(row, where={**row.where, "threads": 1}))
-    return rows
+    for people, together in CROWDS:
+        told(f"{people} at a time, at most {together} answered together")
+        with tempfile.TemporaryDirectory() as folder, _serving(str(run), Path(folder), together) as (port, process):
+            for part, ask in (("history", history), ("person", person)):
+                _load(port, ask, people, min(seconds, 2.0))
+                before = _processor(process.pid)
+                took, clock = _load(port, ask, people, seconds)
+                each = (_processor(process.pid) - before) / len(took)
+                more = {"p99": np.quantile(took, 0.99), "rate": len(took) / clock, "capacity": 1 / max(each, 1e-9)}
+                found = {name: round(float(x), 6) for name, x in more.items()}
+                setting = {"part": part, "people": people, "together": together}
+                row = row_of("serving", run.name, setting, [(one, each) for one in took], found, CPU)
+                yield dataclasses.replace(row, where={**row.where, "threads": 1})
 
 
 @contextmanager
-def _serving(run: str, folder: Path, together: int, every: int) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
+def _serving(run: str, folder: Path, together: int) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    with socket.create_server(("127.0.0.1", 0)) as found:
         port = int(found.getsockname()[1])
     words = [
-        "serve-model", run, "--port", str(port), "--rate", "0", "--together", str(together), "--every", str(every),
+        "serve-model", run, "--port", str(port), "--rate", "0", "--together", str(together),
         "--states", str(folder / "people.sqlite"),
     ]  # fmt: skip
     process = subprocess.Popen([sys.executable, "-m", "elastic_core", *words], stderr=subprocess.PIPE)
@@ -133,11 +126,11 @@ def _processor(pid: int) -> float:
 
 
 def serving_table(rows: list[Row]) -> str:
-    return as_lines(
-        rows,
-        f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}",
-        lambda row: (
-            f"{row.part:<9}{row.system:<28}{row.people:>7}{row.together:>9}{row.rate:>9.0f}{1e3 * row.seconds:>8.1f}"
-            f"{1e3 * row.p99:>8.1f}{1e3 * row.processor:>8.2f}{row.capacity:>8.0f}  load {row.load:g}"
-        ),
-    )
+    head = f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}"
+    head += f"{'a core':>8}"
+    lines = [
+        f"{row.part:<9}{row.system:<28}{row.people:>7}{row.together:>9}{row.rate:>9.0f}{1e3 * row.seconds:>8.1f}"
+        f"{1e3 * row.p99:>8.1f}{1e3 * row.processor:>8.2f}{row.capacity:>8.0f}  load {row.load:g}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])

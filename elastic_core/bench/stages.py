@@ -9,15 +9,17 @@ difference. In the causal form one operation aggregates and dispatches (prefix_s
 
 import bisect
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from elastic_core.bench.latency import FORWARD, ROWS, Setting, build_system, drawn_items, timed
 from elastic_core.bench.store import Row
-from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, timing_of
+from elastic_core.bench.timing import PartClock, in_turns, moved_by, row_of, saved_by
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import Dispatcher
 from elastic_core.core.elastic import CausalDispatcher, InterestMemory, TwoWayDispatcher
@@ -44,60 +46,46 @@ MARKS: tuple[tuple[type, dict[str, str]], ...] = (
 )  # the attributes of a part, and the stage that they are
 
 
-class Stage(NamedTuple):
-    """One stage, over all layers: seconds per batch there and, in training, back; bytes that its operators read and write, there
-    and back; bytes that it is the first to keep for the way back."""
+def measure_stages(setting: Setting, device: torch.device, system: str, rows: str, **harness: Any) -> list[Row]:
+    """Return a row a stage, over all layers, and one of the whole pass: forward, up to the scores of all items; with the way
+    back, up to the states of the `last` or of `all` rows and their gradients, without dropout. For about `seconds`, or so many
+    rounds.
 
-    timing: Timing
-    backward: Timing
-    moved: int
-    kept: int
-
-
-def measure_stages(
-    setting: Setting,
-    device: torch.device,
-    system: str,
-    rows: str = "last",
-    **harness: Any,
-) -> dict[str, Stage]:
-    """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
-    or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
+    `back` is the time on the way back; of the whole pass it is in its own. `moved` are bytes that operators read and write, there
+    and back, `kept` those that a stage is the first to keep for the way back."""
     items = drawn_items(setting, device)
     model = build_system(system, setting).to(device)
-    run = _Pass(model, Batch(items, items, padded=False), rows, setting.direction != FORWARD)
-    found = list[_Clock]()
+    run, clocks = _prepare_pass(model, Batch(items, items, padded=False), rows, setting.direction != FORWARD), list[_Clock]()
 
     def marked() -> None:
-        found.append(_Clock(device))
-        run.marked(found[-1])
+        clocks.append(_Clock(device))
+        run(clocks[-1])
 
-    whole = interleaved({WHOLE: run, "marked": marked}, device, **harness)[WHOLE]
-    found = found[-whole.rounds :]
-    moved, kept = _counted(run, moved_by, device), _counted(run, saved_by, device, model.parameters())
-    names = sorted({name for clock in found for name, _ in clock.taken} - {WHOLE}, key=_order)
-    nothing = Timing(0.0, 0.0, 0.0, 0.0, whole.rounds)
-    return {WHOLE: Stage(whole, nothing, sum(moved.values()), sum(kept.values()))} | {
-        name: Stage(_times(found, name, False), _times(found, name, True), moved.get(name, 0), kept.get(name, 0))
-        for name in names
-    }
+    def counted(count: Callable[..., Any], *more: Any) -> Counter[str]:
+        clock = _Clock(device)
+        with count(lambda: clock.part, *more) as found:
+            run(clock)
+        return Counter({**found, WHOLE: sum(found.values())})
+
+    whole, _ = in_turns([lambda: run(None), marked], device, **harness)
+    moved, kept, clocks = counted(moved_by), counted(saved_by, model.parameters()), clocks[-len(whole) :]
+    names, found = {name for clock in clocks for name, _ in clock.taken} | {WHOLE}, list[Row]()
+    for name in sorted(names, key=(WHOLE, *STAGES, REST, LOSS, SUMS).index):
+        there, back = (np.array([clock.taken[name, way] for clock in clocks]) for way in (False, True))
+        if name == WHOLE:
+            there, back = whole, 0 * whole
+        clock, processor = np.median(back, axis=0).round(7).tolist()
+        more = {"back": processor, "back, clock": clock, "moved": moved[name], "kept": kept[name]}
+        found.append(row_of("stages", system, {"rows": rows, **setting.told, "stage": name}, there, more, device))
+    return found
 
 
-def measure_profile(settings: Iterable[Setting], device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
-    """A row a stage of every system: forward with the last row only, in training with the last and with all. `back` is the
-    processor's time on the way back; of the whole pass it is in `processor`."""
+def measure_profile(setting: Setting, device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
+    """Return the stages of every system: forward with the last row only, in training with the last and with all."""
     if device.type == "cpu":
         keep_memory()
-    found = []
-    for setting in settings:
-        for system in systems:
-            for which in ROWS[:1] if setting.direction == FORWARD else ROWS:
-                told = {"rows": which, **setting.told}
-                for name, stage in measure_stages(setting, device, system, which, **harness).items():
-                    back = {"back": round(stage.backward.processor, 7), "back, clock": round(stage.backward.median, 7)}
-                    more = back | {"moved": stage.moved, "kept": stage.kept}
-                    found.append(row_of("stages", system, told | {"stage": name}, stage.timing, more, device))
-    return found
+    kinds = ROWS[:1] if setting.direction == FORWARD else ROWS
+    return [row for system in systems for rows in kinds for row in measure_stages(setting, device, system, rows, **harness)]
 
 
 def by_pass(rows: Iterable[Row]) -> list[list[Row]]:
@@ -146,42 +134,40 @@ class _Clock(PartClock):
             self.turns.append((torch._C._autograd._get_sequence_nr(), part))
         return super().turn(part)
 
-    def maker(self, node: Any) -> str:
-        """The stage that made this node of the graph."""
+    def hooks(self, node: Any) -> Iterable[Any]:
+        """Let the stage that made this node of the graph take its turn on the way back, from now on."""
         place = bisect.bisect_right(self.turns, node._sequence_nr(), key=lambda turn: turn[0])
-        return self.turns[place - 1][1]
+        stage = self.turns[place - 1][1]
+        return node.register_prehook(lambda _: self.turn(stage) and None), node.register_hook(lambda *_: self.turn(SUMS) and None)
 
 
-class _Pass:
-    """A pass through a model, as it is (called) or with everybody's turns taken down: in training up to the gradients of these
-    `rows`, otherwise up to the scores."""
+def _prepare_pass(model: Recommender, batch: Batch, rows: str, training: bool) -> Callable[[_Clock | None], None]:
+    """Return a pass through a model, as it is or with everybody's turns taken down by a clock: in training up to the gradients of
+    these `rows`, otherwise up to the scores."""
+    model.train(training)
+    work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))  # marked later
 
-    def __init__(self, model: Recommender, batch: Batch, rows: str, training: bool) -> None:
-        self.model, self.batch, self.training = model.train(training), batch, training
-        self.work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))  # marked later
-
-    def __call__(self) -> None:
-        self.model.zero_grad(set_to_none=True)
-        found = self.work(self.batch)
-        if self.training:
-            found.square().mean().backward()
-
-    def marked(self, clock: _Clock) -> None:
-        self.model.zero_grad(set_to_none=True)
-        with _marks(self.model, clock):
-            found = self.work(self.batch)
-        clock.turn(LOSS if self.training else WHOLE)
-        if not self.training:
+    def run(clock: _Clock | None) -> None:
+        model.zero_grad(set_to_none=True)
+        with _marks(model, clock) if clock else contextlib.nullcontext():
+            found = work(batch)
+        if clock:
+            clock.turn(LOSS if training else WHOLE)
+        if not training:
             return
-        loss = found.square().mean()
-        clock.turn(WHOLE)  # what follows is nobody's
-        hooks = [hook for node in _nodes(loss.grad_fn) for hook in _timed(node, clock)]
-        clock.back = True
-        clock.turn(SUMS)
+        loss, hooks = found.square().mean(), list[Any]()
+        if clock:
+            clock.turn(WHOLE)  # what follows is nobody's
+            hooks = [hook for node in _nodes(loss.grad_fn) for hook in clock.hooks(node)]
+            clock.back = True
+            clock.turn(SUMS)
         loss.backward()
-        clock.turn(WHOLE)
+        if clock:
+            clock.turn(WHOLE)
         for hook in hooks:
             hook.remove()
+
+    return run
 
 
 @contextlib.contextmanager
@@ -212,23 +198,3 @@ def _nodes(last: Any) -> Iterator[Any]:
         following = {after for after, _ in node.next_functions if after is not None} - known
         known |= following
         ahead += following
-
-
-def _timed(node: Any, clock: _Clock) -> Iterable[Any]:
-    stage = clock.maker(node)
-    return node.register_prehook(lambda _: clock.turn(stage) and None), node.register_hook(lambda *_: clock.turn(SUMS) and None)
-
-
-def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more: Any) -> dict[str, int]:
-    clock = _Clock(device)
-    with count(lambda: clock.part, *more) as counted:
-        run.marked(clock)
-    return dict(counted)
-
-
-def _times(found: Iterable[_Clock], stage: str, back: bool) -> Timing:
-    return timing_of([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
-
-
-def _order(stage: str) -> int:
-    return STAGES.index(stage) if stage in STAGES else len(STAGES) + (REST, LOSS, SUMS).index(stage)

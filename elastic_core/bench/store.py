@@ -8,7 +8,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,6 @@ MOST_ROWS, MOST_SYSTEMS, MOST_COLUMNS = 20_000, 40, 60  # of a file: every syste
 MOST_LENGTH = 2**24  # events; and the most of whatever else is counted
 WHERE = ("rounds", "device", "threads", "load", "torch", "commit", "date")
 COLUMNS = ("bench", "system", "setting", "metric", "value", "low", "high", *WHERE)
-SAME = ("bench", "system", "setting", *WHERE)  # of the lines of one row
 SIZES = {"length": 1, "batch": 1, "width": 1, "k": 0, "side": 0, "heads": 0, "layers": 0}  # and the least they may be
 TIMES = ("seconds", "processor")
 # What is drawn on screens must be there in every row, and be what it says.
@@ -60,11 +59,9 @@ class Row:
     where: Mapping[str, Any]
 
     def __getattr__(self, name: str) -> Any:
-        if name in (held := self.__dict__.get("figures", {})):
-            return held[name].value
-        for part in ("setting", "where"):
+        for part in ("figures", "setting", "where"):
             if name in (held := self.__dict__.get(part, {})):
-                return held[name]
+                return held[name].value if part == "figures" else held[name]
         raise AttributeError(name)
 
     @property
@@ -93,34 +90,34 @@ def select_rows(rows: Iterable[Row], /, **wanted: Any) -> list[Row]:
 def together(rows: Iterable[Row], /, *wanted: Mapping[str, Any], **where: Any) -> list[Row] | None:
     """Return the newest row of each of `wanted`, all measured by the same code, machine and threads; None if there are none.
     `where` is so of all of them."""
-    groups: dict[Any, list[Row | None]] = {}
-    for row in rows:
-        if row.is_of(**where):
-            found = groups.setdefault(row.place, [None] * len(wanted))
-            for i, one in enumerate(wanted):
-                found[i] = row if row.is_of(**one) else found[i]
-    whole = [[row for row in found if row] for found in groups.values() if None not in found]
-    return max(whole, key=lambda found: max(row.date for row in found), default=None)
+    groups: dict[Any, list[Row]] = {}
+    for row in select_rows(rows, **where):
+        groups.setdefault(row.place, []).append(row)
+    found = [[select_rows(group, **one)[-1:] for one in wanted] for group in groups.values()]
+    whole = [[row for last in each for row in last] for each in found if all(each)]
+    return max(whole, key=lambda each: max(row.date for row in each), default=None)
 
 
-def ratio(
-    rows: Iterable[Row], above: Mapping[str, Any], below: Mapping[str, Any], /, metric: str = "processor",
-    each: Sequence[str] = (), **where: Any,
-) -> float | None:  # fmt: skip
-    """Return a metric of the one over that of the other, per `each` (batch, length); None unless they were measured together."""
-    if (found := together(rows, above, below, **where)) is None:
-        return None
-    one, other = (getattr(row, metric, 0) / math.prod(getattr(row, name) for name in each) for row in found)
-    return one / other if one and other else None
+def figures(rows: Iterable[Row], table: str, /, **where: Any) -> dict[str, float]:
+    """Return what the lines of a table come to, `name | metric | of what | over what`: a metric, maybe per another, `a/b`, over
+    that of the other, which differs from the one in what it says, or by itself where there is no other. Both sides are from
+    one measurement, and `where` is so of both unless they say otherwise. What was not measured is left out. `microseconds` are of
+    the processor."""
+    rows, found = list(rows), dict[str, float]()
+    for line in table.strip().splitlines():
+        name, metric, *sides = (cell.strip() for cell in line.split("|"))
+        one, *other = map(parse_setting, sides)
+        wanted = [{**where, **one}, *({**where, **one, **changed} for changed in other)]
+        values = [_measured(row, *metric.split("/")) for row in together(rows, *wanted) or ()]
+        if all(values) and values:
+            found[name] = values[0] / values[1] if other else values[0]
+    return found
 
 
-def known(**figures: float | None) -> dict[str, float]:
-    """Return those that are not None."""
-    return {name: value for name, value in figures.items() if value is not None}
-
-
-def as_lines(rows: Iterable[Row], head: str, line: Callable[[Row], str]) -> str:
-    return "\n".join([head, *map(line, rows)])
+def _measured(row: Row, metric: str, *each: str) -> float:
+    per = math.prod(getattr(row, name, 0) for name in each)
+    value = 1e6 * getattr(row, "processor", 0) if metric == "microseconds" else getattr(row, metric, 0)
+    return float(value / per) if per else 0.0
 
 
 def read_rows(path: Path, *benches: str) -> list[Row]:
@@ -128,25 +125,20 @@ def read_rows(path: Path, *benches: str) -> list[Row]:
 
     Raises InputError if it is not such a file, or of what nobody measured."""
     try:
-        text = disk.read_text(path, MOST_BYTES, path.parent)
-    except disk.Absent:
-        return []
-    try:
-        lines = list(csv.DictReader(io.StringIO(text)))
-        if not (lines or text.startswith(",".join(COLUMNS))) or len(lines) > MOST_ROWS:
+        head, *lines = csv.reader(io.StringIO(disk.read_text(path, MOST_BYTES, path.parent)))
+        if tuple(head) != COLUMNS or len(lines) > MOST_ROWS:
             raise ValueError
-        found: dict[tuple[str, ...], dict[str, Figure]] = {}
-        for line in lines:
-            if set(line) != set(COLUMNS):
-                raise ValueError
-            numbers = Figure(
-                _parse_number(line["value"]), *(_parse_number(line[end]) if line[end] else math.nan for end in ("low", "high"))
-            )
-            found.setdefault(tuple(line[name][: 10 * LONGEST] for name in SAME), {})[line["metric"][:LONGEST]] = numbers
-        rows = [_parse_row(same, figures) for same, figures in found.items()]
+        figures: dict[tuple[str, ...], dict[str, Figure]] = {}
+        for bench, system, setting, metric, value, low, high, *where in filter(None, lines):
+            ends = (_parse_number(end) if end else math.nan for end in (low, high))
+            same = figures.setdefault((bench, system, setting[: 10 * LONGEST], *where), {})
+            same[metric[:LONGEST]] = Figure(_parse_number(value), *ends)
+        rows = [_parse_row(same, found) for same, found in figures.items()]
         if not all(map(_believable, rows)) or len({row.system for row in rows if row.bench in NEEDED}) > MOST_SYSTEMS:
             raise ValueError
-    except (KeyError, TypeError, ValueError, csv.Error):
+    except disk.Absent:
+        return []
+    except (TypeError, ValueError, csv.Error):
         raise InputError(f"{path} is not a file of benchmark rows; give another --name") from None
     return [row for row in rows if row.bench in benches] if benches else rows
 
@@ -186,22 +178,23 @@ def read_table(path: Path, texts: Sequence[str]) -> pd.DataFrame:
 
 
 def _parse_row(same: tuple[str, ...], figures: dict[str, Figure]) -> Row:
-    bench, system, _, rounds, device, threads, load, torch, commit, date = (text[:LONGEST] for text in same)
-    numbers = {"rounds": int(rounds), "threads": int(threads), "load": _parse_number(load)}
-    where = {"device": device, "torch": torch, "commit": commit, "date": date}
-    return Row(bench=bench, system=system, setting=_setting(same[2]), figures=figures, where={**numbers, **where})
+    bench, system, setting, *whereabouts = same
+    where: dict[str, Any] = {name: text[:LONGEST] for name, text in zip(WHERE, whereabouts, strict=True)}
+    where |= {"rounds": int(where["rounds"]), "threads": int(where["threads"]), "load": _parse_number(where["load"])}
+    return Row(bench=bench[:LONGEST], system=system[:LONGEST], setting=parse_setting(setting), figures=figures, where=where)
 
 
 @cache
-def _parse_setting(text: str) -> int | float | str:
+def _parse_value(text: str) -> int | float | str:
     if not NUMBER.fullmatch(text):
         return text[:LONGEST]
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-def _setting(text: str) -> dict[str, Any]:
+def parse_setting(text: str) -> dict[str, Any]:
+    """`rows=last; k=16` → {rows: last, k: 16}."""
     pairs = [part.partition("=") for part in text.split("; ") if part]
-    return {name[:LONGEST]: _parse_setting(value) for name, _, value in pairs}
+    return {name[:LONGEST]: _parse_value(value) for name, _, value in pairs}
 
 
 def _parse_number(text: str) -> float:
@@ -213,15 +206,15 @@ def _parse_number(text: str) -> float:
 
 def _believable(row: Row) -> bool:
     """Whether this may have been measured: sizes and times can be divided by, and drawn along logarithms."""
-    drawn, part = row.bench in NEEDED, "stage" in row.setting
-    sizes = [(row.setting[name], least) for name, least in SIZES.items() if name in row.setting]
-    sizes += [(row.threads, int(drawn)), (row.rounds, 1)]
+    drawn, sizes = row.bench in NEEDED, {name: row.setting[name] for name in SIZES if name in row.setting}
     return (
         all(hasattr(row, name) for name in NEEDED.get(row.bench, ()))
-        and all(isinstance(size, int) and least <= size <= MOST_LENGTH for size, least in sizes)
+        and all(isinstance(size, int) and SIZES[name] <= size <= MOST_LENGTH for name, size in sizes.items())
+        and drawn <= row.threads <= MOST_LENGTH
+        and 1 <= row.rounds <= MOST_LENGTH
         and all(0 <= x <= 1e12 for name in TIMES for x in row.figures.get(name, ()) if x == x)
-        and (part or not drawn or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
-        and (all(each.value >= 0 for each in row.figures.values()) or not drawn)
+        and ("stage" in row.setting or not drawn or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
+        and (not drawn or all(each.value >= 0 for each in row.figures.values()))
         and (row.bench != "latency" or row.rows not in ("last", "all") or row.is_of(compiled=GRAPHS) or hasattr(row, "peak"))
         and row.load >= 0
     )

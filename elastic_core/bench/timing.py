@@ -6,7 +6,6 @@ same of their ratio within a round.
 """
 
 import contextlib
-import functools
 import subprocess
 import sys
 import time
@@ -14,7 +13,6 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +22,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from elastic_core.bench.store import Figure, Row, select_rows
+from elastic_core.bench.store import Figure, Row
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.objective import Objective
@@ -32,110 +30,77 @@ from elastic_core.core.step import Learner
 from elastic_core.machine import here
 
 Job = Callable[[], Any]
+# What a command measures at a time: in words, how, and the rows without which it is measured again; none: always.
+Part = tuple[str, Callable[[], Iterable[Row]], Sequence[dict[str, Any]]]
 Also = Mapping[str, float | Figure]
 DIGITS = 7  # behind the point, of seconds
 
 
-class Timing(NamedTuple):
-    """Seconds: median and quartiles by the clock, and the median of the process's processor time."""
-
-    median: float
-    low: float
-    high: float
-    processor: float
-    rounds: int
-
-
-class Part(NamedTuple):
-    """What a command measures at a time: in words, how, and what there must be of it for it not to be measured again."""
-
-    words: str
-    measure: Callable[[], Iterable[Row]]
-    wanted: Sequence[Mapping[str, Any]] = ()
-
-    def is_there(self, rows: Iterable[Row], device: torch.device) -> bool:
-        """Whether all that is wanted was measured by this code on this machine."""
-        place = {name: value for name, value in here(device).items() if name in ("device", "threads", "torch", "commit")}
-        mine = select_rows(rows, **place)
-        return bool(self.wanted) and all(any(row.is_of(**one) for row in mine) for one in self.wanted)
-
-
 class Contestant(NamedTuple):
-    """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` is what is known
-    besides its time, or measures it when all are timed; `against` is the place of the contestant that it is held against."""
+    """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` tells what is
+    known besides its time, once all are timed."""
 
     system: str
     setting: Mapping[str, Any]
     job: Job
     each: int = 1
-    also: Also | Callable[[Timing], Also] = MappingProxyType({})
-    against: int | None = None
+    also: Callable[[], Also] = dict
 
 
 def measure_rows(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> list[Row]:
-    """Return a row a contestant: `seconds`, `processor`, the `ratio` to what it is held against, and what it `also` measures."""
-    taken = in_turns({str(i): one.job for i, one in enumerate(contestants)}, device, **harness)
-    each, rows = [np.array(taken[str(i)]) / one.each for i, one in enumerate(contestants)], []
-    for i, one in enumerate(contestants):
-        timing, more = timing_of(each[i]), dict[str, float | Figure]()
-        if one.against is not None:
-            more["ratio"] = quartiles(each[i][:, 1] / np.maximum(each[one.against][:, 1], 1e-9), 4)
-        more |= one.also(timing) if callable(one.also) else one.also
-        rows.append(row_of(bench, one.system, one.setting, timing, more, device))
-    return rows
+    """Return a row a contestant: `seconds`, `processor`, and what is known `also`."""
+    taken = in_turns([one.job for one in contestants], device, **harness)
+    return [
+        row_of(bench, one.system, one.setting, mine / one.each, one.also(), device)
+        for one, mine in zip(contestants, taken, strict=True)
+    ]
 
 
-def row_of(bench: str, system: str, setting: Mapping[str, Any], timing: Timing, more: Also, device: torch.device) -> Row:
-    """Return a row with everything that is known here and now. Seconds are rounded."""
-    seconds = Figure(*(round(end, DIGITS) for end in timing[:3]))
-    found = {"seconds": seconds, "processor": Figure(round(timing.processor, DIGITS))}
+def row_of(bench: str, system: str, setting: Mapping[str, Any], taken: Any, more: Also, device: torch.device) -> Row:
+    """Return a row with everything that is known here and now; `taken` are seconds by the clock and of the processor, a round a
+    line."""
+    clock, processor = np.asarray(taken, float).T
+    found = {"seconds": quartiles(clock), "processor": Figure(round(float(np.median(processor)), DIGITS))}
     also = {name: each if isinstance(each, Figure) else Figure(each) for name, each in more.items()}
-    where = {"rounds": timing.rounds, **here(device)}
+    where = {"rounds": len(clock), **here(device)}
     return Row(bench=bench, system=system, setting=dict(setting), figures=found | also, where=where)
 
 
 def quartiles(values: Any, digits: int = DIGITS) -> Figure:
-    low, middle, high = (round(float(x), digits) for x in np.quantile(np.asarray(values, float), [0.25, 0.5, 0.75]))
+    low, middle, high = (round(float(x), digits) for x in np.quantile(values, [0.25, 0.5, 0.75]))
     return Figure(middle, low, high)
 
 
-def interleaved(jobs: Mapping[str, Job], device: torch.device, **harness: Any) -> dict[str, Timing]:
-    """Return what each job takes, as `in_turns`."""
-    return {name: timing_of(values) for name, values in in_turns(jobs, device, **harness).items()}
-
-
 def in_turns(
-    jobs: Mapping[str, Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0
-) -> dict[str, list[tuple[float, float]]]:
-    """Time all jobs in turn, by the clock and of the processor, for `rounds` rounds or about `seconds`, whichever ends first
-    (three rounds at least)."""
-    for job in jobs.values():
+    jobs: Sequence[Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0
+) -> list[ndarray]:
+    """Time all jobs in turn for `rounds` rounds or about `seconds`, whichever ends first (three rounds at least). Return, of each
+    job, its seconds by the clock and of the processor, a round a line."""
+    for job in jobs:
         for _ in range(warmup):
             job()
-    names, taken = list(jobs), {name: list[tuple[float, float]]() for name in jobs}
+    taken: list[list[ndarray]] = [[] for _ in jobs]
     began = time.perf_counter()
     for turn in range(rounds):
-        start = turn % len(names)
-        for name in names[start:] + names[:start]:
-            taken[name].append(once(jobs[name], device))
+        for place in range(turn, turn + len(jobs)):
+            taken[place % len(jobs)].append(once(jobs[place % len(jobs)], device))
         if turn >= 2 and time.perf_counter() - began > seconds:
             break
-    return taken
+    return [np.array(each) for each in taken]
 
 
-def once(job: Job, device: torch.device) -> tuple[float, float]:
+def once(job: Job, device: torch.device) -> ndarray:
     """Seconds by the clock and of the processor."""
-    wait(device)
-    began, worked = time.perf_counter(), time.process_time()
+    began = clocks(device)
     job()
-    wait(device)
-    return time.perf_counter() - began, time.process_time() - worked
+    return clocks(device) - began
 
 
-def timing_of(taken: ndarray | list[tuple[float, float]]) -> Timing:
-    clock, processor = np.array(taken).T
-    low, median, high = np.quantile(clock, [0.25, 0.5, 0.75])
-    return Timing(float(median), float(low), float(high), float(np.median(processor)), len(taken))
+def clocks(device: torch.device) -> ndarray:
+    """Read the clock and the processor's, once a GPU has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def peak_bytes(job: Job, device: torch.device) -> int:
@@ -145,32 +110,50 @@ def peak_bytes(job: Job, device: torch.device) -> int:
     inside an operator is not seen.
     """
     if device.type == "cuda":
-        wait(device)
+        torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         job()
-        wait(device)
+        torch.cuda.synchronize(device)
         return torch.cuda.max_memory_allocated(device) - before
-    with _Living() as living:
+    alive, peak, known = 0, 0, weakref.WeakSet[Any]()
+
+    def count(size: int) -> None:
+        nonlocal alive, peak
+        alive += size
+        peak = max(peak, alive)
+
+    def see(func: Any, given: list[Tensor], made: list[Tensor]) -> None:
+        for storage in _storages(made) - _storages(given):
+            if storage not in known:
+                known.add(storage)
+                count(storage.nbytes())
+                weakref.finalize(storage, count, -storage.nbytes())
+
+    with _Watching(see):
         job()
-    return living.peak
+    return peak
 
 
-def moved_bytes(job: Job) -> int:
-    """Bytes of tensors that the operators of `job` read and write, one by one: what a pass over memory costs before caches.
-
-    A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside an operator is not seen.
-    """
-    with moved_by(lambda: "") as moved:
-        job()
-    return sum(moved.values())
+LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index.", "aten::select")
 
 
 @contextlib.contextmanager
 def moved_by(whose: Callable[[], str]) -> Iterator[Mapping[str, int]]:
-    """As `moved_bytes`, of everything inside, by what `whose` says at each operator."""
-    with _Moving(whose) as moving:
-        yield moving.bytes
+    """Count the bytes of tensors that the operators inside read and write, by what `whose` says at each: what a pass over
+    memory costs before caches. A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside
+    an operator is not seen."""
+    moved = Counter[str]()
+
+    def see(func: Any, given: list[Tensor], made: list[Tensor]) -> None:
+        name, changes = func.name(), func._schema.is_mutable
+        if name.startswith("aten::empty") or not (changes or _storages(made) - _storages(given)):
+            return  # nothing written: room that is still empty, or a view
+        written = sum(map(_size, made))
+        moved[whose()] += written + (written if name.startswith(LOOKUPS) else sum(map(_size, given)))
+
+    with _Watching(see):
+        yield moved
 
 
 def saved_bytes(job: Callable[[], Tensor], parameters: Iterator[Tensor]) -> int:
@@ -201,24 +184,19 @@ class PartClock:
     """Whose turn it is, and how long everybody's were by the clock and of the processor: time goes to the innermost part."""
 
     def __init__(self, device: torch.device, nobody: str = "") -> None:
-        self.taken: dict[tuple[str, bool], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-        self.part, self.back, self._device = nobody, False, device
-        self._since = (time.perf_counter(), time.process_time())
+        self.taken: dict[tuple[str, bool], ndarray] = defaultdict(lambda: np.zeros(2))  # of a part, on the way there or back
+        self.part, self.back, self._device, self._since = nobody, False, device, clocks(device)
 
     def turn(self, part: str) -> str:
         """The part begins, or goes on; who had the turn before?"""
-        wait(self._device)
-        now = (time.perf_counter(), time.process_time())
-        clock, processor = self.taken[self.part, self.back]
-        self.taken[self.part, self.back] = (clock + now[0] - self._since[0], processor + now[1] - self._since[1])
+        self.taken[self.part, self.back] += clocks(self._device) - self._since
         before, self.part = self.part, part
-        self._since = (time.perf_counter(), time.process_time())
+        self._since = clocks(self._device)
         return before
 
     def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
         """The same call, which takes its turn."""
 
-        @functools.wraps(call)
         def run(*args: Any, **options: Any) -> Any:
             before = self.turn(part)
             try:
@@ -229,54 +207,22 @@ class PartClock:
         return run
 
 
-class _Living(TorchDispatchMode):
-    """Counts the bytes of the storages that operators create, from birth to death."""
+class _Watching(TorchDispatchMode):
+    """Shows every operator, with the tensors that it is given and those that it returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, see: Callable[[Any, list[Tensor], list[Tensor]], None]) -> None:
         super().__init__()
-        self.now, self.peak = 0, 0
-        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = {x.untyped_storage() for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)}
-        result = func(*args, **(kwargs or {}))
-        for x in tree_iter(result):
-            if isinstance(x, Tensor) and x.untyped_storage() not in given and x.untyped_storage() not in self._known:
-                self._born(x.untyped_storage())
-        return result
-
-    def _born(self, storage: Any) -> None:
-        size = storage.nbytes()
-        self._known.add(storage)
-        self.now += size
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self._died, size)
-
-    def _died(self, size: int) -> None:
-        self.now -= size
-
-
-class _Moving(TorchDispatchMode):
-    """Adds up the bytes of every operator's tensors, by whose they are."""
-
-    LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index.", "aten::select")
-
-    def __init__(self, whose: Callable[[], str]) -> None:
-        super().__init__()
-        self.bytes, self._whose = Counter[str](), whose
+        self._see = see
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
-        made = [x for x in tree_iter(result) if isinstance(x, Tensor)]
-        known = {x.untyped_storage() for x in given}
-        name = func.name()
-        if name.startswith("aten::empty") or (not func._schema.is_mutable and all(x.untyped_storage() in known for x in made)):
-            return result  # nothing written: room that is still empty, or a view
-        written = sum(_size(x) for x in made)
-        read = written if name.startswith(self.LOOKUPS) else sum(_size(x) for x in given)
-        self.bytes[self._whose()] += written + read
+        given, made = ([x for x in tree_iter(some) if isinstance(x, Tensor)] for some in ((args, kwargs), result))
+        self._see(func, given, made)
         return result
+
+
+def _storages(tensors: list[Tensor]) -> set[Any]:
+    return {x.untyped_storage() for x in tensors}
 
 
 def _size(x: Tensor) -> int:
@@ -284,21 +230,11 @@ def _size(x: Tensor) -> int:
     return min(x.numel() * x.element_size(), x.untyped_storage().nbytes())
 
 
-def wait(device: torch.device) -> None:
-    """Until a GPU has done all that it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def learning(model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, drawn: int | None = None) -> Job:
     """One step of training after the other, over the batches of an epoch, or the first so many."""
     learner = Learner(model.to(device).train(), objective, train, device)
     batches = cycle([batch.to(device) for batch in islice(objective.epoch(0, 0, train.batch), drawn)])
-
-    def once() -> None:
-        learner.step(next(batches))
-
-    return once
+    return lambda: learner.step(next(batches))
 
 
 def told_apart(module: str, call: str) -> str:

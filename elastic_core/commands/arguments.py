@@ -28,22 +28,30 @@ if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().
 Arguments = argparse._ActionsContainer  # a parser, or a group of one
 
 
-def flag(parser: Arguments, name: str, what: str) -> None:
-    parser.add_argument(name, action="store_true", help=what)
+def split_commas(text: str) -> list[str]:
+    """`a, b,c` → [a, b, c]."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def option(parser: Arguments, name: str, default: int | float | str | Path, what: str, told: str = "", **more: Any) -> None:
-    """Add an option of the default's type; the help says what that is, or what is `told` of it."""
-    told = told or (f"{default:g}" if isinstance(default, float) else str(default))
-    parser.add_argument(name, type=type(default), default=default, help=f"{what} (default: {told})", **more)
+CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("dates", "ties")}
+KINDS: dict[str, Any] = {"int": int, "float": float, "text": str, "path": Path, "words": split_commas}
 
 
-def run_argument(parser: Arguments, more: str = "") -> None:
-    parser.add_argument("run_name", metavar="RUN", help=f"a run folder, or its name below checkpoints/{more}")
-
-
-def device_option(parser: Arguments, default: str = "cpu") -> None:
-    option(parser, "--device", default, "cpu, cuda or auto")
+def options(parser: Arguments, table: str) -> None:
+    """Add an option a line: `name METAVAR | kind default | help`. Of `words` there may be several, with commas; `a/b/c` are the
+    choices there are. The help says the default, unless it does already, or the default stands in brackets."""
+    for line in table.strip().splitlines():
+        names, kind, what = (cell.strip() for cell in line.split("|", 2))
+        name, _, metavar = names.partition(" ")
+        kind, _, default = kind.partition(" ")
+        if kind == "flag":
+            parser.add_argument(name, action="store_true", help=what)
+            continue
+        told = "" if not default or default[0] == "(" or "(default: " in what else f" (default: {default})"
+        parser.add_argument(
+            name, metavar=metavar or None, type=KINDS.get(kind, str), choices=kind.split("/") if "/" in kind else None,
+            default=default.strip("()") if default or kind == "words" else None, help=what + told,
+        )  # fmt: skip
 
 
 def deadline(arguments: argparse.Namespace) -> float:
@@ -51,37 +59,28 @@ def deadline(arguments: argparse.Namespace) -> float:
     return time.monotonic() + (60 * arguments.minutes or math.inf)
 
 
-def root_option(parser: Arguments, what: str = "where the runs lie") -> None:
-    option(parser, "--root", CHECKPOINTS, what, "checkpoints")
-
-
 def file_options(parser: Arguments) -> None:
     """What a person says of the columns, dates and titles of their own file."""
-    columns = (
-        "your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; time= where there is none and rows are in order"
-    )
-    parser.add_argument("--columns", type=split_commas, default=[], help=columns)
-    orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
-    parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
-    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
+    options(parser, f"""
+        --columns | words | your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; \
+time= where there is none and rows are in order
+        --dates | {'/'.join(CHOICES['dates'])} () | what 03/04/2024 means, where no row of the file tells
+        --titles FILE | text () | a file with titles or genres of the items
+    """)  # fmt: skip
 
 
 def fold_options(parser: Arguments) -> None:
     """How the events of a file become histories."""
-    rules = get_args(get_type_hints(DataConfig)["ties"])[1:]
-    parser.add_argument("--ties", choices=rules, default="", help="how events of one person and time are ordered (default: file)")
-    option(parser, "--k-core", 5, "fewest events of an item and a person")
+    options(parser, f"""
+        --ties | {'/'.join(CHOICES['ties'])} () | how events of one person and time are ordered (default: file)
+        --k-core | int 5 | fewest events of an item and a person
+    """)  # fmt: skip
 
 
 def data_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of `data` that `file_options` and `fold_options` ask for."""
     found = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "k_core")}
     return found | {"columns": mapped(arguments.columns)}
-
-
-def split_commas(text: str) -> list[str]:
-    """`a, b,c` → [a, b, c]."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def mapped(pairs: list[str]) -> dict[str, str]:
@@ -124,26 +123,20 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     return Loaded(run, dataset, weights.to(find_device(device)))
 
 
-class Opened(NamedTuple):
-    run: Run
-    catalog: Catalog
-    model: Recommender
-
-
-def open_items(name: str) -> Opened:
+def open_items(name: str) -> tuple[Run, Catalog, Recommender]:
     """The run by what its folder holds, weights and items.csv: it travels without its data. Titles that could not come along are
     those of its data, where these are at hand. A model that is fitted needs them; raises InputError without."""
     run = find_run(name)
     if not model_class(run.config.model.name).objective:
         loaded = load_run(name)
-        return Opened(run, loaded.dataset.catalog, loaded.model)
+        return run, loaded.dataset.catalog, loaded.model
     model, catalog, data = run.model(), run.catalog(), run.config.data
     torch.set_num_threads(1)  # what is asked of it are single histories and events, for as long as the command runs
     if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
         with suppress(InputError):
             known = load(data, say).catalog
             catalog = known if known.ids.astype(str).tolist() == catalog.ids.astype(str).tolist() else catalog
-    return Opened(run, catalog, model)
+    return run, catalog, model
 
 
 def say(sentence: str) -> None:

@@ -30,7 +30,7 @@ ours.
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -51,42 +51,41 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
 from elastic_core.bench.timing import Part, threads
-from elastic_core.commands.arguments import CHECKPOINTS, deadline, device_option, find_run, flag, option, say, split_commas
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, find_run, options, say
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
-from elastic_core.machine import find_device
+from elastic_core.machine import find_device, here
 
 LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
-Parts = Callable[[Namespace], Iterable[Part]]
 LENGTHS = "64 128 256 512 1024 2048 4096".split()
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--lengths", type=split_commas, help=f"history lengths N (default: {','.join(LENGTHS)})")
-    parser.add_argument("--people", type=split_commas, default=[], help="time one more event of so many people, with kept states")
-    parser.add_argument(
-        "--systems", type=split_commas, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
-    )
-    parser.add_argument("--passes", type=split_commas, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
-    option(parser, "--width", 64, "d")
-    option(parser, "--k", 16, "retrieved experts")
-    option(parser, "--side", 32, "√K")
-    option(parser, "--heads", 1, "heads")
-    option(parser, "--dropout", 0.0, "dropout, for forward+backward")
-    option(parser, "--tokens", 16_384, "events per batch")
-    parser.add_argument("--rounds", type=int, help=f"most rounds per setting (default: {ROUNDS}; with --people {EVENTS})")
-    option(parser, "--seconds", 20.0, "about so long per setting, lengths and passes")
-    flag(parser, "--together", "measure all lengths in turns, to compare them with each other")
-    option(parser, "--memory", 6.0, "leave out eager attention above so many GB")
-    device_option(parser)
-    option(parser, "--threads", 0, "CPU threads", "as torch chooses")
-    option(parser, "--name", LOCAL, "the file's name", "local; the shipped rows are in latency")
-    option(parser, "--minutes", 0.0, "begin no new setting after so many minutes", "no limit")
-    flag(parser, "--bank", "measure the memory of experts instead, on one thread unless --threads says other")
-    flag(parser, "--lisa", "measure LISA's three claims instead, on one thread unless --threads says other")
+    options(parser, f"""
+        --lengths | words | history lengths N (default: {",".join(LENGTHS)})
+        --people | words | time one more event of so many people, with kept states
+        --systems | words {",".join(SYSTEMS)} | of {",".join(contestants())} (default: the first four)
+        --passes | words {",".join(PASSES)} | of {",".join(PASSES)} (default: both)
+        --width | int 64 | d
+        --k | int 16 | retrieved experts
+        --side | int 32 | √K
+        --heads | int 1 | heads
+        --dropout | float 0 | dropout, for forward+backward
+        --tokens | int 16384 | events per batch
+        --rounds | int | most rounds per setting (default: {ROUNDS}; with --people {EVENTS})
+        --seconds | float 20 | about so long per setting, lengths and passes
+        --together | flag | measure all lengths in turns, to compare them with each other
+        --memory | float 6 | leave out eager attention above so many GB
+        --device | text cpu | cpu, cuda or auto
+        --threads | int 0 | CPU threads (default: as torch chooses)
+        --name | text {LOCAL} | the file's name (default: local; the shipped rows are in latency)
+        --minutes | float 0 | begin no new setting after so many minutes (default: no limit)
+        --bank | flag | measure the memory of experts instead, on one thread unless --threads says other
+        --lisa | flag | measure LISA's three claims instead, on one thread unless --threads says other
+    """)  # fmt: skip
     parser.add_argument(
         "--training",
         nargs="?",
@@ -94,44 +93,37 @@ def configure(parser: ArgumentParser) -> None:
         choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )
-    flag(parser, "--stages", "take whole passes apart, on one thread unless --threads says other")
-    parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
-    parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
-    parser.add_argument("--serving", metavar="RUN", help="measure a service of this run instead")
-    parser.add_argument("--threads-of", metavar="RUN", help="measure its passes with 1, 2 and all threads instead")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
-    parser.add_argument(
-        "--compile",
-        choices=MODES,
-        metavar="MODE",
-        default="",
-        help=f"compile all contestants first, by torch.compile: {', '.join(MODES)}; rows are kept in {COMPILED}",
-    )
-    flag(parser, "--gpu", "measure what the goals ask of a GPU; rows are kept in gpu")
-    flag(parser, "--again", "measure again what is there already")
-    flag(parser, "--operations", "measure causal slots and causal attention alone, no models")
-    flag(parser, "--goals", "measure nothing, print what was aimed at beside what was measured")
+    options(parser, f"""
+        --stages | flag | take whole passes apart, on one thread unless --threads says other
+        --catalogue ITEMS | int | measure losses and steps over so many items instead
+        --reading ROWS | int | measure reading a CSV of so many rows instead
+        --serving RUN | text | measure a service of this run instead
+        --threads-of RUN | text | measure its passes with 1, 2 and all threads instead
+        --precision | float32/bfloat16 (float32) | bfloat16: under autocast
+        --compile MODE | {"/".join(MODES)} () | compile all contestants first, by torch.compile: {", ".join(MODES)}; \
+rows are kept in {COMPILED}
+        --gpu | flag | measure what the goals ask of a GPU; rows are kept in gpu
+        --again | flag | measure again what is there already
+        --operations | flag | measure causal slots and causal attention alone, no models
+        --goals | flag | measure nothing, print what was aimed at beside what was measured
+    """)  # fmt: skip
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 
 def run(arguments: Namespace) -> int:
     if arguments.rounds is None:
         arguments.rounds = EVENTS if arguments.people else ROUNDS
+    arguments.harness = {"rounds": arguments.rounds, "seconds": arguments.seconds}
     if arguments.goals:
         folder = CHECKPOINTS / "benchmarks"
         if not folder.is_dir():
             raise InputError(f"there are no measurements here: {folder}/ comes with the checkout, so go there first")
         print(goals.goals_table(folder, "latency" if arguments.name == LOCAL else arguments.name))
         return 0
-    for asked, name, parts, table in (
+    benches: Any = (
         (arguments.bank, "bank", _of_bank, bank.bank_table),
-        (arguments.lisa, "lisa", lambda asked: lisa.parts(_device(asked), min(asked.rounds, 5)), lisa.as_markdown),
-        (
-            arguments.reading,
-            "reading",
-            lambda asked: [Part("", partial(reading.measure_reading, asked.reading))],
-            reading.reading_table,
-        ),
+        (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
+        (arguments.reading, "reading", _of_reading, reading.reading_table),
         (arguments.serving, "serving", _of_serving, serving.serving_table),
         (arguments.threads_of, "threads", _of_threads, thread_bench.threads_table),
         (arguments.training, "training", _of_training, training.training_table),
@@ -140,32 +132,33 @@ def run(arguments: Namespace) -> int:
         (arguments.catalogue is not None, LOCAL, _of_catalogue, latency_table),
         (arguments.people, LOCAL, _of_people, latency_table),
         (True, COMPILED if arguments.compile else LOCAL, _of_passes, latency_table),
-    ):
-        if asked:
-            return _measure(arguments, name, parts, table)
-    return 0
-
-
-def _measure(arguments: Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
-    """Measure part after part what is not there yet, keep the rows, print the table of all."""
+    )
+    bench, parts, table = next(each[1:] for each in benches if each[0])
     file = {"stages": "profile"}.get(bench, bench) if arguments.name == LOCAL else arguments.name
     path, at = CHECKPOINTS / "benchmarks" / f"{file}.csv", deadline(arguments)
     rows = read_rows(path)
     alone = bench in ("bank", "lisa", "training", "stages")  # on one thread, unless another number is asked for
     with threads(max(arguments.threads, 0) or int(alone)):
-        for part in () if arguments.show else parts(arguments):
-            if not arguments.again and part.is_there(rows, find_device(arguments.device)):
+        for words, measure, wanted in () if arguments.show else parts(arguments):
+            if not arguments.again and _all_there(rows, wanted, arguments.device):
                 continue
             if time.monotonic() > at:
                 say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
                 break
-            if part.words:
-                say(part.words)
-            for row in part.measure():
+            if words:
+                say(words)
+            for row in measure():
                 rows.append(row)
                 write_rows(path, rows)
     print(table(read_rows(path, *(PASSING if table is latency_table else (bench,)))))
     return 0
+
+
+def _all_there(rows: list[Row], wanted: Sequence[dict[str, Any]], device: str) -> bool:
+    """Whether all that is wanted was measured by this code on this machine."""
+    now = here(find_device(device))
+    place = {name: now[name] for name in ("device", "threads", "torch", "commit")}
+    return bool(wanted) and all(select_rows(rows, **{**one, **place}) for one in wanted)
 
 
 def _device(arguments: Namespace) -> torch.device:
@@ -177,32 +170,39 @@ def _device(arguments: Namespace) -> torch.device:
 def _of_bank(arguments: Namespace) -> Iterator[Part]:
     device = _device(arguments)
     for part in bank.PARTS:
-        yield Part(f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds))
+        yield f"memory of experts: {part}", partial(bank.measure_bank, part, device, rounds=arguments.rounds), ()
+
+
+def _of_lisa(arguments: Namespace) -> Iterable[Part]:
+    return lisa.parts(_device(arguments), min(arguments.rounds, 5))
+
+
+def _of_reading(arguments: Namespace) -> Iterator[Part]:
+    yield "", partial(reading.measure_reading, arguments.reading), ()
 
 
 def _of_serving(arguments: Namespace) -> Iterator[Part]:
     served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
-    yield Part("", partial(serving.measure_crowds, served.path, served.config.data, seconds, say))
+    yield "", partial(serving.measure_crowds, served.path, served.config.data, seconds, say), ()
 
 
 def _of_threads(arguments: Namespace) -> Iterator[Part]:
-    yield Part("", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
+    yield "", partial(thread_bench.measure_threads, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)), ()
 
 
 def _of_training(arguments: Namespace) -> Iterator[Part]:
     _device(arguments)
     steps = partial(training.measure_training, arguments.training, rounds=arguments.rounds)
-    yield Part(f"steps of training, {arguments.training}", steps)
+    yield f"steps of training, {arguments.training}", steps, ()
 
 
 def _of_stages(arguments: Namespace) -> Iterator[Part]:
-    arguments.lengths = arguments.lengths or ["1024"]
     if arguments.compile or arguments.precision != "float32":
         raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
     device = find_device(arguments.device)
-    for setting in _settings(arguments):
-        work = partial(stages.measure_profile, (setting,), device, arguments.systems, **_harness(arguments))
-        yield Part(f"stages, {_words(setting)}", work)
+    for setting in _settings(arguments, ["1024"]):
+        work = partial(stages.measure_profile, setting, device, arguments.systems, **arguments.harness)
+        yield f"stages, {setting.direction}, N = {setting.length}, {setting.batch} histories", work, ()
 
 
 def _of_gpu(arguments: Namespace) -> Iterator[Part]:
@@ -218,77 +218,62 @@ def _of_gpu(arguments: Namespace) -> Iterator[Part]:
 
 
 def _of_catalogue(arguments: Namespace) -> Iterator[Part]:
-    _settings(arguments)  # refuses sizes that no model has
+    _settings(arguments, [])  # refuses sizes that no model has
     items = arguments.catalogue
     if items < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
     if find_device(arguments.device).type != "cpu":
         raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
-    size, harness = catalogue.Size(items=items, width=arguments.width), {"rounds": arguments.rounds, "seconds": 240.0}
-    for words, work, wanted in (
+    size = catalogue.Size(items=items, width=arguments.width)
+    for words, work, named in (
         (f"losses of {catalogue.TARGETS} targets over {items:,} items", catalogue.measure_losses, catalogue.LOSSES),
         (f"steps of training over {items:,} and {catalogue.SMALL:,} items", catalogue.measure_steps, catalogue.STEPS),
     ):
-        yield Part(words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted])
+        wanted = [{"system": name, "length": items} for name in named]
+        yield words, partial(work, size, rounds=arguments.rounds, seconds=240.0), wanted
 
 
 def _of_people(arguments: Namespace) -> Iterator[Part]:
     """All lengths of a number of people interleaved; what is there already is measured again with them."""
-    given = arguments.lengths
-    arguments.lengths = given or list(LENGTHS)
-    _settings(arguments)
+    _settings(arguments, [])
     if not all(text.isdigit() and int(text) >= 1 for text in arguments.people):
         raise InputError(f"--people must be whole numbers of at least 1, not {','.join(arguments.people)}")
-    device, lengths = find_device(arguments.device), (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given]
+    device, lengths = find_device(arguments.device), [int(n) for n in arguments.lengths or events.LENGTHS]
     shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
     for people in map(int, arguments.people):
-        work = partial(events.measure_steps, people, device, lengths, shape, **_harness(arguments))
-        yield Part(f"one more event, {people} people", work)
+        work = partial(events.measure_steps, people, device, lengths, shape, **arguments.harness)
+        yield f"one more event, {people} people", work, ()
 
 
 def _of_passes(arguments: Namespace) -> Iterator[Part]:
     """All contestants of a setting, as they are compared with each other, unless every one of them is there already."""
-    arguments.lengths = arguments.lengths or list(LENGTHS)
-    settings, device, harness = _settings(arguments), find_device(arguments.device), _harness(arguments)
+    settings, device = _settings(arguments, LENGTHS), find_device(arguments.device)
     groups = [[setting] for setting in settings]
     if arguments.together:
         groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.passes]
     for group in groups:
-        words = "\n".join(map(_words, group))
+        words = "\n".join(f"{setting.direction}, N = {setting.length}, {setting.batch} histories" for setting in group)
         if arguments.operations:
-            yield Part(words, partial(measure_operations, group[0], device, **harness))
+            yield words, partial(measure_operations, group[0], device, **arguments.harness), ()
             continue
-        chosen = _systems(arguments, max(group, key=Setting.scores_bytes))
+        largest = max(group, key=Setting.scores_bytes)
+        needed, chosen = largest.scores_bytes() / 1e9, tuple(arguments.systems)
+        fused = tuple(name for name in chosen if systems()[name][1].get("fused", True))
+        if needed > arguments.memory and fused != chosen:
+            say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
+            chosen = fused
         wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
-        yield Part(words, partial(measure_latency, group, device, chosen, **harness), wanted)
+        yield words, partial(measure_latency, group, device, chosen, **arguments.harness), wanted
 
 
-def _words(setting: Setting) -> str:
-    return f"{setting.direction}, N = {setting.length}, {setting.batch} histories"
-
-
-def _harness(arguments: Namespace) -> dict[str, Any]:
-    return {"rounds": arguments.rounds, "seconds": arguments.seconds}
-
-
-def _systems(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
-    """Those asked for, without attention that is written out where that would fill the memory."""
-    chosen = tuple(arguments.systems)
-    written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
-    if written_out and largest.scores_bytes() > arguments.memory * 1e9:
-        needed = largest.scores_bytes() / 1e9
-        say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
-        chosen = tuple(name for name in chosen if name not in written_out)
-    return chosen
-
-
-def _settings(arguments: Namespace) -> list[Setting]:
+def _settings(arguments: Namespace, usual: Sequence[str]) -> list[Setting]:
+    """Passes over the lengths that were asked for, or the `usual` ones. Raises InputError for what cannot be measured."""
+    lengths = arguments.lengths or usual
     for what, given, known in (("system", arguments.systems, contestants()), ("pass", arguments.passes, PASSES)):
-        for name in given:
-            if name not in known:
-                raise InputError(f"unknown {what} {name!r}; known are {', '.join(known)}")
-    if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths):
-        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
+        if wrong := [name for name in given if name not in known]:
+            raise InputError(f"unknown {what} {wrong[0]!r}; known are {', '.join(known)}")
+    if not all(text.isdigit() and int(text) >= 2 for text in lengths):
+        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(lengths)}")
     if min(arguments.tokens, arguments.rounds) < 1 or arguments.threads < 0:
         raise InputError("--tokens and --rounds must be at least 1, --threads at least 0")
     if arguments.together and arguments.operations:
@@ -297,13 +282,8 @@ def _settings(arguments: Namespace) -> list[Setting]:
         raise InputError("--minutes, --memory and --seconds must be 0 or more")
     shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
     MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
-    return [
-        Setting(
-            length=int(n), direction=d, tokens=arguments.tokens, compiled=arguments.compile, dtype=arguments.precision, **shape
-        )
-        for d in arguments.passes
-        for n in arguments.lengths
-    ]
+    more = {"tokens": arguments.tokens, "compiled": arguments.compile, "dtype": arguments.precision, **shape}
+    return [Setting(length=int(n), direction=direction, **more) for direction in arguments.passes for n in lengths]
 
 
 def latency_table(rows: list[Row]) -> str:
@@ -334,12 +314,10 @@ def _losses(rows: list[Row]) -> list[str]:
     """Of every catalogue that losses were measured over: shares of the plain one's memory and time, and times faster."""
     lines = []
     for items, targets in sorted({(row.length, row.batch) for row in rows if row.direction == catalogue.DIRECTION}):
-        found = catalogue.c12(select_rows(rows, direction=catalogue.DIRECTION, length=items, batch=targets))
-        if found:
+        if found := catalogue.c12(select_rows(rows, direction=catalogue.DIRECTION, length=items, batch=targets)):
             lines.append(f"\n{targets} targets over {items:,} items, against {catalogue.PLAIN}, by processor time:")
-            shares, faster = ("memory", "time"), [name for name in found if name not in ("memory", "time")]
-            lines.append("exact in stretches: " + ", ".join(f"{found[name]:.2f} of its {name}" for name in shares))
-            lines.extend(f"{name}: {found[name]:.0f} times faster" for name in faster)
+            lines.append(f"exact in stretches: {found.pop('memory'):.2f} of its memory, {found.pop('time'):.2f} of its time")
+            lines.extend(f"{name}: {times:.0f} times faster" for name, times in found.items())
     if steps := catalogue.c14(rows):
         lines.append("\na step of training, its item table by rows, by processor time:")
         lines.append(f"{steps['over a small catalogue']:.2f} times one in a small catalogue; with a dense table it takes")

@@ -13,7 +13,7 @@ With --power: which difference so many people and seeds find four times out of f
 
 import argparse
 
-from elastic_core.commands.arguments import find_run, flag, option, split_commas
+from elastic_core.commands.arguments import find_run, options
 from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.core.evaluate import NAMES, PROTOCOLS
 from elastic_core.evaluation import verdict
@@ -24,11 +24,13 @@ SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", metavar="RUN_A", type=split_commas, help="a run folder or name; several seeds separated by commas")
-    parser.add_argument("b", metavar="RUN_B", type=split_commas, help="the other")
-    option(parser, "--protocol", "full", f"one of {', '.join(PROTOCOLS)}")
-    flag(parser, "--power", "also say which difference could have been found")
-    option(parser, "--metric", "NDCG@10", f"one of {', '.join(NAMES)}")
+    options(parser, f"""
+        a RUN_A | words | a run folder or name; several seeds separated by commas
+        b RUN_B | words | the other
+        --protocol | text full | one of {", ".join(PROTOCOLS)}
+        --power | flag | also say which difference could have been found
+        --metric | text NDCG@10 | one of {", ".join(NAMES)}
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

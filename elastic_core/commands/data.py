@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.commands.arguments import data_settings, file_options, flag, fold_options, say
+from elastic_core.commands.arguments import data_settings, file_options, fold_options, options, say
 from elastic_core.data import Dataset, load
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED
@@ -29,10 +29,10 @@ from elastic_core.services.data.shelf import TEMPLATE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
-    flag(parser, "--list", "show the named sources")
+    options(parser, "--list | flag | show the named sources")
     file_options(parser)
     fold_options(parser)
-    parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
+    options(parser, "--write-template FILE | path | write a small CSV in the expected layout and stop")
 
 
 def run(arguments: argparse.Namespace) -> int:

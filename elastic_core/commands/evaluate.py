@@ -21,20 +21,11 @@ was tested before ranks were kept: it is scored again, its ranks are kept, and i
 import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from typing import cast
 
 import torch
 
-from elastic_core.commands.arguments import (
-    Loaded,
-    device_option,
-    find_run,
-    flag,
-    load_run,
-    option,
-    run_argument,
-    say,
-    split_commas,
-)
+from elastic_core.commands.arguments import Loaded, find_run, load_run, options, say
 from elastic_core.core.evaluate import NAMES, PROTOCOLS, drawn_people
 from elastic_core.core.histories import Split
 from elastic_core.data.sources import PLANTED, here, load
@@ -49,20 +40,18 @@ REASON = "no ranks were kept when it was tested"
 
 
 def configure(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    option(parser, "--split", "test", "test or valid")
-    parser.add_argument(
-        "--protocols", type=split_commas, default=list(PROTOCOLS), help=f"comma-separated (default: {','.join(PROTOCOLS)})"
-    )
-    parser.add_argument("--metrics", type=split_commas, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
-    device_option(parser)
-    option(parser, "--people", 0, "with --split valid: so many, drawn by chance", "everybody")
-    parser.add_argument(
-        "--last", type=split_commas, metavar="N,…", help="by the last N events of everybody alone, beside popularity"
-    )
-    flag(parser, "--json", "one JSON row per protocol and metric instead of the table")
-    flag(parser, "--store", "score a test again whose ranks were not kept, and keep them")
-    parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
+    options(parser, f"""
+        run_name RUN | text | a run folder, or its name below checkpoints/
+        --split | text test | test or valid
+        --protocols | words {','.join(PROTOCOLS)} | comma-separated (default: {','.join(PROTOCOLS)})
+        --metrics | words (NDCG@10,HR@10,MRR@10) | of {','.join(NAMES)}
+        --device | text cpu | cpu, cuda or auto
+        --people | int 0 | with --split valid: so many, drawn by chance (default: everybody)
+        --last N,… | words | by the last N events of everybody alone, beside popularity
+        --json | flag | one JSON row per protocol and metric instead of the table
+        --store | flag | score a test again whose ranks were not kept, and keep them
+        --reason | text ({REASON}) | what the log says of why it was scored again (with --store)
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
@@ -73,16 +62,15 @@ def run(arguments: Namespace) -> int:
         raise InputError("--people takes a number of people and goes with --split valid: a test is of everybody")
     if arguments.last:
         return known_a_little(arguments)
-    device, found, loaded = find_device(arguments.device), find_run(arguments.run_name), None
+    device, run, loaded = find_device(arguments.device), find_run(arguments.run_name), None
     if arguments.store:
         if arguments.split != "test":
             raise InputError("--store keeps the ranks of the test split, no other")
-        store(found, arguments.device, arguments.reason)
-    if arguments.split == "test" and found.has_report:
-        stored, start = found.report(), found.last("start")
-        ranks = {name: stored.ranks[name] for name in arguments.protocols if name in stored.ranks}
-        report, where = replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
-        times = found.last("test").get("scored", 1)
+        store(run, arguments.device, arguments.reason)
+    if arguments.split == "test" and run.has_report:
+        report, times = run.report(), run.last("test").get("scored", 1)
+        report = replace(report, ranks={name: report.ranks[name] for name in arguments.protocols if name in report.ranks})
+        where = run.last("start").get("data", run.config.data.source)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
         say(f"From the ranks that the run keeps of its test.{again}")
     else:
@@ -90,14 +78,15 @@ def run(arguments: Namespace) -> int:
         users = drawn_people(dataset, arguments.people)
         report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
-    say(f"{found.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
-    redrawn = under_random_ties(found, report, device, loaded)
+    say(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
+    redrawn = under_random_ties(run, report, device, loaded)
     if not arguments.json:
         print(report_table(report, arguments.metrics, redrawn))
         return 0
-    print(as_json(report, found.name, arguments.metrics))
-    if redrawn:
-        print(as_json(redrawn, found.name, arguments.metrics, ties="random"))
+    for shown, more in ((report, {}), (redrawn, {"ties": "random"})):
+        for row in shown.rows() if shown else ():
+            if row["metric"] in arguments.metrics:
+                print(json.dumps({"run": run.name, **more, **row}))
     return 0
 
 
@@ -108,8 +97,7 @@ def known_a_little(arguments: Namespace) -> int:
     if arguments.store or arguments.people or arguments.json:
         raise InputError("--last is of everybody, and goes with neither --store nor --json")
     run, dataset, model = load_run(arguments.run_name)
-    split: Split = "valid" if arguments.split == "valid" else "test"
-    protocol, people = arguments.protocols[0], f"{dataset.histories.n_users:,} people"
+    split, protocol, people = arguments.split, arguments.protocols[0], f"{dataset.histories.n_users:,} people"
     say(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
     for one in newcomers.after_few(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
@@ -122,13 +110,13 @@ def known_a_little(arguments: Namespace) -> int:
 def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Loaded | None) -> Report | None:
     """The report of the same weights, people and protocols where a hash orders events of one time, if that is much of what is
     asked; it is said what it means, or why it is not to be had."""
-    data, start = run.config.data, run.last("start")
-    split: Split = "valid" if report.split == "valid" else "test"
-    if not loaded and (data.source == PLANTED or start.get("tied", 1) <= MANY):
-        return None
-    if not loaded and not here(data):
-        say("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
-        return None
+    data, split = run.config.data, cast(Split, report.split)
+    if not loaded:
+        if data.source == PLANTED or run.last("start").get("tied", 1) <= MANY:
+            return None
+        if not here(data):
+            say("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
+            return None
     dataset = loaded.dataset if loaded else load(data)
     share = getattr(dataset.ties, split) if dataset.ties and dataset.ties.rule != "random" else 0.0
     if share <= MANY:
@@ -171,14 +159,10 @@ def store(run: Run, device: str, reason: str) -> None:
     say(f"{run.name}: scored again and kept; the log says why: {reason}")
 
 
-def report_table(report: Report, metrics: list[str], redrawn: Report | None = None) -> str:
+def report_table(report: Report, metrics: list[str], redrawn: Report | None) -> str:
     lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
-        for shown, name in ((report, protocol), (redrawn, "  random ties")):
+        for name, shown in ((protocol, report), ("  random ties", redrawn)):
             intervals = [shown.interval(protocol, metric) for metric in metrics] if shown else []
             lines += [f"{name:<13}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals)] if shown else []
     return "\n".join(lines)
-
-
-def as_json(report: Report, name: str, metrics: list[str], **more: str) -> str:
-    return "\n".join(json.dumps({"run": name, **more, **row}) for row in report.rows() if row["metric"] in metrics)

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from elastic_core.commands.arguments import Loaded, flag, load_run, option, run_argument, say
+from elastic_core.commands.arguments import Loaded, load_run, options, say
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations
@@ -46,19 +46,22 @@ SHORT = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser, "; with --knobs several")
-    parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
-    parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
-    option(parser, "--sort", "load", "largest first by this column", metavar="COLUMN")
-    option(parser, "--top", 0, "only the first N rows", "all", metavar="N")
-    flag(parser, "--effects", "also remove every expert from its people and judge them")
-    flag(parser, "--knobs", "turn everybody's experts up and down, and lend them others")
-    flag(parser, "--csv", "the table as CSV")
+    options(parser, """
+        run_name RUN | text | a run folder, or its name below checkpoints/; with --knobs several
+        --expert N | int | one expert in full, counted from 0
+        --swap N | int | which expert to put in its place (default: a random used one)
+        --sort COLUMN | text load | largest first by this column
+        --top N | int 0 | only the first N rows (default: all)
+        --effects | flag | also remove every expert from its people and judge them
+        --knobs | flag | turn everybody's experts up and down, and lend them others
+        --csv | flag | the table as CSV
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
-        turned = [_knobs(name) for name in arguments.run_name.split(",")]
+        names = arguments.run_name.split(",")
+        turned = [knobs.measure_knobs(_population(_with_experts(name))) for name in names]
         print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
@@ -67,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.expert is not None:
         for asked in (arguments.expert, arguments.swap or 0):
             found.place(asked)  # raises where there is none
-        one(of, found, arguments.expert, arguments.swap)
+        print_expert(of, found, arguments.expert, arguments.swap)
         return 0
     frame = overview.expert_table(found)
     if arguments.effects:
@@ -78,8 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sort not in frame:
         raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
     frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
-    frame = frame.head(arguments.top) if arguments.top > 0 else frame
-    print(frame_text(frame, arguments.csv), end="")
+    print(frame_text(frame.head(arguments.top) if arguments.top > 0 else frame, arguments.csv), end="")
     if not arguments.csv:
         print_summary(loaded, found)
     return 0
@@ -90,10 +92,6 @@ def _with_experts(name: str) -> Loaded:
     if not loaded.model.retrieves:
         raise InputError(f"{loaded.run.name} has no interest memory, so it has no experts")
     return loaded
-
-
-def _knobs(name: str) -> DataFrame:
-    return knobs.measure_knobs(_population(_with_experts(name)))
 
 
 def _population(loaded: Loaded) -> Population:
@@ -130,7 +128,7 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
         )
 
 
-def one(of: Population, found: Survey, expert: int, other: int | None) -> None:
+def print_expert(of: Population, found: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
     traffic, (row, column), label = of.traffic, found.place(expert), overview.label(found, expert)
     print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")

@@ -18,13 +18,13 @@ Every export is compared with the run over 33 histories; where a score differs b
 import argparse
 from pathlib import Path
 
-from elastic_core.commands.arguments import open_items, run_argument, say
+from elastic_core.commands.arguments import open_items, options, say
 from elastic_core.errors import InputError
 from elastic_core.exported import export, save, save_onnx
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser)
+    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="the file to write, .pt2 or .onnx")
 
 

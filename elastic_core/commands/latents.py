@@ -9,17 +9,16 @@ Each figure stands beside what it would be without the claim; where the run has 
 """
 
 import argparse
-from typing import NamedTuple
 
 import numpy as np
 
-from elastic_core.commands.arguments import load_run, option, run_argument, say
+from elastic_core.commands.arguments import load_run, options, say
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
-from elastic_core.memory.gauges import Gauges, gauges
+from elastic_core.memory.gauges import gauges
 from elastic_core.memory.latents import fit_latents
-from elastic_core.memory.routing import Routing, routing
+from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.services.experts import knobs, overview
 from elastic_core.services.experts.ablation import Population
@@ -28,82 +27,66 @@ TURNED = 8.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser)
-    option(parser, "--side", 16, "square root of the number of latents", metavar="N")
-    option(parser, "--active", 8, "how many speak at a time", metavar="K")
-    option(parser, "--seed", 0, "of the autoencoder")
-
-
-class Found(NamedTuple):
-    """What is asked of latents and experts alike."""
-
-    traffic: Routing
-    gauges: Gauges
-    held: overview.HeldOut | None
-    knob: dict[str, float] | None
+    options(parser, """
+        run_name RUN | text | a run folder, or its name below checkpoints/
+        --side N | int 16 | square root of the number of latents
+        --active K | int 8 | how many speak at a time
+        --seed | int 0 | of the autoencoder
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     loaded = load_run(arguments.run_name)
     if not 2 <= arguments.side <= 128 or not 1 <= arguments.active <= arguments.side**2:
         raise InputError("--side must lie in 2 … 128 and --active in 1 … side²")
-    sides: dict[str, Found] = {}
-    if loaded.model.retrieves:
-        sides["its own experts"] = _ask(loaded.model, loaded.dataset)
-    told = None
-    if not loaded.model.scorer().parts:
+    run, dataset, model = loaded
+    told, sides = "its states are mixtures, which an autoencoder of one state does not tell; only its own experts are asked", {}
+    if model.retrieves:
+        sides["its own experts"] = _asked(model, dataset)
+    if not model.scorer().parts:
         say("Fitting latents to its states.")
-        latents, told = fit_latents(loaded.model, loaded.dataset, arguments.side, arguments.active, seed=arguments.seed)
-        sides["latents"] = _ask(latents, loaded.dataset)
-    elif not sides:
-        raise InputError(f"{loaded.run.name} predicts with several states at once, which an autoencoder does not tell")
-    print(f"{loaded.run.name} on {loaded.dataset.label}, test")
-    if told is not None:
-        print(
-            f"{arguments.side**2} latents, {arguments.active} active, tell {told.explained:.0%} of the states' variance "
-            f"({told.held_out:.0%} of people they were not fitted to), {told.states:,} states"
+        latents, fit = fit_latents(model, dataset, arguments.side, arguments.active, seed=arguments.seed)
+        sides["latents"] = _asked(latents, dataset)
+        told = (
+            f"{arguments.side**2} latents, {arguments.active} active, tell {fit.explained:.0%} of the states' variance "
+            f"({fit.held_out:.0%} of people they were not fitted to), {fit.states:,} states"
         )
-    else:
-        print("its states are mixtures, which an autoencoder of one state does not tell; only its own experts are asked")
+    elif not sides:
+        raise InputError(f"{run.name} predicts with several states at once, which an autoencoder does not tell")
+    print(f"{run.name} on {dataset.label}, test\n{told}")
     print(f"{'':<52}" + "".join(f"{name:>30}" for name in sides))
-    for words, cell in _LINES:
-        print(f"{words:<52}" + "".join(f"{cell(found):>30}" for found in sides.values()))
+    for line in next(iter(sides.values())):
+        print(f"{line:<52}" + "".join(f"{cells[line]:>30}" for cells in sides.values()))
     return 0
 
 
-def _ask(model: Recommender, dataset: Dataset) -> Found:
-    of, named = Population(model, dataset, routing(model, dataset, "test")), bool(genre_table(dataset.catalog)[0])
-    held = overview.held_out_labels(overview.survey(of)) if named else None
-    knob = None
-    if named:
+def _asked(model: Recommender, dataset: Dataset) -> dict[str, str]:
+    """Ask what is asked of latents and experts alike; the answers are in words."""
+    of, found, held, knob = Population(model, dataset, routing(model, dataset, "test")), gauges(model, dataset), None, None
+    if genre_table(dataset.catalog)[0]:
+        held = overview.held_out_labels(overview.survey(of))
         try:
-            knob = knobs.knob_table([knobs.measure_knobs(of, factors=(TURNED,))]).iloc[0].to_dict()
+            knob = knobs.knob_table([knobs.measure_knobs(of, factors=(TURNED,))]).iloc[0]
         except InputError as error:
             say(f"No knob is turned: {error}.")
-    return Found(of.traffic, gauges(model, dataset), held, knob)
 
+    def nulled(value: float, null: float) -> str:
+        return "" if np.isnan(value) else f"{value:.2f} ({null:.2f})"
 
-def _interval(knob: dict[str, float] | None, name: str, shape: str) -> str:
-    if knob is None:
-        return ""
-    return f"{knob[f'd_{name}']:{shape}} ({knob[f'{name}_low']:{shape}} to {knob[f'{name}_high']:{shape}})"
+    def turned(name: str, shape: str) -> str:
+        ends = [] if knob is None else [format(knob[key], shape) for key in (f"d_{name}", f"{name}_low", f"{name}_high")]
+        return "{} ({} to {})".format(*ends) if ends else ""
 
-
-def _nulled(value: float, null: float) -> str:
-    return "" if np.isnan(value) else f"{value:.2f} ({null:.2f})"
-
-
-_LINES = (
-    ("used by anybody", lambda f: f"{f.traffic.used:.0%}"),
-    ("odd events ~ even events (of like length)", lambda f: _nulled(f.gauges.halves, f.gauges.stranger)),
-    ("whole ~ a quarter (another's)", lambda f: _nulled(f.gauges.quarter, f.gauges.quarter_stranger)),
-    ("R² of log length (from popularity alone)", lambda f: _nulled(f.gauges.length, f.gauges.length_popularity)),
-    ("R² of genre shares (shuffled)", lambda f: _nulled(f.gauges.genres, f.gauges.genres_shuffled)),
-    (
-        "labels of one half that hold on the other (chance)",
-        lambda f: f"{f.held.holds} of {f.held.labelled} ({f.held.by_chance:.0f})" if f.held else "",
-    ),
-    (f"× {TURNED:g}: share of its genre in the ten", lambda f: _interval(f.knob, "own", "+.2%")),
-    ("  of another's genre", lambda f: _interval(f.knob, "other", "+.2%")),
-    ("  NDCG@10", lambda f: _interval(f.knob, "ndcg", "+.4f")),
-)
+    return {
+        "used by anybody": f"{of.traffic.used:.0%}",
+        "odd events ~ even events (of like length)": nulled(found.halves, found.stranger),
+        "whole ~ a quarter (another's)": nulled(found.quarter, found.quarter_stranger),
+        "R² of log length (from popularity alone)": nulled(found.length, found.length_popularity),
+        "R² of genre shares (shuffled)": nulled(found.genres, found.genres_shuffled),
+        "labels of one half that hold on the other (chance)": (
+            f"{held.holds} of {held.labelled} ({held.by_chance:.0f})" if held else ""
+        ),
+        f"× {TURNED:g}: share of its genre in the ten": turned("own", "+.2%"),
+        "  of another's genre": turned("other", "+.2%"),
+        "  NDCG@10": turned("ndcg", "+.4f"),
+    }

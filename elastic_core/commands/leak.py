@@ -11,40 +11,33 @@ such times. Rows grow in checkpoints/benchmarks/leak.csv; those that are there a
 
 import argparse
 import time
-from collections.abc import Sequence
 
 from elastic_core.bench import leak
-from elastic_core.bench.store import Row, select_rows, write_rows
-from elastic_core.commands.arguments import CHECKPOINTS, deadline, flag, option, say
-from elastic_core.data import load
+from elastic_core.bench.store import select_rows, write_rows
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
 
 FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--minutes", 0.0, "begin no other after so many minutes", "no limit")
-    option(parser, "--seeds", 1, "trainings of each")
-    flag(parser, "--list", "train nothing, print what is there")
+    options(parser, """
+        --minutes | float 0 | begin no other after so many minutes (default: no limit)
+        --seeds | int 1 | trainings of each
+        --list | flag | train nothing, print what is there
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     at, rows = deadline(arguments), leak.read_leaks(FILE)
-    for world, system, times, seed in () if arguments.list else leak.leak_trainings(tuple(range(arguments.seeds))):
+    for world, system, times, seed in () if arguments.list else leak.leak_trainings(arguments.seeds):
         if select_rows(rows, world=world, system=system, times=times, seed=seed):
             continue
         if time.monotonic() > at:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
-        rows.append(leak.measure_leak(world, system, times, seed, load(leak.leak_config(world, system).data), say))
+        rows.append(leak.measure_leak(world, system, times, seed, say))
         write_rows(FILE, rows)
-    print(leak_text(rows))
+    print(f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}")
+    for world, system, seed, honest, published, worth in leak.leak_cells(rows, "not so"):
+        print(f"{world:<20}{system:<28}{seed:>5}{honest:>18}{published:>18}{worth:>9}")
     return 0
-
-
-def leak_text(rows: Sequence[Row]) -> str:
-    """NDCG@10 on test, honest and as published, and what the difference is."""
-    lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
-    for pair in leak.pairs(rows):
-        honest, published, worth = leak.leak_cells(pair, "not so")
-        lines.append(f"{pair.world:<20}{pair.system:<28}{pair.seed:>5}{honest:>18}{published:>18}{worth:>9}")
-    return "\n".join(lines)

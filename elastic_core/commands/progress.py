@@ -4,11 +4,10 @@ import contextlib
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
-T = TypeVar("T")
 BLOCKS = 24
 
 
@@ -27,7 +26,11 @@ class Progress:
             first = f", from {event['from']}" if "from" in event else ""
             self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}{first}")
         elif kind == "epoch":
-            self._line(self._epoch(event))
+            value = event["valid"]["NDCG@10"]
+            mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
+            used = f"  experts used {event['used']:.0%}" if "used" in event else ""
+            learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
+            self._line(f"{learned}{used}  {event['seconds']:.0f} s")
         elif kind == "test":
             full = event["protocols"]["full"]
             self._line(
@@ -39,13 +42,6 @@ class Progress:
             self._line(f"goes on after epoch {event['epoch']} ({event['reason']}); its test will be scored again at the new end")
         elif kind == "over":
             self._line(f"it has ended ({event['reason']}); more --minutes, train.epochs or train.patience would go on")
-
-    def _epoch(self, event: dict[str, Any]) -> str:
-        value = event["valid"]["NDCG@10"]
-        mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
-        used = f"  experts used {event['used']:.0%}" if "used" in event else ""
-        learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
-        return f"{learned}{used}  {event['seconds']:.0f} s"
 
     def _redraw(self, event: dict[str, Any]) -> None:
         done = min(event["done"] / max(event["of"], 1), 1.0)
@@ -59,50 +55,19 @@ class Progress:
         self.out.flush()
 
 
-class Stopped(Exception):
-    """Raised where a signal meets somebody who waits."""
-
-
-class Stopper:
-    """Called, it says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
-
-    def __init__(self) -> None:
-        self.asked = self.waiting = False
-
-    def __call__(self) -> bool:
-        return self.asked
-
-    def until(self, source: Iterable[T]) -> Iterator[T]:
-        """What comes from `source` until a signal does, also while it keeps us waiting."""
-        pieces = iter(source)
-        try:
-            while True:
-                self.waiting = True
-                if self.asked:
-                    return
-                piece = next(pieces)
-                self.waiting = False
-                yield piece
-        except (StopIteration, Stopped):
-            return
-        finally:
-            self.waiting = False
-
-    def heard(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.asked = True
-        if self.waiting:
-            raise Stopped
-
-
 @contextlib.contextmanager
-def stop_on_signals() -> Iterator[Stopper]:
-    """From now on SIGINT and SIGTERM are heard by what is returned."""
-    stopper = Stopper()
-    before = {number: signal.signal(number, stopper.heard) for number in (signal.SIGINT, signal.SIGTERM)}
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """Hear SIGINT and SIGTERM inside; what is given tells whether one has come. A second SIGINT interrupts at once."""
+    heard = list[int]()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if heard and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        heard.append(number)
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stopper
+        yield lambda: bool(heard)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

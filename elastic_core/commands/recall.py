@@ -17,7 +17,7 @@ import fnmatch
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.commands.arguments import CHECKPOINTS, find_run, flag, option, say
+from elastic_core.commands.arguments import CHECKPOINTS, find_run, options, say
 from elastic_core.data import load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
@@ -32,8 +32,10 @@ FILE = CHECKPOINTS / recall.FILE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names (patterns) below checkpoints/")
-    option(parser, "--split", "test", "which held-out event", choices=("test", "valid"))
-    flag(parser, "--write", f"keep the rows in {FILE}")
+    options(parser, f"""
+        --split | test/valid test | which held-out event
+        --write | flag | keep the rows in {FILE}
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,26 +66,23 @@ def _run_names(names: list[str]) -> list[str]:
 
 def recall_text(table: pd.DataFrame) -> str:
     """One block a measure, a line a system, a column a range of gaps."""
-    ranges = list(dict.fromkeys(table["gap"]))
-    people = [table.loc[table["gap"] == gap, "people"].iloc[0] for gap in ranges]
+    systems, ranges = (list(dict.fromkeys(table[name])) for name in ("system", "gap"))
     lines = []
     for measure, words in (
         ("place", "1 / rank within the interest"),
         ("found", "of interests never had, given less (chance: 0.50)"),
     ):
-        wide = table.pivot(index="system", columns="gap", values=measure)
         lines.append(f"{words:<52}" + "".join(f"{gap:>9}" for gap in ranges))
-        lines += [
-            f"  {name:<50}" + "".join(f"{wide.loc[name, gap]:>9.2f}" for gap in ranges) for name in dict.fromkeys(table["system"])
-        ]
+        wide = table.pivot(index="system", columns="gap", values=measure).loc[systems, ranges]
+        lines += [f"  {name:<50}" + "".join(f"{value:>9.2f}" for value in row) for name, *row in wide.itertuples()]
+    people = table.drop_duplicates("gap")["people"]
     return "\n".join([*lines, f"{'people':<52}" + "".join(f"{count:>9,}" for count in people)])
 
 
 def _write_rows(table: pd.DataFrame) -> None:
     old = read_recall(FILE)
     key = ["world", "split", "system"]
-    if len(old):
-        old = old[~old[key].apply(tuple, axis=1).isin(set(table[key].apply(tuple, axis=1)))]
+    old = old[~pd.MultiIndex.from_frame(old[key]).isin(pd.MultiIndex.from_frame(table[key]))]
     with disk.said(FILE):
         FILE.parent.mkdir(parents=True, exist_ok=True)
     write_text(FILE, pd.concat([old, table]).to_csv(index=False, float_format="%.6g"))

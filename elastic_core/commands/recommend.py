@@ -25,38 +25,41 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.commands.arguments import flag, load_run, open_items, option, run_argument, say, split_commas
+from elastic_core.commands.arguments import load_run, open_items, options, say, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister, Lists
-from elastic_core.models import Recommender
 from elastic_core.services.list_files import write_lists
 from elastic_core.services.person.attribution import reasons
 from elastic_core.services.person.inspect import memory_size, silence
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import Edit, Reading, answer, reading
+from elastic_core.services.person.recommend import Reading, answer, reading
 
 SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
 
 
 def configure(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--user", metavar="ID", help="a person's raw id")
-    who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
-    flag(who, "--all", "everybody in the data, into a file (with --out)")
-    who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
-    option(parser, "--top", 10, "how many")
-    parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
-    parser.add_argument("--silence", metavar="EXPERTS", type=split_commas, default=[], help="without these experts, as 12,145")
-    flag(parser, "--seen", "also recommend what is in the history")
-    flag(parser, "--csv", "CSV instead of the table")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="with --all: the file, .parquet or .csv")
-    flag(parser, "--before-test", "with --all: before the held-out item, as --user reads people")
-    for name, what in (("exclude", "never suggest these items"), ("only", "suggest these items alone")):
-        parser.add_argument(f"--{name}", metavar="IDS", help=f"with --all: {what}; ids with commas, or a file of one a line")
+    options(who, """
+        --user ID | text | a person's raw id
+        --history IDS | text | raw item ids, oldest first, separated by commas
+        --all | flag | everybody in the data, into a file (with --out)
+        --titles TITLES | text | titles or parts of them, oldest first, separated by semicolons
+    """)  # fmt: skip
+    options(parser, """
+        --top | int 10 | how many
+        --without-last N | int (0) | as if the last N events had not happened
+        --silence EXPERTS | words | without these experts, as 12,145
+        --seen | flag | also recommend what is in the history
+        --csv | flag | CSV instead of the table
+        --out FILE | path | with --all: the file, .parquet or .csv
+        --before-test | flag | with --all: before the held-out item, as --user reads people
+        --exclude IDS | text | with --all: never suggest these items; ids with commas, or a file of one a line
+        --only IDS | text | with --all: suggest these items alone; ids with commas, or a file of one a line
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
@@ -74,16 +77,19 @@ def run(arguments: Namespace) -> int:
     else:
         _, catalog, model = open_items(arguments.run_name)
         data, read = catalog, Reading(np.array(history(catalog, arguments), dtype=np.int64)).without_last(arguments.without_last)
-    edit = silenced(model, arguments.silence)
+    if wrong := [text for text in arguments.silence if not text.isdecimal() or int(text) >= memory_size(model)]:
+        size = memory_size(model)
+        raise InputError(f"there is no expert {wrong[0]!r} in this run" + (f" (0 to {size - 1})" if size else ""))
+    edit = silence([int(text) for text in arguments.silence]) if arguments.silence else None
     items = read.items.tolist()
     say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(catalog.title(i) for i in items[-SHOWN:])]))
     found = answer(model, data, read, arguments.top, edit, arguments.seen).table
     found.insert(2, "id", [catalog.ids[item] for item in found["item"]])
     why = reasons(model, read, found["item"].tolist(), edit)
-    if why is not None:
-        after = ["" if one.after is None else catalog.title(one.after) for one in why]
-        found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
     if arguments.csv:
+        if why is not None:
+            after = ["" if one.after is None else catalog.title(one.after) for one in why]
+            found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
         print(found.to_csv(index=False), end="")
         return 0
     for place, row in enumerate(found.to_dict("records")):
@@ -103,9 +109,8 @@ def write_everybody(arguments: Namespace) -> int:
     _, data, model = load_run(arguments.run_name)
     lister = Lister(model, data.catalog, lambda: data)
     exclude, only = (None if given is None else ids_of(given) for given in (arguments.exclude, arguments.only))
-    parts = lister.stretches(
-        k=arguments.top, exclude=exclude or (), only=only, seen=arguments.seen, before_test=arguments.before_test
-    )
+    how = {"seen": arguments.seen, "before_test": arguments.before_test}
+    parts = lister.stretches(k=arguments.top, exclude=exclude or (), only=only, **how)
     people = write_lists(arguments.out, counted(parts, data.histories.n_users))
     say(f"{people:,} people's lists are in {arguments.out}")
     return 0
@@ -131,14 +136,6 @@ def ids_of(given: str) -> list[str]:
     return split_commas(given)
 
 
-def silenced(model: Recommender, experts: list[str]) -> Edit | None:
-    """What takes these experts away. Raises InputError where there is no such expert."""
-    size = memory_size(model)
-    if wrong := [text for text in experts if not text.isdecimal() or int(text) >= size]:
-        raise InputError(f"there is no expert {wrong[0]!r} in this run" + (f" (0 to {size - 1})" if size else ""))
-    return silence([int(text) for text in experts]) if experts else None
-
-
 def history(catalog: Catalog, arguments: Namespace) -> list[int]:
     """Dense ids of what was typed."""
     if arguments.history is not None:
@@ -153,13 +150,11 @@ def history(catalog: Catalog, arguments: Namespace) -> list[int]:
 
 def by_title(catalog: Catalog, text: str) -> int:
     """The one item whose title is, or else starts with, or else contains, `text`."""
-    candidates = find_titles(catalog, text).tolist()
-    lowered = text.lower()
-    for fits in (str.__eq__, str.startswith):
-        closer = [i for i in candidates if fits(catalog.title(i).lower(), lowered)]
-        if len(closer) == 1:
-            return int(closer[0])
-    if len(candidates) != 1:
-        some = "; ".join(catalog.title(i) for i in candidates[:4])
-        raise InputError(f"{len(candidates)} items fit the title {text!r}" + (f", such as {some}" if some else ""))
-    return int(candidates[0])
+    titles = {item: catalog.title(item) for item in find_titles(catalog, text).tolist()}
+    same = [item for item, title in titles.items() if title.lower() == text.lower()]
+    begin = [item for item, title in titles.items() if title.lower().startswith(text.lower())]
+    for found in (same, begin, list(titles)):
+        if len(found) == 1:
+            return found[0]
+    some = "; ".join(list(titles.values())[:4])
+    raise InputError(f"{len(titles)} items fit the title {text!r}" + (f", such as {some}" if some else ""))

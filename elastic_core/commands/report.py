@@ -11,16 +11,17 @@ report.md                           all of it on one page
 """
 
 import argparse
-from pathlib import Path
 
-from elastic_core.commands.arguments import flag, option, root_option
+from elastic_core.commands.arguments import CHECKPOINTS, options
 from elastic_core.report import write_report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--out", Path("report"), "the folder to write into")
-    root_option(parser)
-    flag(parser, "--pictures", "every figure as PNG and SVG, too")
+    options(parser, f"""
+        --out | path report | the folder to write into
+        --root | path {CHECKPOINTS} | where the runs lie (default: checkpoints)
+        --pictures | flag | every figure as PNG and SVG, too
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

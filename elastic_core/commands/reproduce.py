@@ -15,7 +15,7 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
 import time
 from argparse import ArgumentParser, Namespace
 
-from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, say
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
 from elastic_core.commands.progress import Progress
 from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset, load
@@ -27,15 +27,18 @@ from elastic_core.tables import results_table
 
 
 def configure(parser: ArgumentParser) -> None:
-    option(parser, "--only", "*", "runs whose name fits or contains this", "all", metavar="PATTERN")
-    option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
-    device_option(parser, "auto")
-    option(parser, "--protocol", "full", f"of the table: all, {', '.join(PROTOCOLS)}")
-    root_option(parser)
-    only = parser.add_mutually_exclusive_group()
-    flag(only, "--list", "train nothing, show where every run stands")
-    flag(only, "--table", "train nothing, print the table of what is finished")
-    flag(only, "--readme", "train nothing, write the tables of README.md and RESULTS.md anew")
+    options(parser, f"""
+        --only PATTERN | text * | runs whose name fits or contains this (default: all)
+        --minutes | float 0 | stop after so many minutes (default: no limit)
+        --device | text auto | cpu, cuda or auto
+        --protocol | text full | of the table: all, {", ".join(PROTOCOLS)}
+        --root | path {CHECKPOINTS} | where the runs lie (default: checkpoints)
+    """)  # fmt: skip
+    options(parser.add_mutually_exclusive_group(), """
+        --list | flag | train nothing, show where every run stands
+        --table | flag | train nothing, print the table of what is finished
+        --readme | flag | train nothing, write the tables of README.md and RESULTS.md anew
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

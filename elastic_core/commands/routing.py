@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from elastic_core.commands.arguments import load_run, option, run_argument
+from elastic_core.commands.arguments import load_run, options
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -29,8 +29,10 @@ SPLITS = ("test", "valid", "train")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser)
-    option(parser, "--split", "test", "whose histories", choices=SPLITS)
+    options(parser, """
+        run_name RUN | text | a run folder, or its name below checkpoints/
+        --split | test/valid/train test | whose histories
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,8 +22,8 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import elastic_core
 from elastic_core.errors import InputError
@@ -31,7 +31,6 @@ from elastic_core.services import public
 
 HERE, MOST = "127.0.0.1", 64
 BEGINS, SHORT = 180.0, 5.0  # seconds that a start may take; who lives shorter than the second is not started again
-COOKIE = "elastic_process"
 CONFIG = """global
     maxconn 1000
 defaults
@@ -49,7 +48,7 @@ frontend visitors
     bind {address}:{port}
     default_backend processes
 backend processes
-    cookie {cookie} insert indirect nocache httponly attr SameSite=Lax
+    cookie elastic_process insert indirect nocache httponly attr SameSite=Lax
     option forwardfor
     http-request disable-l7-retry unless METH_GET
     option httpchk GET /_stcore/health
@@ -79,23 +78,30 @@ def run(arguments: argparse.Namespace) -> int:
     if warning := public.exposed(arguments.address):
         print(warning.replace("--server.address", "--address"), file=sys.stderr)
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
+        signal.signal(ending, signal.default_int_handler)
     ports = _free_ports(arguments.processes)
+    reached = "localhost" if arguments.address in (HERE, "0.0.0.0", "::") else arguments.address
     with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
         written = Path(folder, "haproxy.cfg")
-        written.write_text(config(arguments.address, arguments.port, ports), encoding="utf-8")
+        servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
+        listens = CONFIG.format(address=arguments.address, port=arguments.port, servers=servers)
+        written.write_text(listens, encoding="utf-8")
         # One secret for all: a visitor whose process ended goes on with another.
         own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
         words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", HERE]
-        children = [_Child([*words, "--server.port", str(port)], app.parent, own) for port in ports]
-        for child in children:
-            running.callback(child.end)
-        _wait(lambda: all(map(_answers, ports)), children)
-        children.append(_Child([found, "-db", "-f", str(written)], app.parent, own))
-        running.callback(children[-1].end)
-        _wait(lambda: _answers(arguments.port, _reached(arguments.address)), children)
+        children = list[_Child]()
+
+        def begin(words: list[str]) -> None:
+            children.append(_Child(words, app.parent, own))
+            running.callback(children[-1].end)
+
+        for port in ports:
+            begin([*words, "--server.port", str(port)])
+        _wait(lambda: all(_answers(HERE, port) for port in ports), children)
+        begin([found, "-db", "-f", str(written)])
+        _wait(lambda: _answers(reached, arguments.port), children)
         many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
-        print(f"{many} at http://{_reached(arguments.address)}:{arguments.port}; Ctrl+C ends it", flush=True)
+        print(f"{many} at http://{reached}:{arguments.port}; Ctrl+C ends it", flush=True)
         while True:
             time.sleep(0.5)
             for child in children:
@@ -107,26 +113,16 @@ def proxy() -> str | None:
     return shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
-def config(address: str, port: int, ports: list[int]) -> str:
-    """What haproxy is told: listen at `address:port`, keep each visitor with one of `ports`."""
-    servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
-    return CONFIG.format(address=address, port=port, cookie=COOKIE, servers=servers)
-
-
 class _Child:
     """A process that ends with this one."""
 
     def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self.words, self.folder, self.environment = words, folder, environment
-        self.begin()
-
-    def begin(self) -> None:
-        self.began = time.monotonic()
-        parent = os.getpid()
-        self.process = subprocess.Popen(
-            self.words, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        self.words, parent = words, os.getpid()
+        self._start = partial(
+            subprocess.Popen, words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             start_new_session=True, preexec_fn=lambda: _end_with(parent),
         )  # fmt: skip
+        self.process, self.began = self._start(), time.monotonic()
 
     def check(self, again: bool) -> None:
         """Starts it anew if it has ended. Raises InputError if it hardly lived, or if it is not to be started `again`."""
@@ -136,7 +132,7 @@ class _Child:
         if not again or time.monotonic() - self.began < SHORT:
             raise InputError(f"{name} ended at once (exit status {self.process.returncode}); what it said stands above")
         print(f"{name} ended (exit status {self.process.returncode}) and is started again", file=sys.stderr, flush=True)
-        self.begin()
+        self.process, self.began = self._start(), time.monotonic()
 
     def end(self) -> None:
         self.process.terminate()
@@ -155,10 +151,6 @@ def _end_with(parent: int) -> None:
             os._exit(1)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def _refuse_taken(address: str, port: int) -> None:
     try:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as here:
@@ -170,9 +162,7 @@ def _refuse_taken(address: str, port: int) -> None:
 
 def _free_ports(many: int) -> list[int]:
     with contextlib.ExitStack() as held:
-        taken = [held.enter_context(socket.socket()) for _ in range(many)]
-        for one in taken:
-            one.bind((HERE, 0))
+        taken = [held.enter_context(socket.create_server((HERE, 0))) for _ in range(many)]
         return [one.getsockname()[1] for one in taken]
 
 
@@ -187,13 +177,7 @@ def _wait(ready: Callable[[], bool], children: "list[_Child]") -> None:
         time.sleep(0.2)
 
 
-def _reached(address: str) -> str:
-    return "localhost" if address in (HERE, "0.0.0.0", "::") else address
-
-
-def _answers(port: int, host: str = HERE) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+def _answers(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
+        return bool(answer.status == 200)
+    return False

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.commands.arguments import flag, open_items, option, run_argument, say
+from elastic_core.commands.arguments import open_items, options, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister
@@ -30,15 +30,17 @@ NONE = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    run_argument(parser)
-    parser.add_argument("--port", type=int, default=8600, help="default: 8600")
-    option(parser, "--address", "127.0.0.1", "0.0.0.0 for others on the network", "this machine alone")
-    parser.add_argument("--states", metavar="FILE", help=f"what people did, in SQLite; {NONE} keeps it in memory alone")
-    option(parser, "--every", 8, "read a person anew every N events", metavar="N")
-    option(parser, "--rate", 500.0, "requests a second of one address; 0: any")
-    option(parser, "--together", 64, "answer at most so many waiting requests at once")
-    flag(parser, "--without-data", "do not read the data that the run learned from")
-    option(parser, "--threads", "auto", "of a tensor operation", "1 for few requests, for many the cores that are free")
+    options(parser, f"""
+        run_name RUN | text | a run folder, or its name below checkpoints/
+        --port | int (8600) | default: 8600
+        --address | text 127.0.0.1 | 0.0.0.0 for others on the network (default: this machine alone)
+        --states FILE | text | what people did, in SQLite; {NONE} keeps it in memory alone
+        --every N | int 8 | read a person anew every N events
+        --rate | float 500 | requests a second of one address; 0: any
+        --together | int 64 | answer at most so many waiting requests at once
+        --without-data | flag | do not read the data that the run learned from
+        --threads | text auto | of a tensor operation (default: 1 for few requests, for many the cores that are free)
+    """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

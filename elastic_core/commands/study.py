@@ -16,7 +16,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, option, say, split_commas
+from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, options, say
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
 from elastic_core.services.background.durations import about, clock
@@ -28,18 +28,18 @@ EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="a file or folder of your own, or a named source")
-    option(parser, "--minutes", 30.0, "for all of it")
-    clock = "of the minutes: on a busy machine, processor time is fairer and takes longer"
-    option(parser, "--clock", "wall", clock, choices=tuple(NOW))
-    option(parser, "--split", "both", "hold out the last event, all after a date, or both", choices=(*WAYS, "both"))
-    systems = f"some of {','.join(STUDIED)} (default: as the time allows)"
-    parser.add_argument("--systems", type=split_commas, default=list(STUDIED), help=systems)
+    options(parser, f"""
+        source SOURCE | text | a file or folder of your own, or a named source
+        --minutes | float 30 | for all of it
+        --clock | {"/".join(NOW)} wall | of the minutes: on a busy machine, processor time is fairer and takes longer
+        --split | {"/".join(WAYS)}/both both | hold out the last event, all after a date, or both
+        --systems | words {",".join(STUDIED)} | some of {",".join(STUDIED)} (default: as the time allows)
+    """)  # fmt: skip
     file_options(parser)
     fold_options(parser)
     setting = "a setting of the data, such as planted.seed=1"
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=setting)
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="the study's folder (default: one below checkpoints/studies)")
+    options(parser, "--out FOLDER | path | the study's folder (default: one below checkpoints/studies)")
 
 
 def run(arguments: Namespace) -> int:

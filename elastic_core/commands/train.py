@@ -19,7 +19,6 @@ has that run's settings.
   python -m elastic_core train --from local-toy-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
 """
 
-import dataclasses
 import os
 import shutil
 from argparse import ArgumentParser, Namespace
@@ -29,7 +28,7 @@ from pathlib import Path
 import torch
 
 from elastic_core import disk, models
-from elastic_core.commands.arguments import CHECKPOINTS, file_options, find_run, mapped, option, say
+from elastic_core.commands.arguments import CHECKPOINTS, file_options, find_run, mapped, options, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.histories import Dataset
@@ -37,7 +36,7 @@ from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
 from elastic_core.machine import CPU, choose_threads, find_device, number_of_threads
-from elastic_core.recipes import RECIPES, recipe
+from elastic_core.recipes import DEFAULT, RECIPES, recipe
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
@@ -46,19 +45,22 @@ from elastic_core.scale import budget
 
 def configure(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--recipe", metavar="NAME", help=f"one of {', '.join(RECIPES)}")
-    source.add_argument("--config", metavar="FILE", type=Path, help="a config.json, for example that of another run")
+    options(source, f"""
+        --recipe NAME | text | one of {", ".join(RECIPES)}
+        --config FILE | path | a config.json, for example that of another run
+    """)  # fmt: skip
     parser.add_argument("--from", metavar="RUN", dest="begin", help="begin with the weights of this run")
-    parser.add_argument("--model", metavar="NAME", help=f"with --recipe: one of {', '.join(models.names())} (default: elastic)")
+    options(parser, f"--model NAME | text | with --recipe: one of {', '.join(models.names())} (default: elastic)")
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
     file_options(parser)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
-    parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
-    parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
-    threads = "CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set"
-    option(parser, "--threads", "auto", threads)
+    options(parser, """
+        --out DIR | path | the run folder (default: checkpoints/local-RECIPE-MODEL)
+        --device | text | cpu, cuda or auto (default: what the recipe says, cpu)
+        --minutes | float | stop after so many minutes of training (default: no limit)
+        --threads | text auto | CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
@@ -112,42 +114,41 @@ def loaded(config: RunConfig, ranks: Alone) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
     found: list[Dataset] = []
 
-    def fetch() -> str:
-        found.append(load(config.data, say))
+    def read() -> str:
+        found.append(load(config.data, say if not ranks.rank else None))
         return found[0].hash
 
     def same() -> Dataset:
-        dataset = found[0] if found else load(config.data)
-        if dataset.hash != data_hash:
-            raise InputError(f"{dataset.label} is not the same to all processes of this training")
-        return dataset
+        if not found:
+            read()
+        if found[0].hash != data_hash:
+            raise InputError(f"{found[0].label} is not the same to all processes of this training")
+        return found[0]
 
-    data_hash = ranks.first(fetch)
+    data_hash = ranks.first(read)
     return ranks.together(same)
 
 
-def resolve(arguments: Namespace, begin: Run | None = None) -> RunConfig:
+def resolve(arguments: Namespace, begin: Run | None) -> RunConfig:
     """The configuration that the arguments ask for."""
     if arguments.model and not arguments.recipe:
         raise InputError("--model goes with --recipe; a configuration already names its model")
     if arguments.config:
         config = read_config(arguments.config)
-    elif begin is not None and not arguments.recipe:
+    elif arguments.recipe:
+        config = recipe(arguments.recipe, arguments.model or DEFAULT)
+    elif begin is not None:
         config = begin.config
-    elif not arguments.recipe:
-        raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
     else:
-        config = recipe(arguments.recipe, *([arguments.model] if arguments.model else []))
-    settings = list(arguments.set)
-    if arguments.minutes is not None:
-        settings.append(f"train.minutes={arguments.minutes}")
-    if arguments.device:
-        settings.append(f"train.device={find_device(arguments.device)}")
-    settings += [f"data.{name}={getattr(arguments, name)}" for name in ("dates", "titles") if getattr(arguments, name)]
-    config = config.override(*settings)
-    if arguments.columns:
-        config = dataclasses.replace(config, data=dataclasses.replace(config.data, columns=mapped(arguments.columns)))
-    return config
+        raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
+    asked = {
+        "train.minutes": arguments.minutes,
+        "train.device": find_device(arguments.device) if arguments.device else None,
+        "data.dates": arguments.dates or None,
+        "data.titles": arguments.titles or None,
+    }
+    config = config.override(*arguments.set, *(f"{name}={value}" for name, value in asked.items() if value is not None))
+    return config.replaced({"data.columns": mapped(arguments.columns)}) if arguments.columns else config
 
 
 def read_config(path: Path) -> RunConfig:

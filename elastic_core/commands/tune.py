@@ -10,7 +10,7 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
 
 from argparse import ArgumentParser, Namespace
 
-from elastic_core.commands.arguments import deadline, device_option, flag, option, root_option, say, split_commas
+from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -21,36 +21,33 @@ from elastic_core.tuning import TABLE, outcomes, tune
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", help=f"their names, or {', '.join(ALSO_TUNED)}")
-    parser.add_argument("--points", default=",".join(GRID), help="of the grid, separated by commas (default: all)")
-    option(parser, "--minutes", 0.0, "stop after so many minutes", "no limit")
-    device_option(parser, "auto")
-    root_option(parser, "where runs and table lie")
-    flag(parser, "--list", "train nothing, show what is kept")
+    options(parser, f"""
+        --points | words {",".join(GRID)} | of the grid, separated by commas (default: all)
+        --minutes | float 0 | stop after so many minutes (default: no limit)
+        --device | text auto | cpu, cuda or auto
+        --root | path {CHECKPOINTS} | where runs and table lie (default: checkpoints)
+        --list | flag | train nothing, show what is kept
+    """)  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
     if arguments.minutes < 0:
         raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
     for name in arguments.models:
-        for point in split_commas(arguments.points):
+        for point in arguments.points:
             grid_point(name, point)
     if not arguments.list:
-        if not arguments.models or not split_commas(arguments.points):
+        if not arguments.models or not arguments.points:
             raise InputError("name the models to tune, or ask for --list")
-        _train(arguments)
+        at, device = deadline(arguments), str(find_device(arguments.device))
+        dataset = load(grid_point(arguments.models[0], arguments.points[0]).data, say)
+        for name in arguments.models:
+            say(f"{name}: {', '.join(arguments.points)}")
+            progress = Progress(grid_point(name, arguments.points[0]).train.epochs)
+            if not tune(name, dataset, arguments.root, device, at, progress, points=arguments.points):
+                say("time is up; the same command goes on from here")
+                break
     for found in outcomes(arguments.root / TABLE):
         if found.model in arguments.models or not arguments.models:
             print(f"{found.model:<28}{found.point:<16}valid {found.valid:.4f}  epoch {found.best_epoch:>3} of {found.epochs}")
     return 0
-
-
-def _train(arguments: Namespace) -> None:
-    at, device = deadline(arguments), str(find_device(arguments.device))
-    points = split_commas(arguments.points)
-    dataset = load(grid_point(arguments.models[0], points[0]).data, say)
-    for name in arguments.models:
-        say(f"{name}: {', '.join(points)}")
-        progress = Progress(grid_point(name, points[0]).train.epochs)
-        if not tune(name, dataset, arguments.root, device, at, progress, points=points):
-            say("time is up; the same command goes on from here")
-            return

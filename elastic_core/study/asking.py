@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from elastic_core.bench.timing import interleaved, peak_bytes
+from elastic_core.bench.timing import in_turns, peak_bytes
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.evaluate import Candidates, judging, scored
 from elastic_core.data import Dataset
@@ -85,10 +85,11 @@ def costs(models: Mapping[str, Recommender], dataset: Dataset, seconds: float = 
         batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
         with torch.inference_mode():
             jobs[name] = torch.inference_mode()(partial(model.prepare(), batch))
-    timings = interleaved(jobs, CPU, rounds=25, seconds=seconds)
+    taken = in_turns(list(jobs.values()), CPU, rounds=25, seconds=seconds)
+    timings = {name: np.quantile(mine[:, 0], [0.25, 0.5, 0.75]) for name, mine in zip(jobs, taken, strict=True)}
     return {
         name: {
-            "median": timings[name].median, "low": timings[name].low, "high": timings[name].high,
+            **{what: float(value) for what, value in zip(("low", "median", "high"), timings[name], strict=True)},
             "weights": float(sum(x.numel() * x.element_size() for x in [*model.parameters(), *model.buffers()])),
             "parameters": float(sum(x.numel() for x in model.parameters())),
             "peak": float(peak_bytes(jobs[name], CPU)), "events": float(lengths[user] - 1),

@@ -101,7 +101,7 @@ def test_every_view_works(opened: Opened) -> None:
 
 
 def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> None:
-    found = lisa.codes(torch.device("cpu"), "ML-1M", "base")
+    found = lisa.codes(torch.device("cpu"), 3_416, 128, "base")
     write_rows(app_runs / "benchmarks" / "lisa.csv", found)
     (told,) = opened(PAGE, spd_part="LISA’s claims").dataframe[0].value.to_numpy().tolist()
     assert told == [lisa.SMALLER, "LISA-Base", "ML-1M", found[0].peak / found[0].saved, 3.19]

@@ -107,7 +107,7 @@ def measure_plan(plan: Plan, path: Path, hand: Hand) -> None:
         done += 1
     tell(f"The stages of ELASTIC at {middle:,} events")
     for system in FORMS:
-        keep("stages", measure_profile([plan.setting(middle)], CPU, [system], **harness))
+        keep("stages", measure_profile(plan.setting(middle), CPU, [system], **harness))
     done += 1
     for length in plan.lengths:
         tell(f"One new event after {length:,}")
