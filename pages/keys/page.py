@@ -1,6 +1,5 @@
 """Product keys: how can 2√K comparisons find the best k of K, exactly?"""
 
-from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
@@ -68,23 +67,21 @@ def restart() -> None:
         steps.restart()
 
 
-def sources() -> Sequence[str]:
-    return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
-
-
 view.title(TITLE)
-if not now.model.retrieves:
-    st.info(f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}")
-elif reason := inspect.too_many(now.model):
-    st.info(reason)
+if now.model.retrieves:
+    without = inspect.too_many(now.model)
+else:
+    without = f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}"
+if without:
+    st.info(without)
 intro = st.container()
-source = switch("Whose search?", sources(), SOURCE, width="content", on_change=restart)
+source = switch("Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLION], SOURCE, width="content", on_change=restart)
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
 intro.markdown(SAYS(source, **given), help=f"Expert: {notes.WORDS['interest expert']}.")
 step = steps.chosen(here)
-if source == TOY and OWN in sources():
+if source == TOY and not without:
     intro.caption(SAYS("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
 if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
@@ -92,8 +89,8 @@ if voting is not None and step != "Vote":
     intro.caption(SAYS("VOTING", one=voting.words.one) + fewer)
 locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
 picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
-if step == "Vote":
-    steps.tally(here)
+if voting is not None and step == "Vote":
+    steps.tally(voting, here.palette)
 steps.remember(here)
 sure.part(here, now, own=source == OWN)
 view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -66,7 +66,7 @@ def shares(place: int, name: str, flow: Traffic, band: Chance) -> None:
 
 def grids(place: int, name: str, flow: Traffic, band: Chance) -> None:
     table, sides = load.experts_table(flow, band), load.marginals(flow, band)
-    st.markdown(words.explained(flow, table, sides))
+    st.markdown(words.explained(band, table, sides))
     figure = cache.drawn(charts.grid, table, sides, band.line, palette, chosen, unit)
     alt = f"Grid of {flow.side} by {flow.side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
     view.chart(f"trf_grid{place}", figure, sides, words.GRID, alt, experts=True)
@@ -106,9 +106,9 @@ def inequality() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         curves = {name: load.lorenz(flow.load) for name, (flow, _) in found.items()}
-        figure = cache.drawn(charts.lorenz, curves, band.top, palette)
+        figure = cache.drawn(charts.lorenz, curves, band.curve, palette)
         table = next(iter(curves.values()))
-        gini = "; ".join(f"Gini of {name} {load.gini(flow.load):.3f}" for name, (flow, _) in found.items())
+        gini = "; ".join(f"Gini of {name} {beside.health.at['gini', 'here']:.3f}" for name, (_, beside) in found.items())
         view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the traffic. {gini}.")
     with right:
         table = words.health_table(found)

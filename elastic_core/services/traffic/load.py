@@ -18,7 +18,6 @@ from elastic_core.services.person.people import genre_share, spaced
 
 Measure = Literal["people", "gate"]
 EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
-HEALTH = ("used", "gini", "kl", "kl_weighted", "half", "ninety", "ninety_nine", "marginals")
 
 
 class Traffic(NamedTuple):
@@ -67,7 +66,7 @@ def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
 def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
     """The choices of `people` (bool [users]). Gates are scaled to mean 1, so that both measures have the same total."""
     experts, gates = routing.experts[people], routing.gates[people].astype(float)
-    gates = gates / max(gates.mean(), 1e-12) if gates.size else gates
+    gates = gates / max(gates.mean(), 1e-12)
     return Traffic(experts, gates if measure == "gate" else np.ones_like(gates), gates, len(routing.load))
 
 
@@ -92,29 +91,37 @@ def by_marginals(load: np.ndarray) -> float:
 
 
 def health_of(now: Traffic) -> dict[str, float]:
-    """All of HEALTH for this traffic; KL is always given both ways, the rest by its own measure."""
-    load, people = now.load, np.bincount(now.experts.ravel(), minlength=now.size)
-    held = [holders(load, share) for share in (0.5, 0.9, 0.99)]
-    ways = divergence(people), divergence(_count(now.experts, now.gates, now.size))
-    return dict(zip(HEALTH, map(float, ((load > 0).mean(), gini(load), *ways, *held, by_marginals(load))), strict=True))
+    """How evenly this traffic is spread; KL is always given both ways, the rest by its own measure."""
+    load = now.load
+    return {
+        "used": float((load > 0).mean()),
+        "gini": gini(load),
+        "kl": divergence(np.bincount(now.experts.ravel(), minlength=now.size)),
+        "kl_weighted": divergence(_count(now.experts, now.gates, now.size)),
+        "half": holders(load, 0.5),
+        "ninety": holders(load, 0.9),
+        "ninety_nine": holders(load, 0.99),
+        "marginals": by_marginals(load),
+    }
 
 
 class Chance(NamedTuple):
-    """What a router that picks at random would show: 2.5% and 97.5% limits over `draws` simulations."""
+    """What a router that picks at random would show beside one: 2.5% and 97.5% limits over `draws` simulations."""
 
     each: tuple[float, float]  # the load of any one expert
     line: tuple[float, float]  # the load of any one row or column
     ordered: np.ndarray  # [2, K] limits of the load in order, the hottest first
     top: np.ndarray  # [K] mean share of the traffic that the hottest 1, 2, … hold
-    health: pd.DataFrame  # one row per HEALTH: low, mean, high
+    curve: pd.DataFrame  # its Lorenz curve
+    health: pd.DataFrame  # a row each of `health_of`: here (of the router in question), low, mean, high
     draws: int
 
 
-def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
+def simulate_chance(now: Traffic, draws: int = 200) -> Chance:
     """Simulates the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, each = [], [], [], []
-    for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed):
+    for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed=0):
         drawn = now._replace(experts=experts)
         load = drawn.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
@@ -123,13 +130,16 @@ def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
         each.append(load[:: max(now.size // 4096, 1)])
         rows.append(health_of(drawn))
     frame, stacked = pd.DataFrame(rows), np.stack(ordered)
-    exact = likely_load(now.people, now.experts.shape[1], now.size)
+    exact, mean = likely_load(now.people, now.experts.shape[1], now.size), stacked.mean(0, dtype=float)
     return Chance(
         each=exact if (now.weights == 1).all() else limits_of(np.stack(each)),
         line=limits_of(np.stack(lines)),
         ordered=np.quantile(stacked, (0.025, 0.975), axis=0),
-        top=stacked.mean(0, dtype=float).cumsum() / max(now.weights.sum(), 1e-12),
-        health=pd.DataFrame({"low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}),
+        top=mean.cumsum() / max(now.weights.sum(), 1e-12),
+        curve=lorenz(mean),
+        health=pd.DataFrame(
+            {"here": health_of(now), "low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}
+        ),
         draws=draws,
     )
 
@@ -158,13 +168,12 @@ def lorenz(load: np.ndarray) -> pd.DataFrame:
 
 def batches(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
     """Figure 4, right: batch (people in the data's order), people, expert, its share of the batch; the `top` busiest experts."""
-    busiest = np.argsort(-now.load, kind="stable")[:top]
-    rows = []
-    for number, part in enumerate(np.array_split(np.arange(now.people), min(count, max(now.people, 1))), start=1):
+    busiest, parts = np.argsort(-now.load, kind="stable")[:top], []
+    for number, part in enumerate(np.array_split(np.arange(now.people), min(count, now.people)), start=1):
         load = _count(now.experts[part], now.weights[part], now.size)
         share = load[busiest] / max(load.sum(), 1e-12)
-        rows += [(number, len(part), int(e), float(s)) for e, s in zip(busiest, share, strict=True)]
-    return pd.DataFrame(rows, columns=["batch", "people", "expert", "share"])
+        parts.append(pd.DataFrame({"batch": number, "people": len(part), "expert": busiest, "share": share}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _count(experts: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
