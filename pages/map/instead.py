@@ -38,11 +38,11 @@ def show(now: Context) -> None:
     view.chart("map_items", figure, found.table, words.ITEMS, alt)
     if chosen == ITEMS:
         st.caption(f"Rings: the {what.many} of person {now.user + 1}. Star: what came next.")
-    share, low, high = found.alike
+    share, low, high, near = found.alike
     told = "more than luck" if share > high else "less than luck" if share < low else "no more than luck"
     kind = "first kind" if chosen == ITEMS else "codebook"
-    st.markdown(f"In truth, **{share:.0%}** of the {found.near} nearest have the same {kind}: {told}.")
-    view.sure([words.SAYS("SURE_ITEMS", shown=len(found.table), total=found.total, held=sum(found.shares), low=low, high=high)])
+    st.markdown(f"In truth, **{share:.0%}** of the {near} nearest have the same {kind}: {told}.")
+    view.sure([words.SAYS("SURE_ITEMS", shown=len(found.table), total=found.total, held=found.held, low=low, high=high)])
     view.foot("python -m elastic_core evaluate", now.run.name)
 
 

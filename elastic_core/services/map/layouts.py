@@ -51,24 +51,13 @@ def random_like(values: np.ndarray) -> np.ndarray:
     return np.random.default_rng(0).normal(size=values.shape).astype(np.float32)
 
 
-def axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean [d], the two principal axes [2, d] and their shares of the variance. The largest entry of an axis is positive."""
-    vectors = unit(values)
-    mean = vectors.mean(0)
-    centred = vectors - mean
-    _, sizes, rows = np.linalg.svd(
-        centred if len(centred) <= centred.shape[1] else np.linalg.qr(centred, mode="r"), full_matrices=False
-    )
-    rows = np.concatenate([rows, np.zeros((max(0, 2 - len(rows)), rows.shape[1]), dtype=rows.dtype)])[:2]
-    largest = np.take_along_axis(rows, np.abs(rows).argmax(1)[:, None], axis=1)
-    shares = sizes**2 / max(float((sizes**2).sum()), 1e-12)
-    return mean, rows * np.where(largest < 0, -1, 1), np.pad(shares, (0, 2))[:2]
-
-
 def pca(values: np.ndarray) -> np.ndarray:
-    """float32 [n, 2]: every expert along the two principal axes."""
-    mean, directions, _ = axes(values)
-    return ((unit(values) - mean) @ directions.T).astype(np.float32)
+    """float32 [n, 2]: every expert along the two principal axes, of each of which the largest entry is positive."""
+    vectors = unit(values)
+    centred = vectors - vectors.mean(0)
+    axes = np.linalg.svd(np.linalg.qr(centred, mode="r"), full_matrices=False)[2][:2]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], axis=1)
+    return (centred @ (axes * np.sign(largest)).T).astype(np.float32)
 
 
 def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndarray:
@@ -94,20 +83,6 @@ def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
     return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)
 
 
-def reach(layouts: np.ndarray) -> float:
-    """How far axes must reach to show all of several layouts at one scale."""
-    return float(np.abs(layouts).max(initial=0)) * 1.08
-
-
-def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.ndarray) -> np.ndarray:
-    """float32 [m, 2]: experts that were not laid out, at the mean place of their five nearest that were. Marked as such."""
-    if not len(experts):
-        return np.zeros((0, 2), dtype=np.float32)
-    similar = unit(values[experts]) @ unit(values[laid]).T
-    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
-    return layout[nearest].mean(1).astype(np.float32)
-
-
 class Settings(NamedTuple):
     """What one UMAP was asked for."""
 
@@ -131,10 +106,6 @@ class Store:
     def get(self, settings: Settings, seed: int, kind: str = "umap") -> np.ndarray | None:
         found = self.layouts.get(settings.key(seed, kind))
         return None if found is None else found.astype(np.float32)
-
-    def has(self, settings: Settings) -> bool:
-        wanted = [settings.key(seed) for seed in SEEDS] + [settings.key(0, "null")]
-        return all(key in self.layouts for key in wanted)
 
 
 def read_store(run: Run, values: np.ndarray) -> Store | None:

@@ -28,9 +28,11 @@ LONGEST = 200_000  # bytes of an uploaded file
 class Map(NamedTuple):
     """`experts [n]` at `xy [n, 2]`; `placed`: not part of the layout, put beside their nearest afterwards."""
 
+    kind: str
     experts: np.ndarray
     xy: np.ndarray
     placed: np.ndarray
+    span: float | None = None  # how far the axes reach, where several maps are seen at one scale
 
     @property
     def laid(self) -> np.ndarray:
@@ -42,25 +44,31 @@ def by_pca(
 ) -> Map:
     """Everybody, or a sample by decile of load with `always` in it. `lay`: PCA, or one that remembers."""
     experts = layouts.sample(load, layouts.DRAWN, tuple(always))
-    return Map(experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
+    return Map("PCA", experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
 def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings, seed: int, always: Sequence[int]) -> Map | None:
-    """The stored layout, and `always` too; None where it was never computed."""
+    """The stored layout, and `always` too, at the mean place of their five nearest; None where it was never computed."""
     xy = store.get(settings, seed)
     if xy is None:
         return None
-    missing = np.setdiff1d(np.intersect1d(always, np.arange(len(values))), store.experts).astype(np.int64)
-    added = layouts.place(values, store.experts, xy, missing)
-    return Map(
-        np.concatenate([store.experts, missing]), np.concatenate([xy, added]), np.arange(len(xy) + len(missing)) >= len(xy)
-    )
+    missing = np.setdiff1d(np.array(always, dtype=np.int64), store.experts)
+    similar = layouts.unit(values[missing]) @ layouts.unit(values[store.experts]).T
+    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
+    experts, xy = np.concatenate([store.experts, missing]), np.concatenate([xy, xy[nearest].mean(1)])
+    return Map("UMAP", experts, xy, np.arange(len(experts)) >= len(store.experts))
 
 
-def offered(table: pd.DataFrame) -> list[str]:
-    """The colourings that this run and its data allow."""
+def at_epoch(kind: str, aligned: np.ndarray, epoch: int) -> Map:
+    """One of several layouts of all experts, `[E, K, 2]`."""
+    xy = aligned[epoch]
+    return Map(f"Aligned {kind}", np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool), float(np.abs(aligned).max()) * 1.08)
+
+
+def offered(table: pd.DataFrame) -> dict[str, str]:
+    """The colourings that this run and its data allow, and what they show."""
     needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}
-    return [name for name in COLOURS if needed.get(name, name) in table]
+    return {name: shows for name, shows in COLOURS.items() if needed.get(name, name) in table}
 
 
 def labels(table: pd.DataFrame, colour: str) -> np.ndarray:
