@@ -65,8 +65,8 @@ def test_extremes() -> None:
 @pytest.mark.parametrize("measure", ["people", "gate"])
 def test_tables_add_up_to_people_times_k(measure: t.Measure) -> None:
     now = flow(measure=measure)
-    band = t.simulate_chance(now, draws=20)
-    table, sides = t.experts_table(now, band), t.marginals(now, band)
+    band = t.beside_chance(now, draws=20)
+    table, sides = band.experts, band.sides
     assert table["load"].sum() == pytest.approx(300 * 4) and table["share"].sum() == pytest.approx(1)
     assert sides.groupby("half")["load"].sum().tolist() == pytest.approx([1200, 1200])
     row = sides[(sides["half"] == "row") & (sides["key"] == 3)].iloc[0]
@@ -87,7 +87,7 @@ def test_random_choices_are_different_and_uniform(k: int, size: int) -> None:
 
 def test_the_band_covers_a_simulated_random_router() -> None:
     """95% of experts, rows and health numbers of fresh random routers lie within the limits."""
-    band = t.simulate_chance(flow(), draws=200)
+    band = t.beside_chance(flow(), draws=200)
     fresh = [t.traffic(routed(300, 4, 64, seed), np.ones(300, dtype=bool), "people") for seed in range(100, 220)]
     each = np.concatenate([now.load for now in fresh])
     assert 0.93 <= np.mean((each >= band.each[0]) & (each <= band.each[1])) <= 0.985
@@ -103,7 +103,7 @@ def test_a_collapsed_router_stands_out() -> None:
     gates, none = np.ones((300, 4), dtype=np.float32), np.zeros(2)
     routing = Routing(experts, gates, np.bincount(experts.ravel(), minlength=64), np.zeros(64), none, none, 0.0)
     now = t.traffic(routing, np.ones(300, dtype=bool), "people")
-    table = t.experts_table(now, t.simulate_chance(now, draws=20))
+    table = t.beside_chance(now, draws=20).experts
     assert table["state"].value_counts().to_dict() == {"dead": 60, "hot": 4}
     assert t.health_of(now)["marginals"] == pytest.approx(1), "one row explains every dead cell"
 

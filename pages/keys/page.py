@@ -14,7 +14,7 @@ from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import cache, view
-from pages.kit.control import bound, button, number, one_of_list, switch
+from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
 from pages.kit.kept import kept
 
 SIDE, MANY = 1024, 8  # of "a million"
@@ -63,8 +63,9 @@ def scene(source: str) -> Scene:
 
 def restart() -> None:
     """Another search was chosen: a person's is told from its beginning."""
-    if st.session_state[SOURCE] == OWN:
-        steps.restart()
+    if st.session_state[SOURCE] == OWN and not shell.locked(steps.STEP):
+        st.session_state.pop(steps.STEP, None)
+        write_in_address(steps.STEP, None)
 
 
 view.title(TITLE)
@@ -91,6 +92,8 @@ locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
 picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
 if voting is not None and step == "Vote":
     steps.tally(voting, here.palette)
-steps.remember(here)
+view.remember("keys_halves", lesson.half_scores)
+view.remember("keys_pairs", lesson.candidates)
+view.remember("keys_winners", lesson.gathered)
 sure.part(here, now, own=source == OWN)
 view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -28,8 +28,8 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
     its query. `moved()` is what was shown last, for `on_move`."""
     lesson, toy = scene.lesson, None
     if scene.angles is not None:
-        keys = [[[round(x, 2) for x in key] for key in half] for half in lesson.keys.sub_keys.tolist()]
-        values = [[round(x, 1) for x in expert] for expert in lesson.values.tolist()]
+        keys = lesson.keys.sub_keys.double().round(decimals=2).tolist()
+        values = lesson.values.double().round(decimals=1).tolist()
         toy = {"keys": keys, "values": values, "angles": list(scene.angles), "k": lesson.k, "most": MOST}
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data = {

@@ -60,31 +60,22 @@ def toy() -> tuple[int, int, int]:
 def chosen(scene: Scene) -> str:
     """Which step is shown; the address says it, too. One that is not offered (any more) is the first."""
     shell.lockable({STEP: "Step"})
-    asked = st.query_params.get(STEP, "")
-    if STEP not in st.session_state and asked:
-        found = asked_for(STEP, scene.steps)
-        if found is None and st.session_state.get(SAID) != asked:
+    asked, first = st.query_params.get(STEP, ""), scene.steps[0]
+    if asked and STEP not in st.session_state:
+        st.session_state[STEP] = asked_for(STEP, scene.steps)
+        if st.session_state[STEP] is None and st.session_state.get(SAID) != asked:
             st.session_state[SAID] = asked
-            said = f"Step: “{text.markdown(asked[:60])}” is not offered here. Shown: {scene.steps[0]}."
+            said = f"Step: “{text.markdown(asked[:60])}” is not offered here. Shown: {first}."
             st.toast(said, icon=":material/link_off:", duration="long")
-        st.session_state[STEP] = found or scene.steps[0]
     if st.session_state.get(STEP) not in scene.steps:
-        st.session_state[STEP] = scene.steps[0]
-    step = st.session_state[STEP]
-    _write(STEP, step, scene.steps[0])
-    return step
+        st.session_state[STEP] = first
+    _write(STEP, st.session_state[STEP], first)
+    return str(st.session_state[STEP])
 
 
 def _write(key: str, value: str | int, usual: str | int) -> None:
     """Into the address, as a bound control does: what is usual is not said."""
     write_in_address(key, None if value == usual else str(value))
-
-
-def restart() -> None:
-    """For callbacks: the first step."""
-    if not shell.locked(STEP):
-        st.session_state.pop(STEP, None)
-        write_in_address(STEP, None)
 
 
 def follow(offered: Sequence[str]) -> None:
@@ -112,13 +103,6 @@ def says(scene: Scene) -> dict[str, str]:
         said |= {"Weigh": said["Weigh"].replace("{one}", election.words.one), "Vote": _vote(election)}
     said["Vote" if election else "Weigh"] += f" {SAYS('CLOSING')}"
     return said
-
-
-def remember(scene: Scene) -> None:
-    """The numbers of the picture, for "Download"."""
-    view.remember("keys_halves", scene.lesson.half_scores)
-    view.remember("keys_pairs", scene.lesson.candidates)
-    view.remember("keys_winners", scene.lesson.gathered)
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------

@@ -92,14 +92,13 @@ def grid(
         y, x = divmod(selected, side)
         box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
         figure.add_shape(box, type="rect", line_color=colours.picked, line_width=3, row=2, col=1)
-    figure.update_layout(CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
-    figure.update_xaxes(title="column", range=[-0.5, side - 0.5], row=2, col=1)
-    figure.update_yaxes(title="row", range=[side - 0.5, -0.5], row=2, col=1)
-    figure.update_xaxes(showticklabels=False, row=2, col=2)
-    figure.update_yaxes(showticklabels=False, row=1, col=1)
-    return figure
+    return figure.update_layout(
+        CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15,
+        xaxis3_title="column", xaxis3_range=[-0.5, side - 0.5], yaxis3_title="row", yaxis3_range=[side - 0.5, -0.5],
+        xaxis4_showticklabels=False, yaxis_showticklabels=False,
+    )  # fmt: skip
 
 
 def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int | None) -> go.Figure:
@@ -184,14 +183,13 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
         )  # fmt: skip
         ticks = sorted({8, 16, *((32, 64) if name == "√K" else (4,)), *part[name]})
         figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
-    figure.update_yaxes(range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
-    figure.update_yaxes(title="test NDCG@10", row=1, col=1, secondary_y=False)
-    figure.update_yaxes(showticklabels=False, row=1, col=2, secondary_y=False)
-    figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
-    figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
     figure.update_xaxes(fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
-    return figure.update_layout(LAYOUT, height=340, margin_t=60, legend_y=1.14)
+    figure.update_yaxes(fixedrange=True, range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
+    figure.update_yaxes(fixedrange=True, range=[0, 1.05], tickformat=".0%", dtick=0.25, showgrid=False, secondary_y=True)
+    return figure.update_layout(
+        LAYOUT, height=340, margin_t=60, legend_y=1.14, yaxis_title="test NDCG@10", yaxis2_showticklabels=False,
+        yaxis3_showticklabels=False,
+    )  # fmt: skip
 
 
 def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -245,19 +243,14 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
 
 def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Shares by how many events ago, the latest right."""
-    rows = table.iloc[::-1]
+    rows, hover = table.iloc[::-1], "%{x} events ago: %{y:.1%}<extra>%{fullData.name}</extra>"
     figure = go.Figure()
-    columns = [("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])]
-    for name, called, colour in columns:
-        if rows[name].notna().all():
-            figure.add_bar(
-                x=rows["ago"], y=rows[name], name=called, marker_color=colour,
-                hovertemplate="%{x} events ago: %{y:.1%}<extra>" + called + "</extra>",
-            )  # fmt: skip
+    for column, name, colour in (("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])):
+        if rows[column].notna().all():
+            figure.add_bar(x=rows["ago"], y=rows[column], name=name, marker_color=colour, hovertemplate=hover)
     figure.add_scatter(
-        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers",
-        line_color=p.text, line_dash="dot", line_width=1.5,
-        hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
+        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers", line_color=p.text, line_dash="dot",
+        line_width=1.5, hovertemplate=hover,
     )  # fmt: skip
     return frame(
         figure, p, 340, legend=True, xaxis_title="events ago, the latest right", xaxis_type="category", xaxis_showgrid=False,

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from elastic_core.memory.gauges import Gauges
-from elastic_core.services.traffic.load import Chance, Traffic
+from elastic_core.services.traffic.load import Flow
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
@@ -17,23 +17,27 @@ NAMES = {
 }  # fmt: skip
 
 
-def health_table(flows: dict[str, tuple[Traffic, Chance]]) -> pd.DataFrame:
+def health_table(flows: dict[str, Flow]) -> pd.DataFrame:
     """One row a number: each run's value and what 95% of random experts give."""
+
+    def said(flow: Flow, column: str) -> list[str]:
+        values = flow.health[column]
+        return [form.format(value, value * flow.now.size) for (_, form), value in zip(NAMES.values(), values, strict=True)]
+
     columns = {"": [heading for heading, _ in NAMES.values()]}
-    for run, (now, band) in flows.items():
-        rows = zip(NAMES, *(band.health[column] for column in ("here", "low", "high")), strict=True)
-        said = [[NAMES[name][1].format(value, value * now.size) for value in values] for name, *values in rows]
-        columns[run] = [here for here, _, _ in said]
+    for run, flow in flows.items():
+        here, low, high = (said(flow, column) for column in ("here", "low", "high"))
+        columns[run] = here
         columns["random experts" if len(flows) == 1 else f"random experts for {run}"] = [
-            low if low == high else f"{low} to {high}" for _, low, high in said
+            least if least == most else f"{least} to {most}" for least, most in zip(low, high, strict=True)
         ]
     return pd.DataFrame(columns)
 
 
-def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
+def verdict(flow: Flow) -> str:
     """How many experts are in use, and how evenly."""
-    hot, cold, dead = (int((table["state"] == state).sum()) for state in ("hot", "cold", "dead"))
-    gini, half = band.health.loc["gini"], band.health.at["half", "here"]
+    now, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
+    hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
     even = "more uneven than luck" if gini["here"] > gini["high"] else "about as even as luck"
     return (
         f"**{now.size - dead:,} of {now.size:,} experts are in use** by {now.people:,} people. {half:.0f} of them carry "
@@ -41,14 +45,14 @@ def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
     )
 
 
-def doubts(now: Traffic, band: Chance) -> list[str]:
+def doubts(flow: Flow) -> list[str]:
     """What random experts would give."""
-    used, half, grid = (band.health.loc[name] for name in ("used", "half", "marginals"))
-    dead, by_chance = (1 - used["here"]) * now.size, (1 - used["mean"]) * now.size
+    used, half, grid = (flow.health.loc[name] for name in ("used", "half", "marginals"))
+    dead, by_chance = (1 - used["here"]) * flow.now.size, (1 - used["mean"]) * flow.now.size
     return [
         SAYS(
             "SURE_CHANCE", dead=f"{dead:,.0f}", by_chance="none" if by_chance < 0.5 else f"about {by_chance:.0f}",
-            draws=band.draws, half=half["here"], half_by_chance=half["mean"],
+            draws=flow.draws, half=half["here"], half_by_chance=half["mean"],
         ),
         SAYS("SURE_GRID", low=grid["low"], high=grid["high"]),
     ]  # fmt: skip
@@ -92,13 +96,12 @@ def interest_doubts(found: Gauges) -> list[str]:
     ]  # fmt: skip
 
 
-def explained(band: Chance, table: pd.DataFrame, sides: pd.DataFrame) -> str:
+def explained(flow: Flow) -> str:
     """Do rows and columns explain the dead experts?"""
-    text = f"Rows and columns explain **{band.health.at['marginals', 'here']:.0%}** of the differences."
-    cold = sides[sides["state"].isin(("cold", "dead"))]
-    rows, columns = (cold.loc[cold["half"] == half, "key"] for half in ("row", "column"))
-    inside, dead = table["row"].isin(rows) | table["column"].isin(columns), table["state"] == "dead"
-    if not dead.any():
+    text = f"Rows and columns explain **{flow.health.at['marginals', 'here']:.0%}** of the differences."
+    dead, cold = flow.experts[flow.experts["state"] == "dead"], flow.sides[flow.sides["state"].isin(("cold", "dead"))]
+    if dead.empty:
         return text
-    there = int((dead & inside).sum())
-    return f"{text} {there} of the {dead.sum()} dead experts {'is' if there == 1 else 'are'} in a cold row or column."
+    rows, columns = (dead[half].isin(cold.loc[cold["half"] == half, "key"]) for half in ("row", "column"))
+    there = int((rows | columns).sum())
+    return f"{text} {there} of the {len(dead)} dead experts {'is' if there == 1 else 'are'} in a cold row or column."

@@ -93,7 +93,7 @@ class Settings(NamedTuple):
         return f"{kind}-{self.neighbours}-{self.distance:g}-{seed}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Store:
     """What a run's store holds for one value table."""
 
@@ -126,8 +126,10 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
     if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None
     epochs, aligned = parts.pop("epochs", NO_EPOCHS), parts.pop("aligned", NOT_ALIGNED)
-    whole = {key: xy for key, xy in parts.items() if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and _finite(xy)}
-    layouts = {key: xy for key, xy in whole.items() if xy.shape == (len(experts), 2)}
+    layouts = {
+        key: xy for key, xy in parts.items()
+        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
+    }  # fmt: skip
     counted = epochs.ndim == 1 and epochs.dtype.kind in "iu"
     if not counted or aligned.shape != (len(epochs), len(experts), 2) or not _finite(aligned):
         epochs, aligned = epochs[:0], aligned[:0]
@@ -147,8 +149,8 @@ def write_store(run: Run, store: Store) -> Path:
     parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
     if len(store.epochs):
         parts |= {"epochs": store.epochs.astype(np.int32), "aligned": _half(store.aligned)}
-    parts["experts"] = store.experts.astype(np.int32)
-    parts["about"] = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
+    about = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
+    parts |= {"experts": store.experts.astype(np.int32), "about": about}
 
     def save(beside: Path) -> None:
         with beside.open("wb") as file:
@@ -161,9 +163,9 @@ def write_store(run: Run, store: Store) -> Path:
 def _half(xy: np.ndarray) -> np.ndarray:
     """Centred and scaled to ten units wide, so that half precision is fine enough."""
     xy = xy.astype(np.float64)
-    flat = xy.reshape(-1, 2)
-    flat = flat - (flat.max(0) + flat.min(0)) / 2
-    return (flat * (5 / max(float(np.abs(flat).max()), 1e-12))).reshape(xy.shape).astype(np.float16)
+    every = tuple(range(xy.ndim - 1))
+    xy = xy - (xy.max(every) + xy.min(every)) / 2
+    return (xy * (5 / max(float(np.abs(xy).max()), 1e-12))).astype(np.float16)
 
 
 def snapshots(run: Run) -> tuple[list[int], list[np.ndarray]]:
