@@ -39,18 +39,17 @@ def election() -> Election:
 
 def scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
-    colours, width = shell.palette(), now.model.config.width
     if source == TOY:
         first, second, k = steps.toy()
-        return Scene(cache.turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
+        return Scene(cache.turned(first, second, k), f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
         with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
             more = {SEED: seed + 1}
             button("Draw another", "keys_another", st.session_state.update, more, icon="casino", disabled=shell.locked(SEED))
-        lesson, found = million(seed, width)
+        lesson, found = million(seed, now.model.config.width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
-        return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
+        return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with view.row("bottom"):
         voting = election() if search.votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
@@ -58,7 +57,7 @@ def scene(source: str) -> Scene:
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.of_person(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
     name = f"Person {now.user + 1}’s {whose}"
-    return Scene(lesson, colours, name, f"{now.run.name}/{name}/{k}", voting)
+    return Scene(lesson, name, f"{now.run.name}/{name}/{k}", voting)
 
 
 def restart() -> None:
@@ -91,7 +90,7 @@ if voting is not None and step != "Vote":
 locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
 picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
 if voting is not None and step == "Vote":
-    steps.tally(voting, here.palette)
+    steps.tally(voting)
 view.remember("keys_halves", lesson.half_scores)
 view.remember("keys_pairs", lesson.candidates)
 view.remember("keys_winners", lesson.gathered)

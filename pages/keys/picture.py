@@ -12,6 +12,7 @@ import streamlit as st
 
 from elastic_core.services.keys.frames import frames
 from elastic_core.services.keys.search import TOY_DEGREES
+from pages.frame import shell
 from pages.keys import words
 
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
@@ -35,7 +36,7 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
     data = {
         "name": scene.name, "steps": list(scene.steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
         "says": says, "words": words.PICTURE | quiet, "note": scene.note, "locked": locked,
-        "colours": scene.palette._asdict(),
+        "colours": shell.palette()._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)
 

@@ -13,7 +13,7 @@ from elastic_core.services.keys.votes import Election
 from pages.frame import shell
 from pages.keys import charts, picture
 from pages.keys.words import SAYS
-from pages.kit import plot, view
+from pages.kit import view
 from pages.kit.control import asked_for, write_in_address
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
@@ -30,7 +30,6 @@ class Scene(NamedTuple):
     `angles` of the 4 × 4."""
 
     lesson: Lesson
-    palette: plot.Palette
     whose: str
     name: str
     election: Election | None = None
@@ -122,7 +121,7 @@ def _vote(election: Election) -> str:
     return SAYS("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 
-def tally(election: Election, palette: plot.Palette) -> None:
+def tally(election: Election) -> None:
     """Many events ask, the most wanted experts win: who voted for whom."""
     named, sums, cast = election.words, votes.tally(election.found), _cast(election)
     k = len(sums) - 1
@@ -138,7 +137,7 @@ def tally(election: Election, palette: plot.Palette) -> None:
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
         f"All other experts: {sums['votes'].iloc[k]:.0%}."
     )
-    figure = charts.tally(drawn, sums, election.event, named, palette)
+    figure = charts.tally(drawn, sums, election.event, named, shell.palette())
     view.chart(TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_asked)
     st.caption(f"Click a stroke to follow the search of that {named.one}.")
 

@@ -32,7 +32,7 @@ def part(scene: Scene, now: shell.Context, own: bool) -> None:
     elif chosen == "Numbers":
         _numbers(scene)
     elif chosen == "Gate":
-        _gate(scene, now)
+        _gate(now)
     elif chosen == "Equation 7":
         _printed(scene, now, own)
 
@@ -61,7 +61,7 @@ def _numbers(scene: Scene) -> None:
     st.caption(f"**Careful:** {SAYS('CAREFUL')}")
 
 
-def _gate(scene: Scene, now: shell.Context) -> None:
+def _gate(now: shell.Context) -> None:
     st.markdown(SAYS("GATE"))
     if said := trained(shell.RUNS):
         st.info(said, icon=":material/straighten:")
@@ -87,7 +87,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
-    view.chart("keys_fig_learning", charts.learning(curve, scene.palette), curve, SAYS.about("LEARNING"), alt)
+    view.chart("keys_fig_learning", charts.learning(curve, shell.palette()), curve, SAYS.about("LEARNING"), alt)
 
 
 def _list(now: shell.Context) -> None:

@@ -26,14 +26,6 @@ def values(of: Opened) -> np.ndarray:
     return table
 
 
-@kept(16)
-def pca(vectors: np.ndarray) -> np.ndarray:
-    """Each vector along the two principal axes of all."""
-    laid = layouts.pca(vectors)
-    laid.setflags(write=False)
-    return laid
-
-
 @kept(8)
 def store(of: Opened, file: Path) -> Store | None:
     """The run's stored layouts, read anew when their file changes."""

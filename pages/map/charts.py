@@ -1,6 +1,6 @@
 """The map of the experts. Pure: arrays in, a plotly figure out. Every expert is one mark, with its number in `customdata`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.services.map.items import NONE
-from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
+from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, commonest
 from elastic_core.text import figure as safe
 from pages.kit.plot import Figure, Palette, frame, scale
 from pages.kit.sketch import Sketch
@@ -20,14 +20,14 @@ LEGEND = 9
 
 
 def memory(
-    drawn: Map, table: pd.DataFrame, labels: np.ndarray, colour: str, colours: Palette, *,
-    retrieved: Mapping[int, int], selected: int | None, chosen: Collection[int], tool: str,
+    table: pd.DataFrame, placed: np.ndarray, colour: str, colours: Palette, *,
+    selected: int | None, chosen: Collection[int], tool: str, span: float | None = None,
 ) -> Sketch:  # fmt: skip
-    """`labels [n]` as from `picture.labels`; `retrieved`: expert → rank for this person; the rest is greyed if some are
+    """The marks of a map (`picture.marks`), of which some were `placed` beside their nearest; the rest is greyed if some are
     `chosen`."""
-    figure, groups = Sketch(), _groups(labels, colour, colours)
-    add = figure.add_scatter if len(labels) <= VECTOR else figure.add_scattergl
-    marks = _marks(drawn, table, labels, colours, retrieved, selected)
+    figure, groups = Sketch(), _groups(table["colour"].to_numpy(), colour, colours)
+    marks = _marks(table, placed, selected, colours)
+    add = figure.add_scatter if len(marks) <= VECTOR else figure.add_scattergl
     for name, rows, marker in groups:
         part = marks[rows]
         add(
@@ -49,7 +49,7 @@ def memory(
         legend_orientation="h", legend_y=1.0, legend_yanchor="bottom", legend_x=0, legend_itemsizing="constant",
         newselection_line_color=colours.picked,
     )  # fmt: skip
-    return _flat(figure, **({"range": [-drawn.span, drawn.span]} if drawn.span else {}))
+    return _flat(figure, **({"range": [-span, span]} if span else {}))
 
 
 def plain(xy: np.ndarray, colours: Palette) -> go.Figure:
@@ -89,23 +89,19 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
     return [look for look in looks if look[1].any()]
 
 
-def _marks(
-    drawn: Map, table: pd.DataFrame, labels: np.ndarray, colours: Palette, retrieved: Mapping[int, int], selected: int | None
-) -> pd.DataFrame:
-    """What every mark looks like and says, a row an expert."""
-    experts, called = pd.Series(drawn.experts), pd.Series(labels)
-    ranks, focus = experts.map(retrieved).fillna(0).astype(int), experts == selected
-    used = ranks > 0
-    said = np.where(used, "used by this person, place " + ranks.astype(str), "not used by this person")
-    marks = table[["row", "column", "load"]].iloc[drawn.experts].reset_index(drop=True)
-    return marks.assign(
-        x=drawn.xy[:, 0], y=drawn.xy[:, 1], expert=experts, said=said + np.where(drawn.placed, "; placed beside its nearest", ""),
-        label=called.map(safe) if labels.dtype.kind in "OUS" else called,
-        text=np.where(used, "<b>" + ranks.astype(str) + "</b>", ""),
-        size=np.where(used | focus, 17, 10 if len(labels) <= VECTOR else 6),
-        ring=np.select([focus, used, drawn.placed], [4, 2.5, 1.5], 0.6),
+def _marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colours: Palette) -> pd.DataFrame:
+    """The same with what every mark looks like and says."""
+    ranks, focus = table["retrieved"], table["expert"] == selected
+    used, rank = ranks > 0, ranks.astype(str)
+    said = np.where(used, "used by this person, place " + rank, "not used by this person")
+    return table.assign(
+        said=said + np.where(placed, "; placed beside its nearest", ""),
+        label=[safe(label) if isinstance(label, str) else label for label in table["colour"]],
+        text=np.where(used, "<b>" + rank + "</b>", ""),
+        size=np.where(used | focus, 17, 10 if len(table) <= VECTOR else 6),
+        ring=np.select([focus, used, placed], [4, 2.5, 1.5], 0.6),
         edge=np.select([focus, used], [colours.picked, colours.text], colours.line),
-    )  # fmt: skip
+    )
 
 
 KINDS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")

@@ -31,7 +31,7 @@ def drawn_map() -> Map:
             offer_map(layouts.sample(load, LAID_OUT, tuple(always)))
     elif layout == "epochs":
         found = over_epochs()
-    return found or pictures.by_pca(values, load, always, answers.pca)
+    return found or pictures.by_pca(values, load, always)
 
 
 def over_epochs() -> Map | None:
@@ -94,14 +94,10 @@ def picked() -> None:
 
 
 def picture() -> None:
+    frame = pictures.marks(drawn, table, labels, retrieved)
     figure = cache.drawn(
-        charts.memory, drawn, table[["row", "column", "load"]], labels[drawn.experts], colour, palette,
-        retrieved=retrieved, selected=focus, chosen=chosen, tool=tool,
-    )  # fmt: skip
-    frame = table.loc[drawn.experts, ["expert", "row", "column", "load"]].assign(
-        x=drawn.xy[:, 0], y=drawn.xy[:, 1], colour=labels[drawn.experts],
-        retrieved=[retrieved.get(int(e), 0) for e in drawn.experts],
-    )  # fmt: skip
+        charts.memory, frame, drawn.placed, colour, palette, selected=focus, chosen=chosen, tool=tool, span=drawn.span
+    )
     alt = (
         f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
@@ -145,7 +141,7 @@ def trust() -> None:
         with right:
             noise = None if umap is None else umap.get(settings, 0, "null")
             if noise is None:
-                noise = answers.pca(layouts.random_like(values[laid]))
+                noise = layouts.pca(layouts.random_like(values[laid]))
             st.markdown(f"**The same {method} of random numbers**")
             alt = f"{method} map of {len(noise):,} lists of random numbers"
             st.plotly_chart(cache.drawn(charts.plain, noise, palette), key="map_null", config=plot.CONFIG, alt=alt)

@@ -4,7 +4,7 @@ A `Lesson` is one query with the keys that it is asked of: a person's own query,
 or random ones. Every table is computed from it by the code that the model itself runs; nothing is rehearsed.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -155,18 +155,16 @@ def of_angles(first: int, second: int, k: int) -> Lesson:
     """The smallest search that shows everything: 4 × 4 experts, a query of two arrows of length 1 (`first` and `second` are their
     directions in degrees) and sub-keys that are arrows, too. All are rounded to two decimals, so that one can follow on paper."""
     generator = torch.Generator().manual_seed(0)
-    arrows = torch.stack([torch.stack([arrow(degrees) for degrees in half]) for half in TOY_DEGREES])
-    keys = ProductKeys(4, arrows.shape[1], cosine=False)
-    keys.sub_keys.copy_(arrows)
-    query = torch.cat([arrow(first), arrow(second)])
+    keys = ProductKeys(4, len(TOY_DEGREES[0]), cosine=False)
+    keys.sub_keys.copy_(arrows(TOY_DEGREES))
     values = (torch.randn(keys.side**2, 4, generator=generator) * 0.5).round(decimals=1)
-    return Lesson(keys, values, query, k)
+    return Lesson(keys, values, arrows([first, second]).flatten(), k)
 
 
-def arrow(degrees: int) -> Tensor:
-    """An arrow of length 1 in this direction, `[2]`, rounded to two decimals."""
-    turn = math.radians(degrees)
-    return torch.tensor([round(math.cos(turn), 2), round(math.sin(turn), 2)])
+def arrows(degrees: Sequence[object]) -> Tensor:
+    """Arrows of length 1 in these directions, `[…, 2]`, rounded to two decimals."""
+    turns = torch.tensor(degrees, dtype=torch.double).deg2rad()
+    return torch.stack([turns.cos(), turns.sin()], dim=-1).round(decimals=2).float()
 
 
 def first_memory(model: Recommender) -> InterestMemory:

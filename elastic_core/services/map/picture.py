@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,12 +39,10 @@ class Map(NamedTuple):
         return self.experts[~self.placed]
 
 
-def by_pca(
-    values: np.ndarray, load: np.ndarray, always: Sequence[int], lay: Callable[[np.ndarray], np.ndarray] = layouts.pca
-) -> Map:
-    """Everybody, or a sample by decile of load with `always` in it. `lay`: PCA, or one that remembers."""
+def by_pca(values: np.ndarray, load: np.ndarray, always: Sequence[int]) -> Map:
+    """Everybody, or a sample by decile of load with `always` in it."""
     experts = layouts.sample(load, layouts.DRAWN, tuple(always))
-    return Map("PCA", experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
+    return Map("PCA", experts, layouts.pca(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
 def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings, seed: int, always: Sequence[int]) -> Map | None:
@@ -63,6 +61,14 @@ def at_epoch(kind: str, aligned: np.ndarray, epoch: int) -> Map:
     """One of several layouts of all experts, `[E, K, 2]`."""
     xy = aligned[epoch]
     return Map(f"Aligned {kind}", np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool), float(np.abs(aligned).max()) * 1.08)
+
+
+def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
+    """expert, row, column, load, x, y, colour and retrieved of every mark. `found`: what colours all experts; `retrieved`: the
+    ranks of this person's, 0 for the others."""
+    some = table.loc[drawn.experts, ["expert", "row", "column", "load"]].reset_index(drop=True)
+    x, y = drawn.xy.T
+    return some.assign(x=x, y=y, colour=found[drawn.experts], retrieved=some["expert"].map(retrieved).fillna(0).astype(int))
 
 
 def offered(table: pd.DataFrame) -> dict[str, str]:
