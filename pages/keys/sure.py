@@ -1,5 +1,7 @@
 """How sure? Is the search exact, what are its numbers, why must its scores stay, and what would Equation 7 do as printed."""
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -18,23 +20,20 @@ _ungated = asking(kept(64), ungated)
 _turned = kept(8)(checks.turned)  # why the clock does not show what the counter does, and from where on it begins to
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
-PARTS = ("Exactness", "Numbers", "Gate", "Equation 7")
 
 
 def part(scene: Scene, now: shell.Context, own: bool) -> None:
     """The doubts, one at a time and only when asked for; only the chosen one is computed."""
-    if PART not in st.session_state and (asked := asked_for(PART, PARTS)):
+    parts = {
+        "Exactness": partial(_exactness, scene), "Numbers": partial(_numbers, scene), "Gate": partial(_gate, now),
+        "Equation 7": partial(_printed, scene, now, own),
+    }  # fmt: skip
+    if PART not in st.session_state and (asked := asked_for(PART, list(parts))):
         st.session_state[PART] = asked
     with st.container(key="keys_sure"):
-        chosen = bound(st.segmented_control, SURE, PARTS, key=PART)
-    if chosen == "Exactness":
-        _exactness(scene)
-    elif chosen == "Numbers":
-        _numbers(scene)
-    elif chosen == "Gate":
-        _gate(now)
-    elif chosen == "Equation 7":
-        _printed(scene, now, own)
+        chosen = bound(st.segmented_control, SURE, list(parts), key=PART)
+    if chosen:
+        parts[chosen]()
 
 
 def _exactness(scene: Scene) -> None:

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from elastic_core.services.map.items import NONE
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, commonest
 from elastic_core.text import figure as safe
-from pages.kit.plot import Figure, Palette, frame, scale
+from pages.kit.plot import Palette, frame, scale
 from pages.kit.sketch import Sketch
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
@@ -52,16 +51,15 @@ def memory(
     return _flat(figure, **({"range": [-span, span]} if span else {}))
 
 
-def plain(xy: np.ndarray, colours: Palette) -> go.Figure:
+def plain(xy: np.ndarray, colours: Palette) -> Sketch:
     """The same kind of map of random vectors, without anything to click."""
-    figure = go.Figure(
-        go.Scatter(x=xy[:, 0], y=xy[:, 1], mode="markers", marker_color=colours.muted, marker_size=6, hoverinfo="skip")
-    )
+    figure, (x, y) = Sketch(), xy.T
+    figure.add_scatter(x=x, y=y, mode="markers", marker_color=colours.muted, marker_size=6, hoverinfo="skip")
     figure.update_layout(height=300, margin_l=4, margin_r=4, margin_t=8, margin_b=4, dragmode=False, showlegend=False)
     return _flat(figure, fixedrange=True)
 
 
-def _flat(figure: Figure, **axes: Any) -> Figure:
+def _flat(figure: Sketch, **axes: Any) -> Sketch:
     """A map: both axes at one scale, without numbers."""
     figure.update_xaxes(showgrid=False, zeroline=False, showticklabels=False, ticks="", **axes)
     figure.update_yaxes(showgrid=False, zeroline=False, showticklabels=False, ticks="", scaleanchor="x", scaleratio=1, **axes)
@@ -107,9 +105,9 @@ def _marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colour
 KINDS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
 
 
-def laid(table: pd.DataFrame, history: Collection[int], following: int | None, p: Palette) -> go.Figure:
+def laid(table: pd.DataFrame, history: Collection[int], following: int | None, p: Palette) -> Sketch:
     """One mark a vector; rings on the items of a history, a star on what came next."""
-    figure = go.Figure()
+    figure = Sketch()
     named = sorted(set(table["kind"]) - {NONE, OTHERS})
     looks = [(kind, {"color": p.category(i), "symbol": KINDS[i % len(KINDS)]}) for i, kind in enumerate(named)]
     looks += [(kind, {"color": p.muted, "symbol": "circle-open"}) for kind in (OTHERS, NONE) if (table["kind"] == kind).any()]

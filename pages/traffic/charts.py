@@ -85,7 +85,7 @@ def grid(
             "%{customdata[1]}<extra></extra>",
             **STEADY, **place,
         )  # fmt: skip
-    band = {"fillcolor": _faint(colours), "line": {"width": 0}, "layer": "below"}
+    band = {"fillcolor": f"{colours.muted}40", "line": {"width": 0}, "layer": "below"}
     figure.add_hrect(*line, row=1, col=1, **band)
     figure.add_vrect(*line, row=2, col=2, **band)
     if selected is not None and selected < side * side:
@@ -154,12 +154,7 @@ def _band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, colours: Pa
     """Where 95% lie by chance, behind what is drawn next."""
     edge = {"x": x, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
     figure.add_scatter(**edge, y=high, showlegend=False)
-    figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=_faint(colours), name=name)
-
-
-def _faint(colours: Palette) -> str:
-    red, green, blue = (int(colours.muted[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.25)"
+    figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=f"{colours.muted}40", name=name)
 
 
 def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:

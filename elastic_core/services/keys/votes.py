@@ -29,17 +29,16 @@ class Election(NamedTuple):
 
     found: Retrieved
     events: pd.DataFrame  # newest first: event (its number in the history, from 1), title
-    event: int
     words: Words
+    ago: int = 0  # how many events came after the one that is looked at
 
     @property
     def newest(self) -> int:
         return int(self.events["event"].iloc[0])
 
     @property
-    def ago(self) -> int:
-        """How many events came after the one that is looked at."""
-        return self.newest - self.event
+    def event(self) -> int:
+        return self.newest - self.ago
 
     @property
     def offered(self) -> list[str]:
@@ -48,7 +47,7 @@ class Election(NamedTuple):
 
     def at(self, chosen: str) -> "Election":
         """Looking at another one of `offered`."""
-        return self._replace(event=self.newest - self.offered.index(chosen))
+        return self._replace(ago=self.offered.index(chosen))
 
 
 def election(model: Recommender, dataset: Dataset, user: int) -> Election:
@@ -56,7 +55,7 @@ def election(model: Recommender, dataset: Dataset, user: int) -> Election:
     items = reading(dataset, user).items
     seen = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
     seen = seen.iloc[::-1].head(model.length).reset_index(drop=True)
-    return Election(elected(model, dataset, user), seen, len(items), item_words(dataset))
+    return Election(elected(model, dataset, user), seen, item_words(dataset))
 
 
 def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
@@ -85,8 +84,9 @@ def tally(found: Retrieved) -> pd.DataFrame:
     usual = found.ballots.usual[found.experts[0]].tolist()
     table = pd.DataFrame({"place": [*range(1, len(numbers) + 1), None], "expert": [*numbers, None]}, dtype="Int64")
     sums = ballots(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
-    sums = sums.reindex(table.index, fill_value=0)
-    return table.join(sums).assign(usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0])
+    return table.join(sums.reindex(table.index, fill_value=0)).assign(
+        usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0]
+    )
 
 
 def marks(cast: pd.DataFrame, last: int = LATEST) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from elastic_core.runs import Run
 from elastic_core.services.traffic.over_time import kept_snapshots
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
+MAPS = (*((seed, "umap") for seed in SEEDS), (0, "null"))  # of every setting: from which random start, and of what
 LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
 FOLDER, STORE = "maps", "umap.npz"
 DAMAGED = (OSError, EOFError, OverflowError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # what readers raise
@@ -65,12 +66,12 @@ def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndar
     size = len(load)
     if size <= most:
         return np.arange(size)
-    must, rng = np.intersect1d(always, np.arange(size)).astype(np.int64)[:most], np.random.default_rng(0)
+    must, rng = np.intersect1d(always, np.arange(size))[:most].astype(np.int64), np.random.default_rng(0)
     order = np.lexsort((rng.random(size), load))  # ties of load, as many dead experts are, fall into deciles at random
-    chosen, room = [must], most - len(must)
     parts = [part[~np.isin(part, must)] for part in np.array_split(order, 10)]
-    quotas = np.diff(np.floor(np.cumsum([0, *map(len, parts)]) * room / max(sum(map(len, parts)), 1)).astype(int))
-    chosen += [rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True)]
+    many = np.cumsum([0, *map(len, parts)])
+    quotas = np.diff(many * (most - len(must)) // many[-1])
+    chosen = [must, *(rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True))]
     return np.sort(np.concatenate(chosen))
 
 

@@ -18,6 +18,7 @@ from elastic_core.services.map.layouts import Settings, Store, unit
 from elastic_core.services.person.people import some_of
 
 MOST = 1_500  # experts judged at most: the full matrix of distances is needed
+OF = {"umap": "experts", "null": "random vectors"}
 DRAWS = 200  # of sets at random, for the limits of 95%
 
 
@@ -50,17 +51,15 @@ def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float
 
 def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
     """map, of (experts, random), seed, trust, overlap, neighbours: PCA, UMAP with three seeds, and both of random vectors."""
-    mine, noise = values[experts], projection.random_like(values[experts])
-    sides = {"experts": mine, "random vectors": noise}
-    rows: list[tuple] = [("PCA", of, None, vectors, projection.pca(vectors)) for of, vectors in sides.items()]
+    vectors = {"umap": values[experts], "null": projection.random_like(values[experts])}
+    rows: list[tuple] = [("PCA", kind, None, projection.pca(vectors[kind])) for kind in vectors]
     if store is not None and np.array_equal(store.experts, experts):
-        rows += [("UMAP", "experts", seed, mine, store.get(settings, seed)) for seed in projection.SEEDS]
-        rows.append(("UMAP", "random vectors", 0, noise, store.get(settings, 0, "null")))
+        rows += [("UMAP", kind, seed, store.get(settings, seed, kind)) for seed, kind in projection.MAPS]
     keep = some_of(len(experts), MOST, seed=0)
     count = neighbours(len(keep))
     found = [
-        {"map": name, "of": of, "seed": seed, **judge(original[keep], layout[keep], count), "neighbours": count}
-        for name, of, seed, original, layout in rows if layout is not None
+        {"map": name, "of": OF[kind], "seed": seed, **judge(vectors[kind][keep], xy[keep], count), "neighbours": count}
+        for name, kind, seed, xy in rows if xy is not None
     ]  # fmt: skip
     return pd.DataFrame(found).astype({"seed": "Int64"})
 
