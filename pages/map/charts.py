@@ -105,8 +105,8 @@ def _marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colour
 KINDS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
 
 
-def laid(table: pd.DataFrame, history: Collection[int], following: int | None, p: Palette) -> Sketch:
-    """One mark a vector; rings on the items of a history, a star on what came next."""
+def laid(table: pd.DataFrame, history: Collection[int], following: int, p: Palette) -> Sketch:
+    """One mark a vector; rings on the items of a history, a star on what came next (a codeword is no item: its number is 0)."""
     figure = Sketch()
     named = sorted(set(table["kind"]) - {NONE, OTHERS})
     looks = [(kind, {"color": p.category(i), "symbol": KINDS[i % len(KINDS)]}) for i, kind in enumerate(named)]
