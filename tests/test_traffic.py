@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -165,7 +166,7 @@ def test_figure_five_compares_only_runs_that_differ_in_nothing_else(small_world:
 
 
 def test_last_used_and_heat() -> None:
-    loads = np.array([[3, 0, 1, 0], [2, 0, 0, 5], [4, 0, 0, 6]])
-    assert runs.last_used([1, 2, 4], loads).tolist() == [4, 0, 1, 4]
-    table = runs.heat([1, 2, 4], loads)
+    loads = pd.DataFrame([[3, 0, 1, 0], [2, 0, 0, 5], [4, 0, 0, 6]], index=[1, 2, 4])
+    assert runs.last_used(loads).tolist() == [4, 0, 1, 4]
+    table = runs.heat(loads)
     assert table.index.tolist() == [3, 0, 1, 2] and table.loc[0].tolist() == [3, 2, 4]

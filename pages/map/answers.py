@@ -37,8 +37,8 @@ def table(of: Opened, files: int) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
     how many epochs are kept so far."""
     found = overview.expert_table(answers.subject(of).survey)
-    epochs, loads = over_time.load_by_epoch(of.run)
-    return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
+    loads = over_time.load_by_epoch(of.run)
+    return found.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(found) else found
 
 
 @copied(32, "Comparing neighbourhoods on the map with the original ones …")

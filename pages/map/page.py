@@ -77,9 +77,9 @@ def offer_map(experts: np.ndarray, aligned: bool = False) -> None:
 def labelled() -> np.ndarray:
     """What colours every expert; over the epochs the load is that epoch's."""
     if colour == "load" and drawn.span:
-        numbers, loads = over_time.load_by_epoch(now.run)
-        if st.session_state["map_epoch"] in numbers:
-            return loads[numbers.index(st.session_state["map_epoch"])].astype(float)
+        loads = over_time.load_by_epoch(now.run)
+        if (epoch := st.session_state["map_epoch"]) in loads.index:
+            return loads.loc[epoch].to_numpy(dtype=float)
     return pictures.labels(table, colour)
 
 

@@ -133,12 +133,12 @@ def learning() -> None:
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
     view.chart("trf_epochs", cache.drawn(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
-    epochs, kept = over_time.load_by_epoch(now.run)
-    if not epochs:
+    kept = over_time.load_by_epoch(now.run)
+    if kept.empty:
         st.caption(words.SAYS("NO_COPIES"))
         return
-    heat = over_time.heat(epochs, kept)
-    alt = f"How many people use each of {len(heat)} experts after {len(epochs)} epochs, in the order of the last one."
+    heat = over_time.heat(kept)
+    alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
     view.chart("trf_heat", cache.drawn(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
 

@@ -104,10 +104,9 @@ def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
 
 
 def _experts_named(part: str, table: pd.DataFrame) -> list[int]:
-    size, low = len(table), part.lower()
+    low = part.lower()
     if span := re.fullmatch(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", part):
-        first, last = int(span[1]), int(span[2] or span[1])
-        return list(range(first, min(last, size - 1) + 1)) if first < size else []
+        return table.index[int(span[1]) : int(span[2] or span[1]) + 1].tolist()
     if line := re.fullmatch(r"(row|column)\s+(\d{1,6})", low):
         return table.index[table[line[1]] == int(line[2])].tolist()
     if low == "dead":

@@ -32,22 +32,20 @@ def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
     return found
 
 
-def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
-    """Epochs and load `[epochs, K]` from the run's snapshots; empty where it kept none. Unreadable files are left out."""
-    found = kept_snapshots(run)
-    return list(found), np.stack([each.load for each in found.values()]) if found else np.zeros((0, 0), dtype=np.int32)
+def load_by_epoch(run: Run) -> pd.DataFrame:
+    """A row an epoch, a column an expert, from the run's snapshots; empty where it kept none. Unreadable files are left out."""
+    return pd.DataFrame({epoch: snapshot.load for epoch, snapshot in kept_snapshots(run).items()}).T
 
 
-def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
+def last_used(loads: pd.DataFrame) -> pd.Series:
     """The last epoch after which anybody retrieved each expert; 0 = never."""
-    return np.where(loads > 0, np.array(epochs, dtype=int)[:, None], 0).max(0, initial=0)
+    return loads.gt(0).mul(loads.index, axis=0).max()
 
 
-def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
+def heat(loads: pd.DataFrame) -> pd.DataFrame:
     """Load of experts (index, the busiest at the end first) by epoch (columns); of more than 256, every n-th of them."""
-    order = np.argsort(-loads[-1], kind="stable")
-    order = order[spaced(len(order), 256)]
-    return pd.DataFrame(loads[:, order].T, index=order, columns=epochs)
+    order = np.argsort(-loads.iloc[-1].to_numpy(), kind="stable")
+    return loads[order[spaced(len(order), 256)]].T
 
 
 class Sensitivity(NamedTuple):
