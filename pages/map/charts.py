@@ -60,7 +60,7 @@ def plain(xy: np.ndarray, colours: Palette) -> Sketch:
 
 
 def _flat(figure: Sketch, **axes: Any) -> Sketch:
-    """A map: both axes at one scale, without numbers."""
+    """Show both axes at one scale and without numbers."""
     figure.update_xaxes(showgrid=False, zeroline=False, showticklabels=False, ticks="", **axes)
     figure.update_yaxes(showgrid=False, zeroline=False, showticklabels=False, ticks="", scaleanchor="x", scaleratio=1, **axes)
     return figure
@@ -88,7 +88,7 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
 
 
 def _marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colours: Palette) -> pd.DataFrame:
-    """The same with what every mark looks like and says."""
+    """Add what every mark looks like and says."""
     ranks, focus = table["retrieved"], table["expert"] == selected
     used, rank = ranks > 0, ranks.astype(str)
     said = np.where(used, "used by this person, place " + rank, "not used by this person")

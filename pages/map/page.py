@@ -22,7 +22,7 @@ SHOWN = 8  # rows of the nearest, few enough that the table does not scroll unde
 
 
 def drawn_map() -> Map:
-    """The map that is asked for; PCA where there is none yet."""
+    """Return the map that is asked for; PCA where there is none yet."""
     always = [*retrieved, focus, *chosen]
     found = None
     if layout == "umap":
@@ -123,7 +123,7 @@ def neighbours() -> None:
 
 
 def trust() -> None:
-    """Every map of the panel as a table, and one of random numbers to look at."""
+    """Show every map of the panel as a table, and one of random numbers."""
     umap = store if drawn.kind == "UMAP" else None
     method, laid = ("PCA", layouts.sample(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
     panel = answers.trust(now, file, settings, laid)

@@ -151,7 +151,7 @@ def _hover(unit: str) -> str:
 
 
 def _band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, colours: Palette) -> None:
-    """Where 95% lie by chance, behind what is drawn next."""
+    """Shade where 95% lie by chance, behind what is drawn next."""
     edge = {"x": x, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
     figure.add_scatter(**edge, y=high, showlegend=False)
     figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=f"{colours.muted}40", name=name)

@@ -97,7 +97,7 @@ def _timed(act: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def turned(width: int, k: int) -> str:
-    """Where the halves begin to save time here, as a sentence: for every K, milliseconds of `TURN_QUERIES` queries both ways."""
+    """Say from where on the halves save time here: for every K, milliseconds of `TURN_QUERIES` queries both ways."""
     rows, queries, first = [], random_queries(width, TURN_QUERIES, seed=0), None
     for side in (side for side in TURN_SIDES if side >= k):
         keys = of_chance(side, width, k, seed=0).keys

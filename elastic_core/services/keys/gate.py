@@ -60,7 +60,7 @@ def gradients(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
 
 
 def _squares(model: Recommender, batch: Batch, kind: str) -> list[float]:
-    """The squared norm of the gradient of every parameter, with this gate."""
+    """Return the squared norm of the gradient of every parameter, with this gate."""
     twin = copy.deepcopy(model).eval().requires_grad_(True)
     for memory in twin.modules():
         if isinstance(memory, InterestMemory):
@@ -134,7 +134,7 @@ class _Router(nn.Module):
 
 
 def toy() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Both routers from the same start on the same samples; always the same curves.
+    """Train both routers from the same start on the same samples; always the same curves.
 
     First step, gate, loss (mean squared error; 1 is what a constant answer gets); then by gate how far the keys went, in parts of
     their length, and the last loss."""

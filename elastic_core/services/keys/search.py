@@ -49,7 +49,7 @@ class Lesson:
     @cached_property
     @torch.no_grad()
     def halves(self) -> Tensor:
-        """Half scores, `[2, side]`."""
+        """Return the half scores, `[2, side]`."""
         return self.keys(self.query[None])[0]
 
     @cached_property
@@ -162,7 +162,7 @@ def of_angles(first: int, second: int, k: int) -> Lesson:
 
 
 def arrows(degrees: Sequence[object]) -> Tensor:
-    """Arrows of length 1 in these directions, `[…, 2]`, rounded to two decimals."""
+    """Draw arrows of length 1 in these directions, `[…, 2]`, rounded to two decimals."""
     turns = torch.tensor(degrees, dtype=torch.double).deg2rad()
     return torch.stack([turns.cos(), turns.sin()], dim=-1).round(decimals=2).float()
 

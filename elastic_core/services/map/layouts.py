@@ -53,7 +53,7 @@ def random_like(values: np.ndarray) -> np.ndarray:
 
 
 def pca(values: np.ndarray) -> np.ndarray:
-    """float32 [n, 2]: every expert along the two principal axes, of each of which the largest entry is positive."""
+    """Return every expert along the two principal axes, float32 [n, 2]; the largest entry of each is positive."""
     vectors = unit(values)
     centred = vectors - vectors.mean(0)
     axes = np.linalg.svd(np.linalg.qr(centred, mode="r"), full_matrices=False)[2][:2]

@@ -58,13 +58,13 @@ def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings
 
 
 def at_epoch(kind: str, aligned: np.ndarray, epoch: int) -> Map:
-    """One of several layouts of all experts, `[E, K, 2]`."""
+    """Take one of several layouts of all experts, `[E, K, 2]`."""
     xy = aligned[epoch]
     return Map(f"Aligned {kind}", np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool), float(np.abs(aligned).max()) * 1.08)
 
 
 def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
-    """expert, row, column, load, x, y, colour and retrieved of every mark. `found`: what colours all experts; `retrieved`: the
+    """List every mark: expert, row, column, load, x, y, colour, retrieved. `found`: what colours all experts; `retrieved`: the
     ranks of this person's, 0 for the others."""
     some = table.loc[drawn.experts, ["expert", "row", "column", "load"]].reset_index(drop=True)
     x, y = drawn.xy.T
@@ -72,7 +72,7 @@ def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping
 
 
 def offered(table: pd.DataFrame) -> dict[str, str]:
-    """The colourings that this run and its data allow, and what they show."""
+    """Return the colourings that this run and its data allow, and what they show."""
     needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}
     return {name: shows for name, shows in COLOURS.items() if needed.get(name, name) in table}
 

@@ -41,8 +41,8 @@ def neighbours(size: int) -> int:
 
 
 def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float]:
-    """Overlap and trustworthiness of one map: 1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far they rank
-    beyond k in the original space."""
+    """Return overlap and trustworthiness of one map: 1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far
+    they rank beyond k in the original space."""
     size, original, drawn = len(values), nearest(values, len(values), angles=True), nearest(layout, count, angles=False)
     beyond = np.take_along_axis(original.argsort(1), drawn, axis=1) + 1 - count
     trust = 1 - 2 * np.maximum(beyond, 0).sum() / (size * count * (2 * size - 3 * count - 1))
@@ -73,8 +73,8 @@ def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
 
 
 def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int) -> pd.DataFrame:
-    """Its nearest in the original space, the best first, with cosine and place on the map; its nearest on the map, and which of
-    them are in both lists."""
+    """List its nearest in the original space, the best first, with cosine and place on the map; its nearest on the map, and
+    which of them are in both lists."""
     at, count = int(np.flatnonzero(experts == expert)[0]), neighbours(len(experts))
     vectors = unit(values[experts])
     cosine, distance = vectors @ vectors[at], np.linalg.norm(layout - layout[at], axis=1)

@@ -121,7 +121,7 @@ class Flow(NamedTuple):
 
 
 def beside_chance(now: Traffic, draws: int = 200) -> Flow:
-    """Simulates the random router. Fewer draws for very large memories, so that it stays quick."""
+    """Simulate the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, loads = [], [], [], []
     for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed=0):
@@ -154,7 +154,7 @@ def beside_chance(now: Traffic, draws: int = 200) -> Flow:
 
 
 def _lines(cells: np.ndarray) -> np.ndarray:
-    """Sums over every row and every column."""
+    """Sum over every row and every column."""
     return np.concatenate([cells.sum(1), cells.sum(0)])
 
 

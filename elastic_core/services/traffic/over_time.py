@@ -33,7 +33,7 @@ def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
 
 
 def load_by_epoch(run: Run) -> pd.DataFrame:
-    """A row an epoch, a column an expert, from the run's snapshots; empty where it kept none. Unreadable files are left out."""
+    """Return a row an epoch, a column an expert, from the run's snapshots that can be read; empty where it kept none."""
     return pd.DataFrame({epoch: snapshot.load for epoch, snapshot in kept_snapshots(run).items()}).T
 
 
