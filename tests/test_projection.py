@@ -60,12 +60,12 @@ def test_regions_are_found_where_they_are_and_nowhere_else() -> None:
     centres = points(4, 16, seed=2)
     kind = np.repeat(np.arange(4), 25)
     values = centres[kind] * 5 + points(100, 16)
-    alike, low, high = trust.region(values, kind.astype(str), 10)
-    assert alike > 0.95 and high < 0.4 and low > 0.1
+    alike, low, high, near = trust.region(values, kind.astype(str))
+    assert alike > 0.95 and high < 0.4 and low > 0.1 and near == 15
     shuffled = np.random.default_rng(5).permutation(kind).astype(str)
-    alike, low, high = trust.region(values, shuffled, 10)
+    alike, low, high, _ = trust.region(values, shuffled)
     assert low - 0.05 < alike < high + 0.05
-    assert trust.region(values, kind.astype(float), 10)[0] > 0.9
+    assert trust.region(values, kind.astype(float)).alike > 0.9
 
 
 def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
@@ -79,12 +79,14 @@ def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
 
 def test_neighbours_beside_are_those_of_brute_force() -> None:
     values, layout = points(), points(60, 2, seed=3)
-    table = trust.neighbour_table(values, np.arange(60), layout, 7, 8)
+    table = trust.neighbour_table(values, np.arange(60), layout, 7)
     cosine = p.unit(values) @ p.unit(values)[7]
-    assert table["original"].tolist() == [e for e in np.argsort(-cosine) if e != 7][:8]
+    assert table["in truth"].tolist() == [e for e in np.argsort(-cosine) if e != 7][:15]
     distance = np.linalg.norm(layout - layout[7], axis=1)
-    assert table["on map"].tolist() == [e for e in np.argsort(distance) if e != 7][:8]
-    assert table["in both"].sum() == len(set(table["original"]) & set(table["on map"]))
+    by_distance = [e for e in np.argsort(distance) if e != 7]
+    assert table["on map"].tolist() == by_distance[:15]
+    assert table["map place"].tolist() == [by_distance.index(e) + 1 for e in table["in truth"]]
+    assert table["true?"].sum() == len(set(table["in truth"]) & set(table["on map"]))
 
 
 def test_a_million_experts_are_sampled_by_load_with_the_needed_ones() -> None:
@@ -158,7 +160,7 @@ def test_sets_are_named_by_numbers_lines_and_genres() -> None:
     assert m.pick("row 1; dead", table) == ([1, 2, 3], [])
     assert m.pick("drama, 77, <b>", table) == ([2], ["77", "<b>"]), "a genre counts only where it stands out"
     assert m.labels(table, "genre").tolist() == ["Comedy", m.NO_GENRE, "Drama", m.NO_GENRE]
-    assert m.offered(table) == ["load", "genre", "row", "column"]
+    assert list(m.offered(table)) == ["load", "genre", "row", "column"]
 
 
 @given(st.sets(st.integers(0, 400)))

@@ -47,13 +47,13 @@ def test_planted_kinds_lie_together_and_shuffled_ones_do_not(small_world: Datase
     model = models.build(FPMCConfig(width=16), small_world.catalog)
     truth = small_world.truth
     assert truth is not None
-    low, high = items.items(model, small_world).alike[1:]
+    _, low, high, _ = items.items(model, small_world).alike
     assert low < 0.4 and high < 0.5
     with torch.no_grad():
         places = torch.randn(4, 16)[torch.from_numpy(truth.item_interest[1:]).long()]
         model.scorer().table[1:] = places + 0.1 * torch.randn_like(places)
     found = items.items(model, small_world)
-    assert found.alike[0] > 0.9 > found.alike[2] and set(found.table["kind"]) == set(truth.interests)
+    assert found.alike.alike > 0.9 > found.alike.high and set(found.table["kind"]) == set(truth.interests)
     assert found.total == len(found.table) == small_world.catalog.n_items
 
 

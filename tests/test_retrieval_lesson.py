@@ -1,6 +1,7 @@
 """The lesson on product keys: its tables say what the model does, its counts are counted, its checks can fail."""
 
 import copy
+import functools
 import json
 from pathlib import Path
 
@@ -147,10 +148,9 @@ def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elas
 
 
 def test_multiplications_are_those_of_the_design() -> None:
-    counts = checks.operations(16, 64, 8).set_index("search")["multiplications"]
-    assert counts.to_dict() == {"every key": 16_384, "product keys": 1_024}
-    large = checks.operations(512, 64, 8).set_index("search")["multiplications"]
-    assert large.to_dict() == {"every key": 16_777_216, "product keys": 32_768}
+    for side, k, long, short in ((16, 8, 16_384, 1_024), (512, 8, 16_777_216, 32_768)):
+        counted = frames.counts(search.of_chance(side, 64, k, seed=0))
+        assert (counted["long_multiplications"], counted["multiplications"]) == (long, short)
     assert frames.counts(search.of_angles(0, 0, 3)) == {
         "short": 8, "multiplications": 16, "pairs": 5, "long": 16, "long_multiplications": 64
     }  # fmt: skip
@@ -161,7 +161,9 @@ def test_multiplications_are_those_of_the_design() -> None:
 
 def test_both_searches_agree_and_nothing_is_lost_in_adding(model: Elastic) -> None:
     keys = search.first_memory(model).keys
-    found = sum((checks.check_search(keys, 4, checks.random_queries(16, 200, seed)) for seed in range(3)), Check())
+    found = functools.reduce(
+        Check.plus, (checks.check_search(keys, 4, checks.random_queries(16, 200, seed)) for seed in range(3))
+    )
     assert (found.queries, found.agree, found.ties, found.wrong) == (600, 600, 0, 0)
     assert "600 of 600" in found.sentence and "tie" not in found.sentence
 
@@ -204,12 +206,14 @@ def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: D
     found = checks.as_printed(keys, 4, queries)
     changed = torch.cat([queries[:, :8], torch.randn(len(queries), 8)], dim=1)
     again = checks.as_printed(keys, 4, changed)
-    assert found.first["printed"].tolist() == again.first["printed"].tolist()
-    assert found.load["printed"].equals(again.load["printed"]) and not found.load["meant"].equals(again.load["meant"])
-    assert found.load["meant"].sum() == found.queries == len(queries)
-    assert 0 <= found.shared <= found.k and found.kept == found.first["meant"].isin(found.first["printed"]).sum()
-    own = search.of_person(model, small_world, 7)
-    assert found.first["meant"].tolist() == own.winners.indices.tolist()
+    assert found.used_printed == again.used_printed and found.queries == len(queries)
+    assert 0 <= found.kept <= found.k and 0 <= found.shared <= found.k
+    twice = checks.as_printed(keys, 4, torch.cat([queries[:, :8], queries[:, :8]], dim=1))
+    assert twice.kept == twice.shared == twice.k and twice.used == twice.used_printed == found.used_printed
+    own, printed = (keys(each)[:1] for each in (queries, torch.cat([queries[:, :8], queries[:, :8]], dim=1)))
+    first, mistaken = (set(exhaustive(halves, 4).indices[0].tolist()) for halves in (own, printed))
+    assert first == set(search.of_person(model, small_world, 7).winners.indices.tolist())
+    assert found.kept == len(first & mistaken)
 
 
 # --- the gate --------------------------------------------------------------------------------------------------------
@@ -241,13 +245,12 @@ def test_a_list_without_its_gate_is_that_of_a_copy_that_has_none(model: Elastic,
 
 
 def test_the_toy_learns_its_keys_only_with_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    curve, moved = gate.toy()
-    ends = moved.set_index("gate")
+    curve, ends = gate.toy()
     assert ends.at["none", "keys_moved"] == 0 and ends.at["softmax", "keys_moved"] > 0.2
     assert ends.at["softmax", "loss"] < 0.5 * ends.at["none", "loss"]
     assert curve.groupby("gate").size().to_dict() == {"none": 200, "softmax": 200}
     monkeypatch.setattr(gate, "STEPS", 5)
-    pd.testing.assert_frame_equal(gate.toy().curve, gate.toy().curve)
+    pd.testing.assert_frame_equal(gate.toy()[0], gate.toy()[0])
 
 
 def test_what_a_whole_training_says_of_the_gate_is_read_from_the_runs(tmp_path: Path) -> None:

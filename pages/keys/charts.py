@@ -13,8 +13,9 @@ STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of th
 def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Sketch:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes and, in brackets, how many are usual. The event that is looked at has a line, too."""
-    k, colours = len(sums) - 1, [p.load[-1]] * (len(sums) - 1) + [p.muted]
-    names = [f"{place}. expert {e}" for place, e in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["all others"]
+    k = len(sums) - 1
+    elected, colours = sums[:k], [p.load[-1]] * k + [p.muted]
+    names = [*(f"{row.place}. expert {row.expert}" for row in elected.itertuples()), "all others"]
     single = marks["event"] > 0
     drawn = f"votes of {'all' if single.all() else 'the last'} {words.many}"
     figure = Sketch(
@@ -40,22 +41,23 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
             **STEADY, row=1, col=1,
         )  # fmt: skip
     figure.add_bar(  # of all others only the number: its bar would make those of the elected short
-        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker_color=colours,
+        x=[*elected["votes"], 0], y=list(range(k + 1)), orientation="h", marker_color=colours,
         customdata=sums[["votes", "events"]],
-        text=[*(f"{row.votes:.0%} ({row.usual:.1%})" for row in sums[:k].itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
+        text=[*(f"{row.votes:.0%} ({row.usual:.1%})" for row in elected.itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         textposition="outside", cliponaxis=False,
         hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
     )  # fmt: skip
-    plain = {"showgrid": False, "zeroline": False}
-    before = {} if bool(single.all()) else {first - 2: "before"}
+    before = {} if single.all() else {first - 2: "before"}
     ends = before | {first: "" if before else str(first)} | {last: str(last)}
-    along = {"tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1]}
-    figure.update_xaxes({**plain, **along, "title": {"text": f"{words.many}, old to new", "standoff": 0}}, row=1, col=1)
-    most = max(float(sums["votes"][:k].max()), 1e-6)
-    figure.update_xaxes({**plain, "showticklabels": False, "range": [0, 2 * most]}, row=1, col=2)
-    rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}
-    figure.update_yaxes({**plain, **rows, "showgrid": True, "gridcolor": p.line}, row=1, col=1)
-    figure.update_yaxes({**plain, **rows, "showticklabels": False}, row=1, col=2)
+    figure.update_xaxes(showgrid=False, zeroline=False)
+    figure.update_xaxes(
+        row=1, col=1, tickvals=list(ends), ticktext=list(ends.values()), range=[min(ends) - 1, last + 1],
+        title_text=f"{words.many}, old to new", title_standoff=0,
+    )  # fmt: skip
+    figure.update_xaxes(showticklabels=False, range=[0, 2 * max(float(elected["votes"].max()), 1e-6)], row=1, col=2)
+    figure.update_yaxes(showgrid=False, zeroline=False, range=[k + 0.5, -0.5], tickvals=list(range(k + 1)), ticktext=names)
+    figure.update_yaxes(showgrid=True, gridcolor=p.line, row=1, col=1)
+    figure.update_yaxes(showticklabels=False, row=1, col=2)
     return frame(figure, p, 90 + 30 * (k + 1))
 
 

@@ -1,6 +1,5 @@
 """Product keys: how can 2√K comparisons find the best k of K, exactly?"""
 
-from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
@@ -15,7 +14,7 @@ from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import cache, view
-from pages.kit.control import bound, button, number, one_of_list, switch
+from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
 from pages.kit.kept import kept
 
 SIDE, MANY = 1024, 8  # of "a million"
@@ -40,18 +39,17 @@ def election() -> Election:
 
 def scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
-    colours, width = shell.palette(), now.model.config.width
     if source == TOY:
         first, second, k = steps.toy()
-        return Scene(cache.turned(first, second, k), colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
+        return Scene(cache.turned(first, second, k), f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
         with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
             more = {SEED: seed + 1}
             button("Draw another", "keys_another", st.session_state.update, more, icon="casino", disabled=shell.locked(SEED))
-        lesson, found = million(seed, width)
+        lesson, found = million(seed, now.model.config.width)
         note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
-        return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
+        return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with view.row("bottom"):
         voting = election() if search.votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
@@ -59,32 +57,31 @@ def scene(source: str) -> Scene:
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.of_person(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
     name = f"Person {now.user + 1}’s {whose}"
-    return Scene(lesson, colours, name, f"{now.run.name}/{name}/{k}", voting)
+    return Scene(lesson, name, f"{now.run.name}/{name}/{k}", voting)
 
 
 def restart() -> None:
     """Another search was chosen: a person's is told from its beginning."""
-    if st.session_state[SOURCE] == OWN:
-        steps.restart()
-
-
-def sources() -> Sequence[str]:
-    return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
+    if st.session_state[SOURCE] == OWN and not shell.locked(steps.STEP):
+        st.session_state.pop(steps.STEP, None)
+        write_in_address(steps.STEP, None)
 
 
 view.title(TITLE)
-if not now.model.retrieves:
-    st.info(f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}")
-elif reason := inspect.too_many(now.model):
-    st.info(reason)
+if now.model.retrieves:
+    without = inspect.too_many(now.model)
+else:
+    without = f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}"
+if without:
+    st.info(without)
 intro = st.container()
-source = switch("Whose search?", sources(), SOURCE, width="content", on_change=restart)
+source = switch("Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLION], SOURCE, width="content", on_change=restart)
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
 intro.markdown(SAYS(source, **given), help=f"Expert: {notes.WORDS['interest expert']}.")
 step = steps.chosen(here)
-if source == TOY and OWN in sources():
+if source == TOY and not without:
     intro.caption(SAYS("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
 if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
@@ -92,8 +89,10 @@ if voting is not None and step != "Vote":
     intro.caption(SAYS("VOTING", one=voting.words.one) + fewer)
 locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
 picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
-if step == "Vote":
-    steps.tally(here)
-steps.remember(here)
+if voting is not None and step == "Vote":
+    steps.tally(voting)
+view.remember("keys_halves", lesson.half_scores)
+view.remember("keys_pairs", lesson.candidates)
+view.remember("keys_winners", lesson.gathered)
 sure.part(here, now, own=source == OWN)
 view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -12,6 +12,7 @@ import streamlit as st
 
 from elastic_core.services.keys.frames import frames
 from elastic_core.services.keys.search import TOY_DEGREES
+from pages.frame import shell
 from pages.keys import words
 
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
@@ -28,14 +29,14 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
     its query. `moved()` is what was shown last, for `on_move`."""
     lesson, toy = scene.lesson, None
     if scene.angles is not None:
-        keys = [[[round(x, 2) for x in key] for key in half] for half in lesson.keys.sub_keys.tolist()]
-        values = [[round(x, 1) for x in expert] for expert in lesson.values.tolist()]
+        keys = lesson.keys.sub_keys.double().round(decimals=2).tolist()
+        values = lesson.values.double().round(decimals=1).tolist()
         toy = {"keys": keys, "values": values, "angles": list(scene.angles), "k": lesson.k, "most": MOST}
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data = {
         "name": scene.name, "steps": list(scene.steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
         "says": says, "words": words.PICTURE | quiet, "note": scene.note, "locked": locked,
-        "colours": scene.palette._asdict(),
+        "colours": shell.palette()._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)
 

@@ -13,9 +13,8 @@ from elastic_core.services.keys.votes import Election
 from pages.frame import shell
 from pages.keys import charts, picture
 from pages.keys.words import SAYS
-from pages.kit import plot, view
-from pages.kit.control import asked_for
-from pages.kit.sketch import Sketch
+from pages.kit import view
+from pages.kit.control import asked_for, write_in_address
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 VOTING = ("Split", "Score", "Keep", "Pair", "Win", "Weigh", "Vote")  # experts are gathered when all have voted
@@ -31,7 +30,6 @@ class Scene(NamedTuple):
     `angles` of the 4 × 4."""
 
     lesson: Lesson
-    palette: plot.Palette
     whose: str
     name: str
     election: Election | None = None
@@ -49,49 +47,34 @@ class Scene(NamedTuple):
 def toy() -> tuple[int, int, int]:
     """Directions of both halves of the query of the 4 × 4, in degrees, and how many are wanted; the address says them, too."""
     shell.lockable({ANGLES[0]: "Query of the 4 × 4"})
-    first, second, k = (_number(key, 359 if key in ANGLES else picture.MOST) for key in (*ANGLES, TOY_K))
+    for key, usual in AT_FIRST.items():
+        if key not in st.session_state:
+            asked, most = text.number(st.query_params.get(key, "")), picture.MOST if key == TOY_K else 359
+            st.session_state[key] = asked if asked is not None and asked <= most else usual
+        _write(key, st.session_state[key], usual)
+    first, second, k = (int(st.session_state[key]) for key in AT_FIRST)
     return first, second, max(k, 1)
-
-
-def _number(key: str, most: int) -> int:
-    if key not in st.session_state:
-        asked = text.number(st.query_params.get(key, ""))
-        st.session_state[key] = asked if asked is not None and asked <= most else AT_FIRST[key]
-    _write(key, st.session_state[key], AT_FIRST[key])
-    return int(st.session_state[key])
 
 
 def chosen(scene: Scene) -> str:
     """Which step is shown; the address says it, too. One that is not offered (any more) is the first."""
     shell.lockable({STEP: "Step"})
-    asked = st.query_params.get(STEP, "")
-    if STEP not in st.session_state and asked:
-        found = asked_for(STEP, scene.steps)
-        if found is None and st.session_state.get(SAID) != asked:
+    asked, first = st.query_params.get(STEP, ""), scene.steps[0]
+    if asked and STEP not in st.session_state:
+        st.session_state[STEP] = asked_for(STEP, scene.steps)
+        if st.session_state[STEP] is None and st.session_state.get(SAID) != asked:
             st.session_state[SAID] = asked
-            said = f"Step: “{text.markdown(asked[:60])}” is not offered here. Shown: {scene.steps[0]}."
+            said = f"Step: “{text.markdown(asked[:60])}” is not offered here. Shown: {first}."
             st.toast(said, icon=":material/link_off:", duration="long")
-        st.session_state[STEP] = found or scene.steps[0]
     if st.session_state.get(STEP) not in scene.steps:
-        st.session_state[STEP] = scene.steps[0]
-    step = st.session_state[STEP]
-    _write(STEP, step, scene.steps[0])
-    return step
+        st.session_state[STEP] = first
+    _write(STEP, st.session_state[STEP], first)
+    return str(st.session_state[STEP])
 
 
 def _write(key: str, value: str | int, usual: str | int) -> None:
     """Into the address, as a bound control does: what is usual is not said."""
-    if value == usual:
-        st.query_params.pop(key, None)
-    elif st.query_params.get(key) != str(value):
-        st.query_params[key] = str(value)
-
-
-def restart() -> None:
-    """For callbacks: the first step."""
-    if not shell.locked(STEP):
-        st.session_state.pop(STEP, None)
-        st.query_params.pop(STEP, None)
+    write_in_address(key, None if value == usual else str(value))
 
 
 def follow(offered: Sequence[str]) -> None:
@@ -111,24 +94,14 @@ def follow(offered: Sequence[str]) -> None:
 
 def says(scene: Scene) -> dict[str, str]:
     """What every step says, for the picture to fill with its numbers."""
-    kind = scene.lesson.kind
-    one = scene.election.words.one if scene.election else "event"
-    weigh = SAYS(kind if kind in ("softmax", "vote", "none") else "other").replace("{one}", one)
-    closing = f" {SAYS('CLOSING')}"
-    own = {"Weigh": weigh if scene.election else weigh + closing, "Vote": _vote(scene) + closing if scene.election else ""}
-    return {name: SAYS(name) for name in (*STEPS[:6], "Keep all", "Pair one")} | own
-
-
-def remember(scene: Scene) -> None:
-    """The numbers of the picture, for "Download"."""
-    view.remember("keys_halves", scene.lesson.half_scores)
-    view.remember("keys_pairs", scene.lesson.candidates)
-    view.remember("keys_winners", scene.lesson.gathered)
-
-
-def shown(figure: Sketch, table: pd.DataFrame, alt: str, about: view.About, key: str, **chart: object) -> None:
-    """A figure with its table twin and its explanation."""
-    view.chart(key, figure, table.rename(columns=lambda name: name.replace("_", " ")), about, alt, **chart)  # type: ignore[arg-type]
+    kind, election = scene.lesson.kind, scene.election
+    said = {name: SAYS(name) for name in (*STEPS[:6], "Keep all", "Pair one")}
+    said["Weigh"] = SAYS(kind if kind in ("softmax", "vote", "none") else "other")
+    said["Vote"] = ""
+    if election:
+        said |= {"Weigh": said["Weigh"].replace("{one}", election.words.one), "Vote": _vote(election)}
+    said["Vote" if election else "Weigh"] += f" {SAYS('CLOSING')}"
+    return said
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------
@@ -138,9 +111,7 @@ def _cast(election: Election) -> pd.DataFrame:
     return votes.ballots(election.found, election.newest).merge(election.events, on="event")
 
 
-def _vote(scene: Scene) -> str:
-    election = scene.election
-    assert election is not None
+def _vote(election: Election) -> str:
     cast, k = _cast(election), election.found.experts.shape[1]
     m = len(cast) // len(election.events)
     own = cast[cast["event"] == election.event]
@@ -150,27 +121,24 @@ def _vote(scene: Scene) -> str:
     return SAYS("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 
-def tally(scene: Scene) -> None:
+def tally(election: Election) -> None:
     """Many events ask, the most wanted experts win: who voted for whom."""
-    election = scene.election
-    assert election is not None
     named, sums, cast = election.words, votes.tally(election.found), _cast(election)
     k = len(sums) - 1
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     drawn = votes.marks(cast).merge(election.events, on="event", how="left")
-    shown(
-        charts.tally(drawn, sums, election.event, named, scene.palette),
-        cast.assign(elected=cast["row"] < k).drop(columns="row"),
+    about = view.About(
+        f"Which {named.one} asked for which expert?",
+        f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
+        "Squares: all earlier votes together. Bars: the sum of a row. In brackets: what the average person gives it.",
+        "Many votes do not say that the expert helps. To see that, remove it on Start.",
+    )
+    alt = (
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
-        f"All other experts: {sums['votes'].iloc[k]:.0%}.",
-        view.About(
-            f"Which {named.one} asked for which expert?",
-            f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
-            "Squares: all earlier votes together. Bars: the sum of a row. In brackets: what the average person gives it.",
-            "Many votes do not say that the expert helps. To see that, remove it on Start.",
-        ),
-        TALLY, on_select=_asked, selection_mode="points",
-    )  # fmt: skip
+        f"All other experts: {sums['votes'].iloc[k]:.0%}."
+    )
+    figure = charts.tally(drawn, sums, election.event, named, shell.palette())
+    view.chart(TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_asked)
     st.caption(f"Click a stroke to follow the search of that {named.one}.")
 
 

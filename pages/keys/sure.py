@@ -1,60 +1,55 @@
 """How sure? Is the search exact, what are its numbers, why must its scores stay, and what would Equation 7 do as printed."""
 
+from functools import partial
+
+import numpy as np
 import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
-from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.gate import trained, ungated
 from elastic_core.services.method import notes
 from pages.frame import shell
 from pages.keys import charts
-from pages.keys.steps import Scene, shown
+from pages.keys.steps import Scene
 from pages.keys.words import SAYS, SURE
-from pages.kit import cache
+from pages.kit import cache, view
 from pages.kit.control import asked_for, bound
 from pages.kit.kept import asking, kept
 
 _ungated = asking(kept(64), ungated)
+_turned = kept(8)(checks.turned)  # why the clock does not show what the counter does, and from where on it begins to
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
-PARTS = ("Exactness", "Numbers", "Gate", "Equation 7")
 
 
 def part(scene: Scene, now: shell.Context, own: bool) -> None:
     """The doubts, one at a time and only when asked for; only the chosen one is computed."""
-    if PART not in st.session_state and (asked := asked_for(PART, PARTS)):
+    parts = {
+        "Exactness": partial(_exactness, scene), "Numbers": partial(_numbers, scene), "Gate": partial(_gate, now),
+        "Equation 7": partial(_printed, scene, now, own),
+    }  # fmt: skip
+    if PART not in st.session_state and (asked := asked_for(PART, list(parts))):
         st.session_state[PART] = asked
     with st.container(key="keys_sure"):
-        chosen = bound(st.segmented_control, SURE, PARTS, key=PART)
-    if chosen == "Exactness":
-        _exactness(scene)
-    elif chosen == "Numbers":
-        _numbers(scene)
-    elif chosen == "Gate":
-        _gate(scene, now)
-    elif chosen == "Equation 7":
-        _printed(scene, now, own)
+        chosen = bound(st.segmented_control, SURE, list(parts), key=PART)
+    if chosen:
+        parts[chosen]()
 
 
 def _exactness(scene: Scene) -> None:
-    lesson, every = scene.lesson, f"{scene.lesson.side**2:,}"
-    if not len(lesson.values):
-        st.markdown(SAYS("EXACT_ONE", all=every))
-        found = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
-        (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
-        return
-    name, before = st.session_state.get(CHECKED, ("", Check()))
-    about = f"{scene.name}/{scene.whose}"
-    if name != about:
-        before = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
-        before += checks.check_search(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
-    st.markdown(SAYS("EXACT", all=every))
-    if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
-        queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
-        before += checks.check_search(lesson.keys, lesson.k, queries)
-    st.session_state[CHECKED] = (about, before)
-    (st.error if before.wrong else st.success)(before.sentence, icon=":material/rule:")
-    st.caption(f"{_turned(lesson.width, lesson.k)} {SAYS('CLOCK')}")
+    lesson, about = scene.lesson, f"{scene.name}/{scene.whose}"
+    several = len(lesson.values) > 0
+    known, found = st.session_state.get(CHECKED, ("", None))
+    if known != about:
+        found = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if several else 0))
+    st.markdown(SAYS("EXACT" if several else "EXACT_ONE", all=f"{lesson.side**2:,}"))
+    if several and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
+        more = checks.random_queries(lesson.width, MORE, seed=found.queries)
+        found = found.plus(checks.check_search(lesson.keys, lesson.k, more))
+    st.session_state[CHECKED] = (about, found)
+    (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
+    if several:
+        st.caption(f"{_turned(lesson.width, lesson.k)} {SAYS('CLOCK')}")
 
 
 def _numbers(scene: Scene) -> None:
@@ -65,13 +60,7 @@ def _numbers(scene: Scene) -> None:
     st.caption(f"**Careful:** {SAYS('CAREFUL')}")
 
 
-@kept(8)
-def _turned(width: int, k: int) -> str:
-    """Why the clock does not show what the counter does, and from where on it begins to."""
-    return checks.turned(checks.turning(width, k))
-
-
-def _gate(scene: Scene, now: shell.Context) -> None:
+def _gate(now: shell.Context) -> None:
     st.markdown(SAYS("GATE"))
     if said := trained(shell.RUNS):
         st.info(said, icon=":material/straighten:")
@@ -79,9 +68,9 @@ def _gate(scene: Scene, now: shell.Context) -> None:
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
         table = cache.gradients(now, now.user)
-        view = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
-        view["learns"] = view["gradient norm"].gt(0).map({True: "✓ yes", False: "✗ never"})
-        numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
+        norms = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
+        norms["learns"] = np.where(norms["gradient norm"] > 0, "✓ yes", "✗ never")
+        numbers = norms.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
             f"One step of training on a copy of the run, with this and a few other people. Gate: "
@@ -90,32 +79,26 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         _list(now)
     else:
         st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
-    curve, moved = cache.gate_toy()
-    ends = moved.set_index("gate")
+    curve, ends = cache.gate_toy()
     st.markdown(
         f"**A tiny world** ({gate.KINDS} kinds of people, {gate.SIDE**2} experts, {gate.STEPS} steps). With the gate, the "
         f"keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is {ends.at['softmax', 'loss']:.2f}. "
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
-    shown(
-        charts.learning(curve, scene.palette),
-        curve,
-        "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        SAYS.about("LEARNING"),
-        "keys_fig_learning",
-    )
+    alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
+    view.chart("keys_fig_learning", charts.learning(curve, shell.palette()), curve, SAYS.about("LEARNING"), alt)
 
 
 def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    stay, words = now.stay, now.words
-    found = _ungated(now, now.user, stay)
+    found = _ungated(now, now.user, now.stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
+    by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
         f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
-        f"{words.did} next {found.change.truth_moved}. With random weights, {low if low == high else f'{low} to {high}'} are new "
+        f"{now.words.did} next {found.change.truth_moved}. With random weights, {by_chance} are new "
         f"({len(found.chance)} tries)."
     )
 
@@ -126,12 +109,10 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
         return
     st.markdown(SAYS("PRINTED"))
     if own:
-        ago = scene.election.ago if scene.election else 0
-        found = cache.printed(now, now.user, scene.lesson.k, ago)
-        who = "people"
+        found = cache.printed(now, now.user, scene.lesson.k, scene.election.ago if scene.election else 0)
     else:
-        queries = checks.chance_queries(scene.lesson)
-        found, who = checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
+        found = checks.as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
+    who = "people" if own else "random queries"
     st.markdown(
         f"- {scene.whose}: the mistake keeps **{found.kept} of {found.k}** experts. For {found.queries:,} {who} it keeps "
         f"**{found.shared:.1f}** on average.\n- Experts that come first for somebody: **{found.used_printed}** as printed, "

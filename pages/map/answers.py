@@ -9,8 +9,9 @@ from elastic_core.runs import Run
 from elastic_core.services.experts import overview
 from elastic_core.services.map import layouts
 from elastic_core.services.map import trust as projection_trust
-from elastic_core.services.map.layouts import FOLDER, STORE, Settings, Store
+from elastic_core.services.map.layouts import Settings, Store
 from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
+from elastic_core.services.map.trust import Region
 from elastic_core.services.traffic import over_time
 from pages.experts import answers
 from pages.kit.cache import Opened
@@ -25,21 +26,9 @@ def values(of: Opened) -> np.ndarray:
     return table
 
 
-@kept(16)
-def pca(vectors: np.ndarray) -> np.ndarray:
-    """Each vector along the two principal axes of all."""
-    laid = layouts.pca(vectors)
-    laid.setflags(write=False)
-    return laid
-
-
-def store(of: Opened) -> Store | None:
-    """The run's stored layouts, read anew when the file changes."""
-    return _store(of, of.run.path / FOLDER / STORE)
-
-
 @kept(8)
-def _store(of: Opened, file: Path) -> Store | None:
+def store(of: Opened, file: Path) -> Store | None:
+    """The run's stored layouts, read anew when their file changes."""
     return layouts.read_store(of.run, values(of))
 
 
@@ -48,26 +37,20 @@ def table(of: Opened, files: int) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
     how many epochs are kept so far."""
     found = overview.expert_table(answers.subject(of).survey)
-    epochs, loads = over_time.load_by_epoch(of.run)
-    return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
-
-
-def trust(of: Opened, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
-    """The trust panel for one setting."""
-    return _trust(of, of.run.path / FOLDER / STORE, settings, laid)
+    loads = over_time.load_by_epoch(of.run)
+    return found.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(found) else found
 
 
 @copied(32, "Comparing neighbourhoods on the map with the original ones …")
-def _trust(of: Opened, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
-    return projection_trust.panel(values(of), _store(of, file), settings, laid)
+def trust(of: Opened, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
+    """The trust panel for one setting."""
+    return projection_trust.panel(values(of), store(of, file), settings, laid)
 
 
 @copied(64)
-def region(of: Opened, laid: np.ndarray, colour: str, labels: np.ndarray) -> tuple[float, float, float]:
-    """How alike an expert's nearest are, and what shuffled labels give. At most 1,500 experts are asked."""
-    some = layouts.sample(np.arange(len(laid)), projection_trust.MOST)
-    count = projection_trust.neighbours(len(some))
-    return projection_trust.region(values(of)[laid[some]], labels[some], count, (NO_GENRE, NO_INTEREST))
+def region(of: Opened, laid: np.ndarray, labels: np.ndarray) -> Region:
+    """How alike the nearest of those that are laid out are, and what shuffled labels give."""
+    return projection_trust.region(values(of)[laid], labels, (NO_GENRE, NO_INTEREST))
 
 
 @copied(4, "Turning the epochs onto each other …")

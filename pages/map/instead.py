@@ -24,25 +24,24 @@ def show(now: Context) -> None:
     view.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?")
     st.write(words.SAYS("INSTEAD"))
     chosen = switch("Of", [ITEMS, WORDS], OF) if coded else ITEMS
-    palette = shell.palette()
     try:
         found = _laid(now, chosen == WORDS)
     except InputError as error:
         st.write(f"None here: {shell.plain(error)}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
-    read, what = reading(now.dataset, now.user), now.words
-    history = frozenset(read.items[-now.model.length :].tolist()) if chosen == ITEMS else frozenset()
-    figure = cache.drawn(charts.laid, found.table, history, read.truth if chosen == ITEMS else None, palette)
+    read = reading(now.dataset, now.user)
+    history = frozenset(read.items[-now.model.length :].tolist())
+    figure = cache.drawn(charts.laid, found.table, history, read.truth, shell.palette())
     alt = f"PCA map of {len(found.table):,} {chosen.lower()}, coloured by kind."
     view.chart("map_items", figure, found.table, words.ITEMS, alt)
     if chosen == ITEMS:
-        st.caption(f"Rings: the {what.many} of person {now.user + 1}. Star: what came next.")
-    share, low, high = found.alike
+        st.caption(f"Rings: the {now.words.many} of person {now.user + 1}. Star: what came next.")
+    share, low, high, near = found.alike
     told = "more than luck" if share > high else "less than luck" if share < low else "no more than luck"
     kind = "first kind" if chosen == ITEMS else "codebook"
-    st.markdown(f"In truth, **{share:.0%}** of the {found.near} nearest have the same {kind}: {told}.")
-    view.sure([words.SAYS("SURE_ITEMS", shown=len(found.table), total=found.total, held=sum(found.shares), low=low, high=high)])
+    st.markdown(f"In truth, **{share:.0%}** of the {near} nearest have the same {kind}: {told}.")
+    view.sure([words.SAYS("SURE_ITEMS", shown=len(found.table), total=found.total, held=found.held, low=low, high=high)])
     view.foot("python -m elastic_core evaluate", now.run.name)
 
 

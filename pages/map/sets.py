@@ -69,9 +69,7 @@ def summary(experts: list[int], table: pd.DataFrame, values: np.ndarray) -> None
         tight, low, high = trust.tightness(values, np.array(experts))
         said += f" How similar they are (mean cosine): **{tight:.2f}**. Random sets: {low:.2f} to {high:.2f}."
     st.markdown(said)
-    shown = part[
-        [name for name in ("expert", "row", "column", "load", "people_genre", "people_lift", "interest") if name in part]
-    ]
+    shown = part.filter(["expert", "row", "column", "load", "people_genre", "people_lift", "interest"])
     with st.expander("As a table", on_change="rerun", key="map_members") as panel:
         if panel.open:
             view.table("map_members_table", shown, words.SET, "The chosen experts: place, people and genre", height=240)

@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core.services.map.trust import Region
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
@@ -16,15 +17,15 @@ NEAR_COLUMNS = {
 }
 
 
-def regions(text: bool, found: tuple[float, float, float], neighbours: int) -> tuple[str, str]:
+def regions(text: bool, found: Region) -> tuple[str, str]:
     """Do like experts lie together in the original space: a sentence, and how sure it is."""
-    alike, low, high = found
+    alike, low, high, near = found
     if text:
-        number, chance = f"{alike:.1%} of the {neighbours} nearest have the same", f"{low:.1%} to {high:.1%}"
+        number, chance = f"{alike:.1%} of the {near} nearest have the same", f"{low:.1%} to {high:.1%}"
     else:
-        number, chance = f"an expert and its {neighbours} nearest have a correlation of {alike:.2f}", f"{low:.2f} to {high:.2f}"
+        number, chance = f"an expert and its {near} nearest have a correlation of {alike:.2f}", f"{low:.2f} to {high:.2f}"
     places = 3 if text else 2  # as they are shown: nobody reads "more than 5 to 9%" of 9%
-    mine, least, most = (round(value, places) for value in found)
+    mine, least, most = (round(value, places) for value in (alike, low, high))
     where = "Yes, more" if mine > most else "No more" if mine >= least else "Less"
     return f"Do experts of one colour lie together? **{where} than by luck.**", SAYS("SURE_COLOUR", number=number, chance=chance)
 

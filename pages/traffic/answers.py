@@ -2,18 +2,16 @@
 
 from elastic_core.core.histories import Split
 from elastic_core.services.traffic import load
-from elastic_core.services.traffic.load import Chance, Measure, Traffic
+from elastic_core.services.traffic.load import Flow, Measure
 from pages.kit import cache
 from pages.kit.cache import Opened
 from pages.kit.kept import copied
 
 
 @copied(24, "Drawing random experts a few hundred times …")
-def flow(of: Opened, split: Split, group: str, measure: Measure) -> tuple[Traffic, Chance]:
+def flow(of: Opened, split: Split, group: str, measure: Measure) -> Flow:
     """What the people of a group retrieve, and what a random router would give them."""
-    routing = cache.traffic(of, split)
-    now = load.traffic(routing, load.group(of.dataset, group, split), measure)
-    return now, load.simulate_chance(now)
+    return load.beside_chance(load.traffic(cache.traffic(of, split), load.group(of.dataset, group, split), measure))
 
 
 def warm(of: Opened) -> None:

@@ -1,5 +1,7 @@
 """Figures of the Traffic page. Pure: tables in, plotly figures out. Marks carry the expert's number in `customdata`."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -19,34 +21,31 @@ def load_bars(
     ordered: bool, selected: int | None, unit: str, top: float | None = None,
 ) -> go.Figure:  # fmt: skip
     """Load per expert (Figure 4, left), by number or the hottest first, with the band of random experts behind it."""
-    shown = table.sort_values("load", ascending=False, kind="stable").reset_index(drop=True) if ordered else table
+    shown = table.sort_values("load", ascending=False, kind="stable") if ordered else table
     step = -(-len(shown) // 4096)
     shown = shown.assign(x=np.arange(len(shown)) + int(ordered)).iloc[::step]
     figure = go.Figure()
-    x = np.arange(1, limits.shape[1] + 1, step) if ordered else np.array([-0.5, len(table) - 0.5])
-    low, high = (limits[0, ::step], limits[1, ::step]) if ordered else (np.full(2, each[0]), np.full(2, each[1]))
-    band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": x}
-    figure.add_scatter(**band, y=high, showlegend=False)
-    figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random experts, 95%")
+    if ordered:
+        _band(figure, shown["x"], *limits[:, ::step], "random experts, 95%", colours)
+    else:
+        _band(figure, [-0.5, len(table) - 0.5], *np.repeat([each], 2, axis=0).T, "random experts, 95%", colours)
+    marks = {"hovertemplate": _hover(unit), "unselected_marker_opacity": 1}
     for state in ("hot", "usual", "cold"):
         part = shown[shown["state"] == state]
         figure.add_bar(
-            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours),
+            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours), width=0.9 * step,
             marker_line_color=colours.picked, marker_line_width=np.where(part["expert"] == selected, 3, 0),
-            width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected_marker_opacity=1,
+            customdata=_details(part), **marks,
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
     if len(dead):
         figure.add_scatter(
-            x=dead["x"], y=np.zeros(len(dead)), mode="markers", name=busy.WORDS["dead"], customdata=_details(dead),
-            marker_symbol="x", marker_size=7, marker_color=colours.text, hovertemplate=_hover(unit),
-            unselected_marker_opacity=1, cliponaxis=False,
+            x=dead["x"], y=dead["load"], mode="markers", name=busy.WORDS["dead"], customdata=_details(dead), cliponaxis=False,
+            marker_symbol="x", marker_size=7, marker_color=colours.text, **marks,
         )  # fmt: skip
     figure.add_hline(y=even, line_color=colours.text, line_width=1, line_dash="dot")
-    chosen = shown[shown["expert"] == selected]
-    if len(chosen):
-        at = chosen.iloc[0]
-        figure.add_annotation(x=at["x"], y=at["load"], text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
+    for at in shown[shown["expert"] == selected].itertuples():
+        figure.add_annotation(x=at.x, y=at.load, text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
     return figure.update_layout(
         CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load",
         xaxis_title="experts, the hottest first" if ordered else "expert", xaxis_showgrid=False, yaxis_title=unit,
@@ -75,45 +74,40 @@ def grid(
             selected_marker_opacity=0, unselected_marker_opacity=0, unselected_textfont_color=colours.text,
             hovertemplate="row %{y}, column %{x}<br>" + _hover(unit),
         )  # fmt: skip
-    for half, place in (("column", {"row": 1, "col": 1}), ("row", {"row": 2, "col": 2})):
+    for half, key, load, place in (("column", "x", "y", {"row": 1, "col": 1}), ("row", "y", "x", {"row": 2, "col": 2})):
         part = sides[sides["half"] == half]
-        shades = [busy.colour(state, colours) for state in part["state"]]
-        axes = (
-            {"x": part["key"], "y": part["load"]}
-            if half == "column"
-            else {"y": part["key"], "x": part["load"], "orientation": "h"}
-        )
-        text = f"<b>{half} %{{{'x' if half == 'column' else 'y'}}}</b><br>%{{{'y' if half == 'column' else 'x'}:.0f}} {unit}"
+        states = part["state"]
         figure.add_bar(
-            **axes, marker_color=shades, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
-            hovertemplate=text + "<br>%{customdata[0]} dead experts<br>%{customdata[1]}<extra></extra>",
+            **{key: part["key"], load: part["load"]}, orientation="v" if half == "column" else "h",
+            marker_color=[busy.colour(state, colours) for state in states],
+            customdata=np.stack([part["dead"], states.map(busy.WORDS)], axis=1),
+            hovertemplate=f"<b>{half} %{{{key}}}</b><br>%{{{load}:.0f}} {unit}<br>%{{customdata[0]}} dead experts<br>"
+            "%{customdata[1]}<extra></extra>",
             **STEADY, **place,
         )  # fmt: skip
-    band = {"fillcolor": _faint(colours), "line": {"width": 0}, "layer": "below"}
-    figure.add_hrect(y0=line[0], y1=line[1], row=1, col=1, **band)
-    figure.add_vrect(x0=line[0], x1=line[1], row=2, col=2, **band)
+    band = {"fillcolor": f"{colours.muted}40", "line": {"width": 0}, "layer": "below"}
+    figure.add_hrect(*line, row=1, col=1, **band)
+    figure.add_vrect(*line, row=2, col=2, **band)
     if selected is not None and selected < side * side:
         y, x = divmod(selected, side)
         box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
         figure.add_shape(box, type="rect", line_color=colours.picked, line_width=3, row=2, col=1)
-    figure.update_layout(CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
-    figure.update_xaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
-    figure.update_yaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
-    figure.update_xaxes(title="column", range=[-0.5, side - 0.5], row=2, col=1)
-    figure.update_yaxes(title="row", range=[side - 0.5, -0.5], row=2, col=1)
-    figure.update_xaxes(showticklabels=False, row=2, col=2)
-    figure.update_yaxes(showticklabels=False, row=1, col=1)
-    return figure
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
+    return figure.update_layout(
+        CLICKED, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15,
+        xaxis3_title="column", xaxis3_range=[-0.5, side - 0.5], yaxis3_title="row", yaxis3_range=[side - 0.5, -0.5],
+        xaxis4_showticklabels=False, yaxis_showticklabels=False,
+    )  # fmt: skip
 
 
 def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int | None) -> go.Figure:
     """Figure 4, right: the share of each batch's traffic that the busiest experts carry, as stripes."""
     figure = go.Figure()
-    for i, expert in enumerate(dict.fromkeys(shares["expert"])):
-        part = shares[shares["expert"] == expert]
-        edge = {"width": 2.5 if expert == selected else 0.5, "color": colours.picked if expert == selected else colours.ground}
+    for i, (expert, part) in enumerate(shares.groupby("expert", sort=False)):
+        edge = {"width": 2.5, "color": colours.picked} if expert == selected else {"width": 0.5, "color": colours.ground}
         figure.add_bar(
-            x=part["batch"], y=part["share"], name=str(expert), customdata=[[int(expert)]] * len(part),
+            x=part["batch"], y=part["share"], name=str(expert), customdata=part[["expert"]],
             marker_color=colours.category(i), marker_line=edge,
             hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of group %{{x}}<extra></extra>",
             **STEADY,
@@ -126,20 +120,18 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
     )  # fmt: skip
 
 
-def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette) -> go.Figure:
+def lorenz(curves: dict[str, pd.DataFrame], chance: pd.DataFrame, colours: Palette) -> go.Figure:
     """Lorenz curves of one or two runs, of random experts, and the diagonal of perfect evenness."""
-    size = len(chance)
     figure = go.Figure()
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line_color=colours.line, line_width=1.5)
-    at = np.unique(np.linspace(0, size, 257).round().astype(int))
-    below = 1 - np.concatenate([[0.0], chance])[at]
     figure.add_scatter(
-        x=1 - at / size, y=below, mode="lines", name="random experts", line_color=colours.muted, line_width=2, line_dash="dash"
-    )
-    for i, (name, curve) in enumerate(curves.items()):
+        x=chance["experts"], y=chance["traffic"], mode="lines", name="random experts", line_color=colours.muted, line_width=2,
+        line_dash="dash",
+    )  # fmt: skip
+    for (name, curve), colour, dash in zip(curves.items(), colours.categories[::4], ("solid", "dot"), strict=False):
         figure.add_scatter(
-            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line_width=3,
-            line_color=colours.categories[(0, 4)[i]], line_dash=("solid", "dot")[i],
+            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name),
+            line_width=3, line_color=colour, line_dash=dash,
             hovertemplate="the least used %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
         )  # fmt: skip
     return figure.update_layout(
@@ -158,52 +150,51 @@ def _hover(unit: str) -> str:
     return "<br>".join(lines) + "<extra></extra>"
 
 
-def _faint(colours: Palette) -> str:
-    red, green, blue = (int(colours.muted[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.25)"
+def _band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, colours: Palette) -> None:
+    """Shade where 95% lie by chance, behind what is drawn next."""
+    edge = {"x": x, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
+    figure.add_scatter(**edge, y=high, showlegend=False)
+    figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=f"{colours.muted}40", name=name)
 
 
 def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:
     """NDCG@10 (dots with 95% intervals) and share of experts used (diamonds, right axis) against √K and against k."""
-    titles = (f"k = {k}", f"√K = {side}")
     specs = [[{"secondary_y": True}] * 2]
-    figure = make_subplots(1, 2, specs=specs, subplot_titles=titles, horizontal_spacing=0.08)
-    known = table.dropna(subset=["NDCG@10"])
-    top = float((known["NDCG@10"] + 1.96 * known["error"].astype(float).fillna(0)).max()) if len(known) else 1.0
-    for place, (name, fixed, at) in enumerate((("√K", "k", k), ("k", "√K", side)), start=1):
-        part = table[table[fixed] == at].dropna(subset=["NDCG@10"])
+    figure = make_subplots(1, 2, specs=specs, subplot_titles=(f"k = {k}", f"√K = {side}"), horizontal_spacing=0.08)
+    known = table.dropna(subset=["NDCG@10"]).assign(reach=1.96 * table["error"].astype(float))
+    top = float((known["NDCG@10"] + known["reach"].fillna(0)).max()) if len(known) else 1.0
+    for place, (name, part) in enumerate((("√K", known[known["k"] == k]), ("k", known[known["√K"] == side])), start=1):
+        marks = {
+            "x": part[name], "mode": "markers", "marker_size": 10, "text": part["run"].map(safe), "showlegend": place == 1,
+            "row": 1, "col": place,
+        }  # fmt: skip
         figure.add_scatter(
-            x=part[name], y=part["NDCG@10"], mode="markers", name="NDCG@10", showlegend=place == 1, text=part["run"].map(safe),
-            error_y={"type": "data", "array": 1.96 * part["error"].astype(float), "thickness": 1.2},
-            marker_color=colours.categories[0], marker_size=10, row=1, col=place,
-            hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
+            **marks, y=part["NDCG@10"], name="NDCG@10", error_y={"type": "data", "array": part["reach"], "thickness": 1.2},
+            marker_color=colours.categories[0], hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
         )  # fmt: skip
         figure.add_scatter(
-            x=part[name], y=part["used"], mode="markers", name="experts used", showlegend=place == 1, text=part["run"].map(safe),
-            marker_color=colours.categories[4], marker_size=10, marker_symbol="diamond-open", marker_line_width=2,
-            row=1, col=place, secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
+            **marks, y=part["used"], name="experts used", marker_color=colours.categories[4], marker_symbol="diamond-open",
+            marker_line_width=2, secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
         )  # fmt: skip
-        ticks = sorted({8, 16, 32, 64, *part[name]} if name == "√K" else {4, 8, 16, *part[name]})
+        ticks = sorted({8, 16, *((32, 64) if name == "√K" else (4,)), *part[name]})
         figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
-    figure.update_yaxes(range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
-    figure.update_yaxes(title="test NDCG@10", row=1, col=1, secondary_y=False)
-    figure.update_yaxes(showticklabels=False, row=1, col=2, secondary_y=False)
-    figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
-    figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
     figure.update_xaxes(fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
-    return figure.update_layout(LAYOUT, height=340, margin_t=60, legend_y=1.14)
+    figure.update_yaxes(fixedrange=True, range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
+    figure.update_yaxes(fixedrange=True, range=[0, 1.05], tickformat=".0%", dtick=0.25, showgrid=False, secondary_y=True)
+    return figure.update_layout(
+        LAYOUT, height=340, margin_t=60, legend_y=1.14, yaxis_title="test NDCG@10", yaxis2_showticklabels=False,
+        yaxis3_showticklabels=False,
+    )  # fmt: skip
 
 
 def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
     """Share of experts used, entropy of the load and Gini after each epoch."""
     figure = go.Figure()
-    names = {"used": "experts used", "entropy": "evenness (entropy)", "gini": "Gini"}
-    for i, (column, name) in enumerate(names.items()):
+    named = (("used", "experts used", "solid"), ("entropy", "evenness (entropy)", "dot"), ("gini", "Gini", "dash"))
+    for (column, name, dash), colour in zip(named, colours.categories[::2], strict=False):
         figure.add_scatter(
-            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, marker_size=5, line_width=2,
-            line_color=colours.categories[(0, 2, 4)[i]], line_dash=("solid", "dot", "dash")[i],
-            hovertemplate="%{y:.3f}",
+            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, marker_size=5, line_width=2, line_color=colour,
+            line_dash=dash, hovertemplate="%{y:.3f}",
         )  # fmt: skip
     return figure.update_layout(
         LAYOUT, height=300, hovermode="x unified", xaxis_title="epoch", xaxis_rangemode="tozero", yaxis_range=[0, 1.03]
@@ -247,19 +238,14 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
 
 def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Shares by how many events ago, the latest right."""
-    rows = table.iloc[::-1]
+    rows, hover = table.iloc[::-1], "%{x} events ago: %{y:.1%}<extra>%{fullData.name}</extra>"
     figure = go.Figure()
-    columns = [("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])]
-    for name, called, colour in columns:
-        if rows[name].notna().all():
-            figure.add_bar(
-                x=rows["ago"], y=rows[name], name=called, marker_color=colour,
-                hovertemplate="%{x} events ago: %{y:.1%}<extra>" + called + "</extra>",
-            )  # fmt: skip
+    for column, name, colour in (("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])):
+        if rows[column].notna().all():
+            figure.add_bar(x=rows["ago"], y=rows[column], name=name, marker_color=colour, hovertemplate=hover)
     figure.add_scatter(
-        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers",
-        line_color=p.text, line_dash="dot", line_width=1.5,
-        hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
+        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers", line_color=p.text, line_dash="dot",
+        line_width=1.5, hovertemplate=hover,
     )  # fmt: skip
     return frame(
         figure, p, 340, legend=True, xaxis_title="events ago, the latest right", xaxis_type="category", xaxis_showgrid=False,
@@ -271,9 +257,7 @@ def use(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Share of events on the words of a codebook, the busiest first, mean over codebooks, with the random assignment's band."""
     rows = table.groupby("rank", as_index=False)[["share", "low", "high"]].mean()
     figure = go.Figure()
-    band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": rows["rank"]}
-    figure.add_scatter(**band, y=rows["high"], showlegend=False)
-    figure.add_scatter(**band, y=rows["low"], fill="tonexty", fillcolor=_faint(p), name="random words, 95%")
+    _band(figure, rows["rank"], rows["low"], rows["high"], "random words, 95%", p)
     figure.add_bar(
         x=rows["rank"], y=rows["share"], name="this run", marker_color=p.picked,
         hovertemplate="number %{x}: %{y:.1%}<extra></extra>",

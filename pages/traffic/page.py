@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from elastic_core.services.traffic import load, over_time
-from elastic_core.services.traffic.load import Chance, Traffic
+from elastic_core.services.traffic.load import Flow
 from pages.frame import shell
 from pages.kit import asked, busy, cache, view
 from pages.kit.control import bound, one_of
@@ -18,7 +18,7 @@ MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
 
 
-def flows() -> dict[str, tuple[Traffic, Chance]]:
+def flows() -> dict[str, Flow]:
     """The chosen run and, where it has a memory, the second one."""
     found = {cache.called(now.run): answers.flow(now, split, group, measure)}
     if now.other is not None:
@@ -30,46 +30,44 @@ def flows() -> dict[str, tuple[Traffic, Chance]]:
     return found
 
 
-def beside(draw: Callable[[int, str, Traffic, Chance], None]) -> None:
+def beside(draw: Callable[[int, str, Flow], None]) -> None:
     """One drawing a run, side by side."""
     columns = st.columns(len(found), gap="medium")
     for place, (name, flow) in enumerate(found.items()):
         with columns[place]:
             if len(found) > 1:
                 st.markdown(f"**{shell.plain(name)}**")
-            draw(place, name, *flow)
+            draw(place, name, flow)
 
 
-def loads(place: int, name: str, flow: Traffic, band: Chance) -> None:
-    table, ordered = load.experts_table(flow, band), order == "load"
-    top = float(max(f.load.max() for f, _ in found.values()))
+def loads(place: int, name: str, flow: Flow) -> None:
+    ordered, states = order == "load", flow.experts["state"].value_counts()
     figure = cache.drawn(
-        charts.load_bars, table, band.each, band.ordered, flow.even, palette,
-        ordered=ordered, selected=chosen, unit=unit, top=top,
+        charts.load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
+        ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in found.values()),
     )  # fmt: skip
-    counts = table["state"].value_counts()
+    said = ", ".join(f"{many} {busy.WORDS[state]}" for state, many in states.items())
     alt = (
-        f"People who use each of {flow.size:,} experts of {name}, "
-        f"{'the hottest first' if ordered else 'by number'}. The hottest is "
-        f"expert {table['load'].idxmax()}. " + ", ".join(f"{n} {busy.WORDS[s]}" for s, n in counts.items()) + "."
+        f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
+        f"The hottest is expert {flow.experts['load'].idxmax()}. {said}."
     )
-    view.chart(f"trf_load{place}", figure, table, words.LOAD, alt, experts=True)
+    view.chart(f"trf_load{place}", figure, flow.experts, words.LOAD, alt, experts=True)
 
 
-def shares(place: int, name: str, flow: Traffic, band: Chance) -> None:
-    table = load.batches(flow)
+def shares(place: int, name: str, flow: Flow) -> None:
+    table = load.batches(flow.now)
     hottest = len(set(table["expert"]))
-    figure = cache.drawn(charts.stripes, table, float(band.top[hottest - 1]), palette, chosen)
+    figure = cache.drawn(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
     view.chart(f"trf_share{place}", figure, table, words.SHARE, alt, experts=True)
 
 
-def grids(place: int, name: str, flow: Traffic, band: Chance) -> None:
-    table, sides = load.experts_table(flow, band), load.marginals(flow, band)
-    st.markdown(words.explained(flow, table, sides))
-    figure = cache.drawn(charts.grid, table, sides, band.line, palette, chosen, unit)
-    alt = f"Grid of {flow.side} by {flow.side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
-    view.chart(f"trf_grid{place}", figure, sides, words.GRID, alt, experts=True)
+def grids(place: int, name: str, flow: Flow) -> None:
+    st.markdown(words.explained(flow))
+    figure = cache.drawn(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
+    side = flow.now.side
+    alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
+    view.chart(f"trf_grid{place}", figure, flow.sides, words.GRID, alt, experts=True)
 
 
 def rows() -> None:
@@ -84,7 +82,7 @@ def chosen_expert() -> None:
     evidence = cache.evidence(now)
     label = evidence.label(chosen) if evidence else None
     taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
-    row = experts.iloc[chosen]
+    row = main.experts.iloc[chosen]
     view.expert_card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "
         f"{row['times']:.2f} × equal use, {row['state']}."
@@ -105,10 +103,10 @@ def interest() -> list[str]:
 def inequality() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        curves = {name: load.lorenz(flow.load) for name, (flow, _) in found.items()}
-        figure = cache.drawn(charts.lorenz, curves, band.top, palette)
+        curves = {name: load.lorenz(flow.now.load) for name, flow in found.items()}
+        figure = cache.drawn(charts.lorenz, curves, main.curve, palette)
         table = next(iter(curves.values()))
-        gini = "; ".join(f"Gini of {name} {load.gini(flow.load):.3f}" for name, (flow, _) in found.items())
+        gini = "; ".join(f"Gini of {name} {flow.health.at['gini', 'here']:.3f}" for name, flow in found.items())
         view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the traffic. {gini}.")
     with right:
         table = words.health_table(found)
@@ -135,12 +133,12 @@ def learning() -> None:
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
     view.chart("trf_epochs", cache.drawn(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
-    epochs, kept = over_time.load_by_epoch(now.run)
-    if not epochs:
+    kept = over_time.load_by_epoch(now.run)
+    if kept.empty:
         st.caption(words.SAYS("NO_COPIES"))
         return
-    heat = over_time.heat(epochs, kept)
-    alt = f"How many people use each of {len(heat)} experts after {len(epochs)} epochs, in the order of the last one."
+    heat = over_time.heat(kept)
+    alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
     view.chart("trf_heat", cache.drawn(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
 
@@ -162,13 +160,12 @@ with view.row("top"):
 palette, chosen = shell.palette(), now.expert
 unit = "people" if measure == "people" else "people, by weight"
 found = flows()
-main, band = next(iter(found.values()))
-experts = load.experts_table(main, band)
-st.markdown(words.verdict(main, band, experts), help=busy.MEANING)
+main = next(iter(found.values()))
+st.markdown(words.verdict(main), help=busy.MEANING)
 beside(loads)
 chosen_expert()
 doubts = PARTS[one_of("More", list(PARTS), key="trf_part")]()
-view.sure([*words.doubts(main, band), *(doubts or ())])
+view.sure([*words.doubts(main), *(doubts or ())])
 view.foot(
     "python -m elastic_core routing", now.run.name, *(["--split", split] if split != "test" else []),
     trf_split=split, trf_group=group, trf_measure=measure, trf_order=order,

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from elastic_core.memory.gauges import Gauges
-from elastic_core.services.traffic.load import Chance, Traffic, health_of
+from elastic_core.services.traffic.load import Flow
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
@@ -11,60 +11,51 @@ LOAD, SHARE, GRID, HEALTH, LORENZ, SIZE, GAUGES, EPOCHS, HEAT, REACH, USE = SAYS
     "LOAD SHARE GRID HEALTH LORENZ SIZE GAUGES EPOCHS HEAT REACH USE"
 )
 NAMES = {
-    "used": "In use",
-    "gini": "Gini",
-    "kl": "KL, by people",
-    "kl_weighted": "KL, by weight",
-    "half": "Carry 50%",
-    "ninety": "Carry 90%",
-    "ninety_nine": "Carry 99%",
-    "marginals": "By row and column",
-}
+    "used": ("In use", "{0:.1%} ({1:.0f})"), "gini": ("Gini", "{:.3f}"), "kl": ("KL, by people", "{:.3f}"),
+    "kl_weighted": ("KL, by weight", "{:.3f}"), "half": ("Carry 50%", "{:.0f}"), "ninety": ("Carry 90%", "{:.0f}"),
+    "ninety_nine": ("Carry 99%", "{:.0f}"), "marginals": ("By row and column", "{:.0%}"),
+}  # fmt: skip
 
 
-def number(name: str, value: float, size: int) -> str:
-    if name == "used":
-        return f"{value:.1%} ({value * size:.0f})"
-    return (
-        f"{value:.0%}" if name == "marginals" else f"{value:.0f}" if name in ("half", "ninety", "ninety_nine") else f"{value:.3f}"
-    )
-
-
-def health_table(flows: dict[str, tuple[Traffic, Chance]]) -> pd.DataFrame:
+def health_table(flows: dict[str, Flow]) -> pd.DataFrame:
     """One row a number: each run's value and what 95% of random experts give."""
-    columns = {"": list(NAMES.values())}
-    for run, (now, band) in flows.items():
-        mine = health_of(now)
-        columns[run] = [number(name, mine[name], now.size) for name in NAMES]
-        limits = band.health.loc[list(NAMES)]
+
+    def said(flow: Flow, column: str) -> list[str]:
+        values = flow.health[column]
+        return [form.format(value, value * flow.now.size) for (_, form), value in zip(NAMES.values(), values, strict=True)]
+
+    columns = {"": [heading for heading, _ in NAMES.values()]}
+    for run, flow in flows.items():
+        here, low, high = (said(flow, column) for column in ("here", "low", "high"))
+        columns[run] = here
         columns["random experts" if len(flows) == 1 else f"random experts for {run}"] = [
-            low if (low := number(n, a, now.size)) == (high := number(n, b, now.size)) else f"{low} to {high}"
-            for n, a, b in zip(NAMES, limits["low"], limits["high"], strict=True)
+            least if least == most else f"{least} to {most}" for least, most in zip(low, high, strict=True)
         ]
     return pd.DataFrame(columns)
 
 
-def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
+def verdict(flow: Flow) -> str:
     """How many experts are in use, and how evenly."""
-    states, mine = table["state"].value_counts(), health_of(now)
-    hot, cold, dead = (int(states.get(name, 0)) for name in ("hot", "cold", "dead"))
-    even = "more uneven than luck" if mine["gini"] > band.health.at["gini", "high"] else "about as even as luck"
+    now, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
+    hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
+    even = "more uneven than luck" if gini["here"] > gini["high"] else "about as even as luck"
     return (
-        f"**{now.size - dead:,} of {now.size:,} experts are in use** by {now.people:,} people. {mine['half']:.0f} of them carry "
+        f"**{now.size - dead:,} of {now.size:,} experts are in use** by {now.people:,} people. {half:.0f} of them carry "
         f"half of the traffic: {even}. {hot} hot, {cold} cold, {dead} dead."
     )
 
 
-def doubts(now: Traffic, band: Chance) -> list[str]:
+def doubts(flow: Flow) -> list[str]:
     """What random experts would give."""
-    chance, grid = band.health["mean"], band.health.loc["marginals"]
-    mine, unused = health_of(now), (1 - chance["used"]) * now.size
-    dead, by_chance = round((1 - mine["used"]) * now.size), "none" if unused < 0.5 else f"about {unused:.0f}"
-    halves = {"half": mine["half"], "half_by_chance": chance["half"]}
+    used, half, grid = (flow.health.loc[name] for name in ("used", "half", "marginals"))
+    dead, by_chance = (1 - used["here"]) * flow.now.size, (1 - used["mean"]) * flow.now.size
     return [
-        SAYS("SURE_CHANCE", dead=f"{dead:,}", by_chance=by_chance, draws=band.draws, **halves),
+        SAYS(
+            "SURE_CHANCE", dead=f"{dead:,.0f}", by_chance="none" if by_chance < 0.5 else f"about {by_chance:.0f}",
+            draws=flow.draws, half=half["here"], half_by_chance=half["mean"],
+        ),
         SAYS("SURE_GRID", low=grid["low"], high=grid["high"]),
-    ]
+    ]  # fmt: skip
 
 
 def gauge_table(found: Gauges) -> pd.DataFrame:
@@ -76,7 +67,7 @@ def gauge_table(found: Gauges) -> pd.DataFrame:
         ("Tells length (R²)", found.length, found.length_popularity, "the popularity of the items alone"),
         ("Tells length of random events (R²)", found.count, 0.0, "what it should be"),
     ]
-    return pd.DataFrame([row for row in rows if row[1] == row[1]], columns=["gauge", "value", "null", "without"])
+    return pd.DataFrame(rows, columns=["gauge", "value", "null", "without"]).dropna(subset="value", ignore_index=True)
 
 
 TELLS = 0.1  # R² from where on experts are said to tell something
@@ -105,13 +96,12 @@ def interest_doubts(found: Gauges) -> list[str]:
     ]  # fmt: skip
 
 
-def explained(now: Traffic, table: pd.DataFrame, sides: pd.DataFrame) -> str:
+def explained(flow: Flow) -> str:
     """Do rows and columns explain the dead experts?"""
-    text = f"Rows and columns explain **{health_of(now)['marginals']:.0%}** of the differences."
-    cold = sides[sides["state"].isin(("cold", "dead"))]
-    rows, columns = (set(cold.loc[cold["half"] == half, "key"]) for half in ("row", "column"))
-    inside, dead = table["row"].isin(rows) | table["column"].isin(columns), table["state"] == "dead"
-    if not dead.any():
+    text = f"Rows and columns explain **{flow.health.at['marginals', 'here']:.0%}** of the differences."
+    dead, cold = flow.experts[flow.experts["state"] == "dead"], flow.sides[flow.sides["state"].isin(("cold", "dead"))]
+    if dead.empty:
         return text
-    there = int((dead & inside).sum())
-    return f"{text} {there} of the {dead.sum()} dead experts {'is' if there == 1 else 'are'} in a cold row or column."
+    rows, columns = (dead[half].isin(cold.loc[cold["half"] == half, "key"]) for half in ("row", "column"))
+    there = int((rows | columns).sum())
+    return f"{text} {there} of the {len(dead)} dead experts {'is' if there == 1 else 'are'} in a cold row or column."

@@ -134,10 +134,10 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     st.cache_data.clear()
     st.cache_resource.clear()
     monkeypatch.setattr(wake, "QUIET", 0.0)
-    for module, name in ((overview, "survey"), (load_of, "simulate_chance")):
+    for module, name in ((overview, "survey"), (load_of, "beside_chance")):
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
     wake._begin()
-    assert set(asked) == {"survey", "simulate_chance"}
+    assert set(asked) == {"survey", "beside_chance"}
     asked.clear()
     opened("experts/page.py", run="tiny")
     opened("traffic/page.py", run="tiny")

@@ -14,6 +14,7 @@ from elastic_core.services.map import compute
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
+from elastic_core.services.map.trust import Region
 from pages.frame import shell
 from pages.kit import plot
 from pages.map import charts, words
@@ -91,19 +92,17 @@ def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:
     import pandas as pd
 
-    from elastic_core.services.map.picture import Map, labels
+    from elastic_core.services.map.picture import Map, labels, marks
 
     numbers = np.arange(256)
     table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})
-    drawn = Map(numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
+    drawn = Map("PCA", numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
     for colour in ("load", "row"):
         figure = charts.memory(
-            drawn,
-            table,
-            labels(table, colour),
+            marks(drawn, table, labels(table, colour), {3: 1, 200: 2}),
+            drawn.placed,
             colour,
             plot.LIGHT,
-            retrieved={3: 1, 200: 2},
             selected=9,
             chosen=[4, 5],
             tool="lasso",
@@ -129,6 +128,6 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
 
 
 def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
-    assert "No more than by luck" in words.regions(True, (0.0932, 0.05, 0.0928), 5)[0]  # 9.3% against 5.0% to 9.3%
-    assert "Yes, more than by luck" in words.regions(True, (0.094, 0.05, 0.0928), 5)[0]
-    assert "No more than by luck" in words.regions(False, (0.104, 0.02, 0.096), 5)[0]
+    assert "No more than by luck" in words.regions(True, Region(0.0932, 0.05, 0.0928, 5))[0]  # 9.3% against 5.0% to 9.3%
+    assert "Yes, more than by luck" in words.regions(True, Region(0.094, 0.05, 0.0928, 5))[0]
+    assert "No more than by luck" in words.regions(False, Region(0.104, 0.02, 0.096, 5))[0]

@@ -67,7 +67,7 @@ def lines(found: Survey, expert: int) -> dict[str, float]:
 def load_by_epoch(run: Run, expert: int) -> pd.DataFrame:
     """Return epoch, load (validation people who retrieved it), usual (mean over experts). Empty for runs without snapshots; a
     damaged one is left out."""
-    epochs, loads = over_time.load_by_epoch(run)
+    loads = over_time.load_by_epoch(run)
     if not 0 <= expert < loads.shape[1]:
         return pd.DataFrame(columns=["epoch", "load", "usual"])
-    return pd.DataFrame({"epoch": epochs, "load": loads[:, expert], "usual": loads.mean(1)})
+    return pd.DataFrame({"load": loads[expert], "usual": loads.mean(axis=1)}).rename_axis("epoch").reset_index()

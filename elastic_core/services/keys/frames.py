@@ -6,7 +6,6 @@ All of it comes from the search by product keys that the model itself runs; the 
 from typing import Any
 
 from elastic_core.core.elastic import candidate_ranks
-from elastic_core.services.keys import checks
 from elastic_core.services.keys.search import NAMES, Lesson
 
 PAIR = {"rank_row": "i", "rank_column": "j", "row": "row", "column": "column", "score": "sum", "can_win": "can", "place": "place"}
@@ -18,12 +17,11 @@ def frames(lesson: Lesson) -> dict[str, Any]:
     side, width, k; `query` and `scores` by halves; `order`, the kept rows and columns, best first; `pairs` of them: their places
     by score, from 1 (i, j), row, column, sum, whether they can win, and a winner's place, else 0; `winners`: expert, row, column,
     score, share of all weights; their `vectors`, none where the experts are not written out; `counts`."""
-    halves, pairs = lesson.half_scores, lesson.candidates.rename(columns=PAIR)[[*PAIR.values()]]
-    kept, query = halves[halves["kept"]].sort_values("rank"), lesson.query.tolist()
+    pairs = lesson.candidates.rename(columns=PAIR)[[*PAIR.values()]]
     return {
         "side": lesson.side, "width": lesson.width, "k": lesson.k,
-        "query": [query[: lesson.width // 2], query[lesson.width // 2 :]], "scores": lesson.halves.tolist(),
-        "order": [kept.loc[kept["half"] == name, "sub_key"].tolist() for name in NAMES],
+        "query": lesson.query.unflatten(0, (2, -1)).tolist(), "scores": lesson.halves.tolist(),
+        "order": [pairs[name].unique().tolist() for name in NAMES],
         "pairs": pairs.assign(place=pairs["place"].fillna(0).astype(int)).to_dict("records"),
         "winners": lesson.gathered[["expert", "row", "column", "score", "share"]].to_dict("records"),
         "vectors": lesson.values[lesson.winners.indices].tolist() if len(lesson.values) else [], "counts": counts(lesson),
@@ -32,7 +30,8 @@ def frames(lesson: Lesson) -> dict[str, Any]:
 
 def counts(lesson: Lesson) -> dict[str, int]:
     """What one search costs, by halves and one by one; sorting is left out of both."""
-    flat, product = checks.operations(lesson.side, lesson.width, lesson.k)["multiplications"].tolist()
     pairs = len(candidate_ranks(lesson.k, lesson.side))
-    work = {"short": 2 * lesson.side, "multiplications": product, "pairs": pairs}
-    return work | {"long": lesson.side**2, "long_multiplications": flat}
+    return {
+        "short": 2 * lesson.side, "multiplications": lesson.side * lesson.width, "pairs": pairs,
+        "long": lesson.side**2, "long_multiplications": lesson.side**2 * lesson.width,
+    }  # fmt: skip

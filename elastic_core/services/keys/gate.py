@@ -29,13 +29,8 @@ from elastic_core.services.method.effects import against, measured_variant
 from elastic_core.services.person.recommend import Moved, answer, moved, reading
 
 PEOPLE, TRIES = 32, 20
-GROUPS = (
-    "row and column keys",
-    "query network",
-    "experts",
-    "items and positions",
-    "layers",
-)  # in the order of the data's way
+DATA = "ml-100k"  # of the whole trainings
+GROUPS = ("row and column keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
 
 
 # --- gradients in the real model -------------------------------------------------------------------------------------
@@ -56,9 +51,33 @@ def gradients(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     targets = torch.zeros_like(items)
     targets[:, -1] = torch.from_numpy(dataset.histories.items[last].astype(np.int64))
     batch = Batch(items, items, targets)
-    table = _norms(model, batch, kind).merge(_norms(model, batch, "none"), on=["group", "parameters"])
-    table.columns = pd.Index(["group", "parameters", "with_gate", "without_gate"])
-    return table.assign(gate=kind)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    table = pd.DataFrame({"group": map(_group, names), "parameters": [each.numel() for each in parameters]})
+    table["with_gate"], table["without_gate"] = (_squares(model, batch, each) for each in (kind, "none"))
+    table = table.groupby("group", as_index=False).sum()
+    table[["with_gate", "without_gate"]] **= 0.5
+    return table.sort_values("group", key=lambda groups: groups.map(GROUPS.index), ignore_index=True).assign(gate=kind)
+
+
+def _squares(model: Recommender, batch: Batch, kind: str) -> list[float]:
+    """Return the squared norm of the gradient of every parameter, with this gate."""
+    twin = copy.deepcopy(model).eval().requires_grad_(True)
+    for memory in twin.modules():
+        if isinstance(memory, InterestMemory):
+            memory.kind = kind
+    states = batch.places.of(twin(batch).states, batch.items.shape[1])
+    full_softmax(states, batch.places.items, twin.scorer()).backward()
+    return [0.0 if each.grad is None else float(each.grad.square().sum()) for each in twin.parameters()]
+
+
+def _group(name: str) -> str:
+    if ".keys." in name:
+        return "row and column keys"
+    if ".query_network." in name or (name.startswith("memories.") and ".norm." in name):
+        return "query network"
+    if ".values." in name:
+        return "experts"
+    return "items and positions" if name.startswith("events.") else "layers"
 
 
 # --- one person's list -----------------------------------------------------------------------------------------------
@@ -90,44 +109,11 @@ def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool) -> Unga
     return Ungated(change(torch.ones_like), [each.counts["new"] for each in dealt])
 
 
-def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:
-    twin = copy.deepcopy(model).eval().requires_grad_(True)
-    for memory in twin.modules():
-        if isinstance(memory, InterestMemory):
-            memory.kind = kind
-    states = batch.places.of(twin(batch).states, batch.items.shape[1])
-    full_softmax(states, batch.places.items, twin.scorer()).backward()
-    rows = [
-        {"group": _group(name), "parameters": p.numel(), "square": 0.0 if p.grad is None else float(p.grad.square().sum())}
-        for name, p in twin.named_parameters()
-    ]
-    table = pd.DataFrame(rows).groupby("group", as_index=False).sum()
-    table["norm"] = np.sqrt(table.pop("square"))
-    return table.sort_values("group", key=lambda groups: groups.map(GROUPS.index), ignore_index=True)
-
-
-def _group(name: str) -> str:
-    if ".keys." in name:
-        return "row and column keys"
-    if ".query_network." in name or (name.startswith("memories.") and ".norm." in name):
-        return "query network"
-    if ".values." in name:
-        return "experts"
-    return "items and positions" if name.startswith("events.") else "layers"
-
-
 # --- a world small enough to watch -----------------------------------------------------------------------------------
 
 
 # People of so many kinds, each with one right answer; some numbers tell the kind, more of them nothing.
 KINDS, CLUE, NOISE, WIDTH, SIDE, K, STEPS, PER_STEP = 16, 4, 12, 8, 4, 2, 200, 128
-
-
-class ToyResult(NamedTuple):
-    """`curve`: step, gate, loss (mean squared error; 1 is what a constant answer gets). `moved`: gate, how far the keys went."""
-
-    curve: pd.DataFrame
-    moved: pd.DataFrame
 
 
 class _Router(nn.Module):
@@ -147,22 +133,24 @@ class _Router(nn.Module):
         return (self.experts[found.indices] * gate(found.scores, self.kind).unsqueeze(-1)).mean(1)
 
 
-def toy() -> ToyResult:
-    """Both routers from the same start on the same samples; always the same curves."""
-    curves, moved = [], []
+def toy() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Train both routers from the same start on the same samples; always the same curves.
+
+    First step, gate, loss (mean squared error; 1 is what a constant answer gets); then by gate how far the keys went, in parts of
+    their length, and the last loss."""
+    curves, ends = [], {}
     for kind in ("softmax", "none"):
         router = _Router(kind)
         before = router.keys.sub_keys.detach().clone()
         losses = _learn(router)
-        distance = (router.keys.sub_keys.detach() - before).norm() / before.norm()
+        moved = (router.keys.sub_keys.detach() - before).norm() / before.norm()
         curves.append(pd.DataFrame({"step": range(1, STEPS + 1), "gate": kind, "loss": losses}))
-        moved.append({"gate": kind, "keys_moved": float(distance), "loss": float(np.mean(losses[-20:]))})
-    return ToyResult(pd.concat(curves, ignore_index=True), pd.DataFrame(moved))
+        ends[kind] = {"keys_moved": float(moved), "loss": float(np.mean(losses[-20:]))}
+    return pd.concat(curves, ignore_index=True), pd.DataFrame(ends).T
 
 
 def _learn(router: _Router) -> list[float]:
-    generator = torch.Generator().manual_seed(1)
-    draw = partial(torch.randn, generator=generator)
+    draw = partial(torch.randn, generator=(generator := torch.Generator().manual_seed(1)))
     clues, answers = draw(KINDS, CLUE), draw(KINDS, WIDTH)
     answers = (answers - answers.mean(0)) / answers.std(0, correction=0)
     optimizer = eager.KINDS["adam"](router.parameters(), lr=0.03)
@@ -177,20 +165,20 @@ def _learn(router: _Router) -> list[float]:
     return losses
 
 
-def trained(root: Path, data: str = "ml-100k") -> str:
+def trained(root: Path) -> str:
     """What whole trainings with and without the gate reached, in words; nothing where one of them has no finished run."""
-    gated, bare = (measured_variant(root, data, name) for name in ("elastic", "gate-none"))
+    gated, bare = (measured_variant(root, DATA, name) for name in ("elastic", "gate-none"))
     if gated is None or bare is None:
         return ""
-    found = against(root, data, "gate-none")
-    by = "" if found is None else f" The difference: {numbers(found)}."
-    if found is not None and better(found):
-        words = f"learned keys were better than random keys.{by}"
-    else:
-        around = "Random keys, too, send different people to different experts. The rest learns around them."
-        words = f"learned keys were not better than random keys.{by} {around}"
+    found = against(root, DATA, "gate-none")
+    won = found is not None and better(found)
+    words = f"learned keys were {'' if won else 'not '}better than random keys."
+    if found is not None:
+        words += f" The difference: {numbers(found)}."
+    if not won:
+        words += " Random keys, too, send different people to different experts. The rest learns around them."
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (
-        f"**Does it pay?** After whole trainings ({data}, {gated.people:,} people), {words} NDCG@10 {many[0]} with the gate, "
+        f"**Does it pay?** After whole trainings ({DATA}, {gated.people:,} people), {words} NDCG@10 {many[0]} with the gate, "
         f"{many[1]} without."
     )

@@ -1,11 +1,10 @@
 """The product-key search (Eq. 5-7), one step at a time, as tables: what the page on product keys shows.
 
 A `Lesson` is one query with the keys that it is asked of: a person's own query, or one of their events', and a run's sub-keys,
-or random ones.
-Every table is computed from it by the code that the model itself runs; nothing is rehearsed.
+or random ones. Every table is computed from it by the code that the model itself runs; nothing is rehearsed.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
+from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, gate, top_pairs
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Attends, Quantises
@@ -31,14 +30,13 @@ NAMES = ("row", "column")  # the first half chooses the row of the grid, the sec
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """One query `[d]`, its half scores `[2, side]`, where they come from, and every step as a table, computed once."""
+    """One query `[d]`, the keys that it meets, and every step of the search as a table, computed once."""
 
     keys: ProductKeys
     values: Tensor  # [side², d]
     query: Tensor
-    halves: Tensor
     k: int
-    kind: str  # the gate, or `VOTE`
+    kind: str = "softmax"  # the gate, or `VOTE`
 
     @property
     def side(self) -> int:
@@ -47,6 +45,12 @@ class Lesson:
     @property
     def width(self) -> int:
         return self.query.shape[-1]
+
+    @cached_property
+    @torch.no_grad()
+    def halves(self) -> Tensor:
+        """Return the half scores, `[2, side]`."""
+        return self.keys(self.query[None])[0]
 
     @cached_property
     def winners(self) -> Keys:
@@ -63,56 +67,32 @@ class Lesson:
     @cached_property
     def half_scores(self) -> pd.DataFrame:
         """Steps 2 and 3. One row per half and sub-key: its score, its rank from 1, whether it stays."""
-        kept = min(self.k, self.side)
         ranks = self.halves.argsort(stable=True, dim=-1, descending=True).argsort(dim=-1) + 1
-        tables = [
-            pd.DataFrame({"half": name, "sub_key": range(self.side), "score": self.halves[i].tolist(), "rank": ranks[i].tolist()})
-            for i, name in enumerate(NAMES)
-        ]
-        table = pd.concat(tables, ignore_index=True)
-        return table.assign(kept=table["rank"] <= kept)
+        table = pd.DataFrame({"half": np.repeat(NAMES, self.side), "sub_key": np.tile(np.arange(self.side), 2)})
+        table["score"], table["rank"] = self.halves.flatten().tolist(), ranks.flatten().tolist()
+        return table.assign(kept=table["rank"] <= self.k)
 
     @cached_property
     def candidates(self) -> pd.DataFrame:
         """Steps 4 and 5. The k × k pairs of kept sub-keys: their sum, whether i·j <= k (the staircase), the place they take."""
-        halves = self.half_scores
-        best = {name: halves[halves["half"].eq(name) & halves["kept"]].sort_values("rank") for name in NAMES}
-        pairs = best["row"].merge(best["column"], how="cross", suffixes=("_row", "_column"))
-        steps = {(i + 1, j + 1) for i, j in candidate_ranks(self.k, self.side)}
-        experts = pairs["sub_key_row"] * self.side + pairs["sub_key_column"]
-        ranks = list(zip(pairs["rank_row"], pairs["rank_column"], strict=True))
-        places = {int(expert): place for place, expert in enumerate(self.winners.indices, 1)}
-        return pd.DataFrame(
-            {
-                "rank_row": pairs["rank_row"],
-                "rank_column": pairs["rank_column"],
-                "ranks_product": pairs["rank_row"] * pairs["rank_column"],
-                "row": pairs["sub_key_row"],
-                "column": pairs["sub_key_column"],
-                "expert": experts,
-                "row_score": pairs["score_row"],
-                "column_score": pairs["score_column"],
-                "score": pairs["score_row"] + pairs["score_column"],
-                "can_win": [pair in steps for pair in ranks],
-                "place": experts.map(places).astype("Int64"),
-            }
-        )
+        best = self.halves.sort(stable=True, dim=-1, descending=True)
+        order, scores = best.indices[:, : self.k].numpy(), best.values[:, : self.k].double().numpy()
+        i, j = np.indices((order.shape[1], order.shape[1])).reshape(2, -1)
+        table = pd.DataFrame({"rank_row": i + 1, "rank_column": j + 1, "ranks_product": (i + 1) * (j + 1)})
+        table["row"], table["column"] = order[0, i], order[1, j]
+        table["expert"] = table["row"] * self.side + table["column"]
+        table["row_score"], table["column_score"] = scores[0, i], scores[1, j]
+        table["score"] = table["row_score"] + table["column_score"]
+        places = dict(zip(self.winners.indices.tolist(), range(1, self.k + 1), strict=True))
+        return table.assign(can_win=table["ranks_product"] <= self.k, place=table["expert"].map(places).astype("Int64"))
 
     @cached_property
     def gathered(self) -> pd.DataFrame:
         """Steps 6 and 7. One row per winner: where it stands, its score, its weight and its share of all weights."""
-        found, weights = self.winners, self.weights
-        return pd.DataFrame(
-            {
-                "place": range(1, self.k + 1),
-                "expert": found.indices.tolist(),
-                "row": (found.indices // self.side).tolist(),
-                "column": (found.indices % self.side).tolist(),
-                "score": found.scores.tolist(),
-                "weight": weights.tolist(),
-                "share": (weights / weights.sum()).tolist(),
-            }
-        )
+        table = pd.DataFrame({"place": range(1, self.k + 1), "expert": self.winners.indices.tolist()})
+        table["row"], table["column"] = table["expert"] // self.side, table["expert"] % self.side
+        table["score"], table["weight"] = self.winners.scores.tolist(), self.weights.tolist()
+        return table.assign(share=(self.weights / self.weights.sum()).tolist())
 
 
 def instead(model: Recommender, dataset: Dataset, user: int) -> str:
@@ -134,7 +114,7 @@ def of_person(model: Recommender, dataset: Dataset, user: int, k: int | None = N
     """A person's query in the run's first memory, or one event's (`queries`); k is the run's own unless given."""
     memory, query = first_memory(model), queries(model, batch_of(model, dataset, np.array([user])), ago)
     kind = VOTE if votes(model) else memory.kind
-    return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or experts_wanted(model), kind)
+    return Lesson(memory.keys, memory.values.weight, query[0], k or experts_wanted(model), kind)
 
 
 @torch.inference_mode()
@@ -167,7 +147,7 @@ def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
     written = side * side if side <= LARGEST_WRITTEN else 0
     values = torch.randn(written, width, generator=generator) * width**-0.5
     query = torch.randn(width, generator=generator)
-    return Lesson(keys, values, query, keys(query[None])[0], k, "softmax")
+    return Lesson(keys, values, query, k)
 
 
 @torch.no_grad()
@@ -175,18 +155,16 @@ def of_angles(first: int, second: int, k: int) -> Lesson:
     """The smallest search that shows everything: 4 × 4 experts, a query of two arrows of length 1 (`first` and `second` are their
     directions in degrees) and sub-keys that are arrows, too. All are rounded to two decimals, so that one can follow on paper."""
     generator = torch.Generator().manual_seed(0)
-    arrows = torch.stack([torch.stack([arrow(degrees) for degrees in half]) for half in TOY_DEGREES])
-    keys = ProductKeys(4, arrows.shape[1], cosine=False)
-    keys.sub_keys.copy_(arrows)
-    query = torch.cat([arrow(first), arrow(second)])
+    keys = ProductKeys(4, len(TOY_DEGREES[0]), cosine=False)
+    keys.sub_keys.copy_(arrows(TOY_DEGREES))
     values = (torch.randn(keys.side**2, 4, generator=generator) * 0.5).round(decimals=1)
-    return Lesson(keys, values, query, keys(query[None])[0], k, "softmax")
+    return Lesson(keys, values, arrows([first, second]).flatten(), k)
 
 
-def arrow(degrees: int) -> Tensor:
-    """An arrow of length 1 in this direction, `[2]`, rounded to two decimals."""
-    turn = math.radians(degrees)
-    return torch.tensor([round(math.cos(turn), 2), round(math.sin(turn), 2)])
+def arrows(degrees: Sequence[object]) -> Tensor:
+    """Draw arrows of length 1 in these directions, `[…, 2]`, rounded to two decimals."""
+    turns = torch.tensor(degrees, dtype=torch.double).deg2rad()
+    return torch.stack([turns.cos(), turns.sin()], dim=-1).round(decimals=2).float()
 
 
 def first_memory(model: Recommender) -> InterestMemory:

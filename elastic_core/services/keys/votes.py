@@ -5,6 +5,7 @@ All is read from the ballots that the model itself counted.
 
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -18,34 +19,26 @@ LATEST = 40  # events that are drawn one by one: more would be thinner than a li
 EARLIER = 0  # the number under which all events before them stand together
 
 
-def events(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
-    """The events that the model reads of a person, newest first: `event` (its number in the history, from 1) and `title`."""
-    items = reading(dataset, user).items
-    table = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
-    return table.iloc[::-1].head(model.length).reset_index(drop=True)
-
-
 def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
     """What a person's whole history retrieves, as on every other page; a batch of one."""
     return retrieved(model, reading(dataset, user))
 
 
 class Election(NamedTuple):
-    """All events of a history, of which one is looked at, and the experts that their votes elect."""
+    """All events that a model reads of a history, of which one is looked at, and the experts that their votes elect."""
 
     found: Retrieved
-    events: pd.DataFrame  # newest first: event, title
-    event: int
+    events: pd.DataFrame  # newest first: event (its number in the history, from 1), title
     words: Words
+    ago: int = 0  # how many events came after the one that is looked at
 
     @property
     def newest(self) -> int:
         return int(self.events["event"].iloc[0])
 
     @property
-    def ago(self) -> int:
-        """How many events came after the one that is looked at."""
-        return self.newest - self.event
+    def event(self) -> int:
+        return self.newest - self.ago
 
     @property
     def offered(self) -> list[str]:
@@ -54,13 +47,15 @@ class Election(NamedTuple):
 
     def at(self, chosen: str) -> "Election":
         """Looking at another one of `offered`."""
-        return self._replace(event=self.newest - self.offered.index(chosen))
+        return self._replace(ago=self.offered.index(chosen))
 
 
 def election(model: Recommender, dataset: Dataset, user: int) -> Election:
     """A person's, looking at their newest event."""
-    seen = events(model, dataset, user)
-    return Election(elected(model, dataset, user), seen, int(seen["event"].iloc[0]), item_words(dataset))
+    items = reading(dataset, user).items
+    seen = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
+    seen = seen.iloc[::-1].head(model.length).reset_index(drop=True)
+    return Election(elected(model, dataset, user), seen, item_words(dataset))
 
 
 def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
@@ -70,13 +65,13 @@ def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
     retrieved from 0, or how many these are."""
     assert found.ballots is not None
     (experts, votes), numbers = (one[0] for one in found.ballots[:2]), found.experts[0].tolist()  # [N, m] each
-    places = {expert: place for place, expert in enumerate(numbers)}
     real = votes.sum(1) > 0  # padding has no vote
     experts, votes = experts[real], votes[real]
     voters = torch.arange(newest - len(experts) + 1, newest + 1).repeat_interleave(experts.shape[1])
     table = pd.DataFrame({"event": voters.tolist(), "expert": experts.flatten().tolist()})
     table["share"], table["votes"] = (votes / votes.sum(1, keepdim=True)).flatten().tolist(), votes.flatten().tolist()
-    return table.assign(row=table["expert"].map(places).fillna(len(numbers)).astype(int))
+    rows = pd.Index(numbers).get_indexer(table["expert"])
+    return table.assign(row=np.where(rows < 0, len(numbers), rows))
 
 
 def tally(found: Retrieved) -> pd.DataFrame:
@@ -86,12 +81,12 @@ def tally(found: Retrieved) -> pd.DataFrame:
     `weight`, its gate; experts are in the order of votes - usual. A history that asks for
     fewer than k experts gets the newest event's next best beside them, without votes."""
     numbers = found.experts[0].tolist()
-    sums = ballots(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
-    sums = sums.reindex(range(len(numbers) + 1), fill_value=0).reset_index(drop=True)
-    sums.insert(0, "place", pd.array([*range(1, len(numbers) + 1), None], dtype="Int64"))
-    sums.insert(1, "expert", pd.array([*numbers, None], dtype="Int64"))
     usual = found.ballots.usual[found.experts[0]].tolist()
-    return sums.assign(usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0])
+    table = pd.DataFrame({"place": [*range(1, len(numbers) + 1), None], "expert": [*numbers, None]}, dtype="Int64")
+    sums = ballots(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
+    return table.join(sums.reindex(table.index, fill_value=0)).assign(
+        usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0]
+    )
 
 
 def marks(cast: pd.DataFrame, last: int = LATEST) -> pd.DataFrame:

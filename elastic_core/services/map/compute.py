@@ -23,7 +23,7 @@ from elastic_core.memory import whole
 from elastic_core.models import memory_of, model_class
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.map import layouts
-from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings, Store
+from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, MAPS, NEIGHBOURS, Settings, Store
 
 Tell = Callable[[int, int, str], None]
 
@@ -75,18 +75,12 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
         store = Store(experts)  # layouts of another sample never share a store
     versions = {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
     store.about.update({"hash": layouts.values_fingerprint(values), "versions": versions, "metric": "cosine"})
-    noise = layouts.random_like(values[experts])
-    todo = [
-        (settings, seed, kind)
-        for settings in wanted
-        for kind, seeds in (("umap", SEEDS), ("null", SEEDS[:1]))
-        for seed in seeds
-        if settings.key(seed, kind) not in store.layouts
-    ]
+    vectors = {"umap": values[experts], "null": layouts.random_like(values[experts])}
+    todo = [(each, *of) for each in wanted for of in MAPS if each.key(*of) not in store.layouts]
     steps = len(todo) + aligned
     for done, (settings, seed, kind) in enumerate(todo):
         tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
-        store.layouts[settings.key(seed, kind)] = lay_out(values[experts] if kind == "umap" else noise, settings, seed)
+        store.layouts[settings.key(seed, kind)] = lay_out(vectors[kind], settings, seed)
         layouts.write_store(run, store)
     if aligned:
         tell(len(todo), steps, "Aligning the epochs")
@@ -97,8 +91,7 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
         same, few = {i: i for i in range(len(experts))}, min(wanted[0].neighbours, len(experts) - 1)
         mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=wanted[0].distance, metric="cosine", random_state=0)
         found = mapper.fit_transform([layouts.unit(table[experts]) for table in tables], relations=[same] * (len(tables) - 1))
-        xy = np.stack([*found]).astype(np.float32)
-        store = Store(store.experts, store.layouts, np.array(epochs, dtype=np.int32), xy, store.about)
+        store.epochs, store.aligned = np.array(epochs, dtype=np.int32), np.stack([*found]).astype(np.float32)
     layouts.write_store(run, store)
     tell(steps, max(steps, 1), "Done")
     return store

@@ -1,5 +1,6 @@
 """Without experts: the vectors that a model scores items by, or its codewords, laid flat. Do those of one kind lie together?"""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,20 +13,21 @@ from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.experts.codewords import codewords
 from elastic_core.services.map import layouts, trust
+from elastic_core.services.map.picture import OTHERS, commonest
+from elastic_core.services.map.trust import Region
 
 DRAWN, FEWEST = 4_000, 4  # marks on a map; vectors that make one
-NONE, OTHERS = "none known", "others"
+NONE = "none known"
 KINDS = 7
 
 
 class Laid(NamedTuple):
-    """`table`: item or word, title, kind, x, y. `alike`: how alike the nearest in the original space are (services/map/trust.py),
-    and 95% limits with kinds shuffled; `near`: how many are asked. `shares`: of the variance, along the two axes."""
+    """`table`: item or word, title, kind, x, y. `held`: which part of the variance lies along the two axes. `total`: of how many
+    vectors these are."""
 
     table: pd.DataFrame
-    alike: tuple[float, float, float]
-    near: int
-    shares: tuple[float, float]
+    alike: Region
+    held: float
     total: int
 
 
@@ -46,7 +48,7 @@ def lay_words(model: Quantises) -> Laid:
     """All codewords; the kind is the codebook."""
     found = codewords(model).words.detach().float().numpy()
     books, size = found.shape[:2]
-    numbers = np.stack(np.meshgrid(np.arange(1, books + 1), np.arange(1, size + 1), indexing="ij"), -1).reshape(-1, 2)
+    numbers = [*itertools.product(range(1, books + 1), range(1, size + 1))]
     kinds = np.array([f"codebook {book}" for book, _ in numbers])
     about = pd.DataFrame({"item": 0, "title": [f"word {word} of codebook {book}" for book, word in numbers]})
     return _laid(found.reshape(-1, found.shape[-1]), about, kinds, len(numbers))
@@ -55,12 +57,11 @@ def lay_words(model: Quantises) -> Laid:
 def _laid(values: np.ndarray, about: pd.DataFrame, kinds: np.ndarray, total: int) -> Laid:
     if len(values) < FEWEST:
         raise InputError(f"a map needs at least {FEWEST} vectors")
-    few = layouts.sample(np.arange(len(values)), trust.MOST)
-    near = trust.neighbours(len(few))
-    alike = trust.region(values[few], kinds[few], near, (NONE,))
-    xy, shares = layouts.pca(values), layouts.axes(values)[2]
-    names, counts = np.unique(kinds[kinds != NONE], return_counts=True)
-    common = names[np.argsort(-counts, kind="stable")[: KINDS if len(names) > KINDS + 1 else len(names)]]
+    xy = layouts.pca(values)
+    held = float(xy.var(0).sum() / layouts.unit(values).var(0).sum())
+    known = kinds[kinds != NONE]
+    many = len(set(known))
+    common = commonest(known, KINDS if many > KINDS + 1 else many)
     shown = np.where(np.isin(kinds, [*common, NONE]), kinds, OTHERS)
     table = about.assign(kind=shown, x=xy[:, 0], y=xy[:, 1])
-    return Laid(table, alike, near, (float(shares[0]), float(shares[1])), total)
+    return Laid(table, trust.region(values, kinds, (NONE,)), held, total)

@@ -28,6 +28,7 @@ from elastic_core.runs import Run
 from elastic_core.services.traffic.over_time import kept_snapshots
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
+MAPS = (*((seed, "umap") for seed in SEEDS), (0, "null"))  # of every setting: from which random start, and of what
 LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
 FOLDER, STORE = "maps", "umap.npz"
 DAMAGED = (OSError, EOFError, OverflowError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # what readers raise
@@ -51,24 +52,13 @@ def random_like(values: np.ndarray) -> np.ndarray:
     return np.random.default_rng(0).normal(size=values.shape).astype(np.float32)
 
 
-def axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean [d], the two principal axes [2, d] and their shares of the variance. The largest entry of an axis is positive."""
-    vectors = unit(values)
-    mean = vectors.mean(0)
-    centred = vectors - mean
-    _, sizes, rows = np.linalg.svd(
-        centred if len(centred) <= centred.shape[1] else np.linalg.qr(centred, mode="r"), full_matrices=False
-    )
-    rows = np.concatenate([rows, np.zeros((max(0, 2 - len(rows)), rows.shape[1]), dtype=rows.dtype)])[:2]
-    largest = np.take_along_axis(rows, np.abs(rows).argmax(1)[:, None], axis=1)
-    shares = sizes**2 / max(float((sizes**2).sum()), 1e-12)
-    return mean, rows * np.where(largest < 0, -1, 1), np.pad(shares, (0, 2))[:2]
-
-
 def pca(values: np.ndarray) -> np.ndarray:
-    """float32 [n, 2]: every expert along the two principal axes."""
-    mean, directions, _ = axes(values)
-    return ((unit(values) - mean) @ directions.T).astype(np.float32)
+    """Return every expert along the two principal axes, float32 [n, 2]; the largest entry of each is positive."""
+    vectors = unit(values)
+    centred = vectors - vectors.mean(0)
+    axes = np.linalg.svd(np.linalg.qr(centred, mode="r"), full_matrices=False)[2][:2]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], axis=1)
+    return (centred @ (axes * np.sign(largest)).T).astype(np.float32)
 
 
 def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndarray:
@@ -76,12 +66,12 @@ def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndar
     size = len(load)
     if size <= most:
         return np.arange(size)
-    must, rng = np.intersect1d(always, np.arange(size)).astype(np.int64)[:most], np.random.default_rng(0)
+    must, rng = np.intersect1d(always, np.arange(size))[:most].astype(np.int64), np.random.default_rng(0)
     order = np.lexsort((rng.random(size), load))  # ties of load, as many dead experts are, fall into deciles at random
-    chosen, room = [must], most - len(must)
     parts = [part[~np.isin(part, must)] for part in np.array_split(order, 10)]
-    quotas = np.diff(np.floor(np.cumsum([0, *map(len, parts)]) * room / max(sum(map(len, parts)), 1)).astype(int))
-    chosen += [rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True)]
+    many = np.cumsum([0, *map(len, parts)])
+    quotas = np.diff(many * (most - len(must)) // many[-1])
+    chosen = [must, *(rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True))]
     return np.sort(np.concatenate(chosen))
 
 
@@ -94,20 +84,6 @@ def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
     return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)
 
 
-def reach(layouts: np.ndarray) -> float:
-    """How far axes must reach to show all of several layouts at one scale."""
-    return float(np.abs(layouts).max(initial=0)) * 1.08
-
-
-def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.ndarray) -> np.ndarray:
-    """float32 [m, 2]: experts that were not laid out, at the mean place of their five nearest that were. Marked as such."""
-    if not len(experts):
-        return np.zeros((0, 2), dtype=np.float32)
-    similar = unit(values[experts]) @ unit(values[laid]).T
-    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
-    return layout[nearest].mean(1).astype(np.float32)
-
-
 class Settings(NamedTuple):
     """What one UMAP was asked for."""
 
@@ -118,7 +94,7 @@ class Settings(NamedTuple):
         return f"{kind}-{self.neighbours}-{self.distance:g}-{seed}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Store:
     """What a run's store holds for one value table."""
 
@@ -131,10 +107,6 @@ class Store:
     def get(self, settings: Settings, seed: int, kind: str = "umap") -> np.ndarray | None:
         found = self.layouts.get(settings.key(seed, kind))
         return None if found is None else found.astype(np.float32)
-
-    def has(self, settings: Settings) -> bool:
-        wanted = [settings.key(seed) for seed in SEEDS] + [settings.key(0, "null")]
-        return all(key in self.layouts for key in wanted)
 
 
 def read_store(run: Run, values: np.ndarray) -> Store | None:
@@ -155,8 +127,10 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
     if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None
     epochs, aligned = parts.pop("epochs", NO_EPOCHS), parts.pop("aligned", NOT_ALIGNED)
-    whole = {key: xy for key, xy in parts.items() if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and _finite(xy)}
-    layouts = {key: xy for key, xy in whole.items() if xy.shape == (len(experts), 2)}
+    layouts = {
+        key: xy for key, xy in parts.items()
+        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
+    }  # fmt: skip
     counted = epochs.ndim == 1 and epochs.dtype.kind in "iu"
     if not counted or aligned.shape != (len(epochs), len(experts), 2) or not _finite(aligned):
         epochs, aligned = epochs[:0], aligned[:0]
@@ -176,8 +150,8 @@ def write_store(run: Run, store: Store) -> Path:
     parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
     if len(store.epochs):
         parts |= {"epochs": store.epochs.astype(np.int32), "aligned": _half(store.aligned)}
-    parts["experts"] = store.experts.astype(np.int32)
-    parts["about"] = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
+    about = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
+    parts |= {"experts": store.experts.astype(np.int32), "about": about}
 
     def save(beside: Path) -> None:
         with beside.open("wb") as file:
@@ -190,9 +164,9 @@ def write_store(run: Run, store: Store) -> Path:
 def _half(xy: np.ndarray) -> np.ndarray:
     """Centred and scaled to ten units wide, so that half precision is fine enough."""
     xy = xy.astype(np.float64)
-    flat = xy.reshape(-1, 2)
-    flat = flat - (flat.max(0) + flat.min(0)) / 2
-    return (flat * (5 / max(float(np.abs(flat).max()), 1e-12))).reshape(xy.shape).astype(np.float16)
+    every = tuple(range(xy.ndim - 1))
+    xy = xy - (xy.max(every) + xy.min(every)) / 2
+    return (xy * (5 / max(float(np.abs(xy).max()), 1e-12))).astype(np.float16)
 
 
 def snapshots(run: Run) -> tuple[list[int], list[np.ndarray]]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,39 +28,53 @@ LONGEST = 200_000  # bytes of an uploaded file
 class Map(NamedTuple):
     """`experts [n]` at `xy [n, 2]`; `placed`: not part of the layout, put beside their nearest afterwards."""
 
+    kind: str
     experts: np.ndarray
     xy: np.ndarray
     placed: np.ndarray
+    span: float | None = None  # how far the axes reach, where several maps are seen at one scale
 
     @property
     def laid(self) -> np.ndarray:
         return self.experts[~self.placed]
 
 
-def by_pca(
-    values: np.ndarray, load: np.ndarray, always: Sequence[int], lay: Callable[[np.ndarray], np.ndarray] = layouts.pca
-) -> Map:
-    """Everybody, or a sample by decile of load with `always` in it. `lay`: PCA, or one that remembers."""
+def by_pca(values: np.ndarray, load: np.ndarray, always: Sequence[int]) -> Map:
+    """Everybody, or a sample by decile of load with `always` in it."""
     experts = layouts.sample(load, layouts.DRAWN, tuple(always))
-    return Map(experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
+    return Map("PCA", experts, layouts.pca(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
 def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings, seed: int, always: Sequence[int]) -> Map | None:
-    """The stored layout, and `always` too; None where it was never computed."""
+    """The stored layout, and `always` too, at the mean place of their five nearest; None where it was never computed."""
     xy = store.get(settings, seed)
     if xy is None:
         return None
-    missing = np.setdiff1d(np.intersect1d(always, np.arange(len(values))), store.experts).astype(np.int64)
-    added = layouts.place(values, store.experts, xy, missing)
-    return Map(
-        np.concatenate([store.experts, missing]), np.concatenate([xy, added]), np.arange(len(xy) + len(missing)) >= len(xy)
-    )
+    missing = np.setdiff1d(np.array(always, dtype=np.int64), store.experts)
+    similar = layouts.unit(values[missing]) @ layouts.unit(values[store.experts]).T
+    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
+    experts, xy = np.concatenate([store.experts, missing]), np.concatenate([xy, xy[nearest].mean(1)])
+    return Map("UMAP", experts, xy, np.arange(len(experts)) >= len(store.experts))
 
 
-def offered(table: pd.DataFrame) -> list[str]:
-    """The colourings that this run and its data allow."""
+def at_epoch(kind: str, aligned: np.ndarray, epoch: int) -> Map:
+    """Take one of several layouts of all experts, `[E, K, 2]`."""
+    xy = aligned[epoch]
+    return Map(f"Aligned {kind}", np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool), float(np.abs(aligned).max()) * 1.08)
+
+
+def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
+    """List every mark: expert, row, column, load, x, y, colour, retrieved. `found`: what colours all experts; `retrieved`: the
+    ranks of this person's, 0 for the others."""
+    some = table.loc[drawn.experts, ["expert", "row", "column", "load"]].reset_index(drop=True)
+    x, y = drawn.xy.T
+    return some.assign(x=x, y=y, colour=found[drawn.experts], retrieved=some["expert"].map(retrieved).fillna(0).astype(int))
+
+
+def offered(table: pd.DataFrame) -> dict[str, str]:
+    """Return the colourings that this run and its data allow, and what they show."""
     needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}
-    return [name for name in COLOURS if needed.get(name, name) in table]
+    return {name: shows for name, shows in COLOURS.items() if needed.get(name, name) in table}
 
 
 def labels(table: pd.DataFrame, colour: str) -> np.ndarray:
@@ -90,10 +104,9 @@ def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
 
 
 def _experts_named(part: str, table: pd.DataFrame) -> list[int]:
-    size, low = len(table), part.lower()
+    low = part.lower()
     if span := re.fullmatch(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", part):
-        first, last = int(span[1]), int(span[2] or span[1])
-        return list(range(first, min(last, size - 1) + 1)) if first < size else []
+        return table.index[int(span[1]) : int(span[2] or span[1]) + 1].tolist()
     if line := re.fullmatch(r"(row|column)\s+(\d{1,6})", low):
         return table.index[table[line[1]] == int(line[2])].tolist()
     if low == "dead":

@@ -5,6 +5,9 @@ false neighbours really are. Overlap: the share of an expert's nearest in the or
 the map. Original space: angles between expert values (cosine); map: distance on the page.
 """
 
+import itertools
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
@@ -15,6 +18,7 @@ from elastic_core.services.map.layouts import Settings, Store, unit
 from elastic_core.services.person.people import some_of
 
 MOST = 1_500  # experts judged at most: the full matrix of distances is needed
+OF = {"umap": "experts", "null": "random vectors"}
 DRAWS = 200  # of sets at random, for the limits of 95%
 
 
@@ -36,35 +40,26 @@ def neighbours(size: int) -> int:
     return max(min(15, (size - 1) // 2), 1)
 
 
-def trustworthiness(values: np.ndarray, layout: np.ndarray, count: int) -> float:
-    """1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far they rank beyond k in the original space."""
-    size = len(values)
-    ranks = np.empty((size, size), dtype=np.int64)
-    order = nearest(values, size, angles=True)
-    np.put_along_axis(ranks, order, np.arange(1, size + 1)[None, :].repeat(size, 0), axis=1)
-    false = np.take_along_axis(ranks, nearest(layout, count, angles=False), axis=1) - count
-    return float(1 - 2 * np.maximum(false, 0).sum() / (size * count * (2 * size - 3 * count - 1)))
-
-
 def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float]:
-    """Trustworthiness and overlap of one map of these values."""
-    near = overlap(nearest(values, count, angles=True), nearest(layout, count, angles=False))
-    return {"trust": trustworthiness(values, layout, count), "overlap": near}
+    """Return overlap and trustworthiness of one map: 1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far
+    they rank beyond k in the original space."""
+    size, original, drawn = len(values), nearest(values, len(values), angles=True), nearest(layout, count, angles=False)
+    beyond = np.take_along_axis(original.argsort(1), drawn, axis=1) + 1 - count
+    trust = 1 - 2 * np.maximum(beyond, 0).sum() / (size * count * (2 * size - 3 * count - 1))
+    return {"trust": float(trust), "overlap": overlap(original[:, :count], drawn)}
 
 
 def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
     """map, of (experts, random), seed, trust, overlap, neighbours: PCA, UMAP with three seeds, and both of random vectors."""
-    mine, noise = values[experts], projection.random_like(values[experts])
-    sides = {"experts": mine, "random vectors": noise}
-    rows: list[tuple] = [("PCA", of, None, vectors, projection.pca(vectors)) for of, vectors in sides.items()]
+    vectors = {"umap": values[experts], "null": projection.random_like(values[experts])}
+    rows: list[tuple] = [("PCA", kind, None, projection.pca(vectors[kind])) for kind in vectors]
     if store is not None and np.array_equal(store.experts, experts):
-        rows += [("UMAP", "experts", seed, mine, store.get(settings, seed)) for seed in projection.SEEDS]
-        rows.append(("UMAP", "random vectors", 0, noise, store.get(settings, 0, "null")))
+        rows += [("UMAP", kind, seed, store.get(settings, seed, kind)) for seed, kind in projection.MAPS]
     keep = some_of(len(experts), MOST, seed=0)
     count = neighbours(len(keep))
     found = [
-        {"map": name, "of": of, "seed": seed, **judge(original[keep], layout[keep], count), "neighbours": count}
-        for name, of, seed, original, layout in rows if layout is not None
+        {"map": name, "of": OF[kind], "seed": seed, **judge(vectors[kind][keep], xy[keep], count), "neighbours": count}
+        for name, kind, seed, xy in rows if xy is not None
     ]  # fmt: skip
     return pd.DataFrame(found).astype({"seed": "Int64"})
 
@@ -73,35 +68,44 @@ def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
     """How far maps of different seeds have the same neighbours: mean overlap over pairs of seeds."""
     layouts = [xy for seed in projection.SEEDS if (xy := store.get(settings, seed)) is not None]
     near = [nearest(xy[:MOST], count, angles=False) for xy in layouts]
-    pairs = [overlap(near[i], near[j]) for i in range(len(near)) for j in range(i)]
+    pairs = [overlap(*pair) for pair in itertools.combinations(near, 2)]
     return float(np.mean(pairs)) if pairs else None
 
 
-def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int) -> pd.DataFrame:
-    """rank, expert in the original space, cosine, its rank on the map; expert on the map, and whether it is in both lists."""
-    at = int(np.flatnonzero(experts == expert)[0])
+def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int) -> pd.DataFrame:
+    """List its nearest in the original space, the best first, with cosine and place on the map; its nearest on the map, and
+    which of them are in both lists."""
+    at, count = int(np.flatnonzero(experts == expert)[0]), neighbours(len(experts))
     vectors = unit(values[experts])
     cosine, distance = vectors @ vectors[at], np.linalg.norm(layout - layout[at], axis=1)
     cosine[at], distance[at] = -2, np.inf
-    original, drawn = np.argsort(-cosine, kind="stable"), np.argsort(distance, kind="stable")
-    place = np.empty(len(drawn), dtype=int)
-    place[drawn] = np.arange(1, len(drawn) + 1)
-    top = original[:count]
+    drawn, top = np.argsort(distance, kind="stable"), np.argsort(-cosine, kind="stable")[:count]
     return pd.DataFrame(
         {
-            "rank": np.arange(1, len(top) + 1), "original": experts[top], "cosine": cosine[top], "rank on map": place[top],
-            "on map": experts[drawn[:count]], "in both": np.isin(drawn[:count], top),
+            "in truth": experts[top], "cosine": cosine[top], "map place": drawn.argsort()[top] + 1,
+            "on map": experts[drawn[:count]], "true?": np.isin(drawn[:count], top),
         }
     )  # fmt: skip
 
 
-def region(values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[str, ...] = ()) -> tuple[float, float, float]:
-    """Do like experts lie together in the original space? How alike the nearest are, and 95% limits with shuffled labels.
+class Region(NamedTuple):
+    """How alike the `near` nearest in the original space are, and 95% limits with shuffled labels."""
+
+    alike: float
+    low: float
+    high: float
+    near: int
+
+
+def region(values: np.ndarray, labels: np.ndarray, nothing: tuple[str, ...] = ()) -> Region:
+    """Do like experts lie together in the original space?
 
     Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
     correlation of an expert's with the mean of its nearest.
     """
-    near, rng = nearest(values, count, angles=True), np.random.default_rng(0)
+    some = projection.sample(np.arange(len(values)), MOST)
+    labels, count, rng = labels[some], neighbours(len(some)), np.random.default_rng(0)
+    near = nearest(values[some], count, angles=True)
 
     def alike(of: np.ndarray) -> float:
         if of.dtype.kind in "OUS":
@@ -110,7 +114,7 @@ def region(values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[st
         means = of[near].mean(1)
         return float(np.corrcoef(of, means)[0, 1]) if of.std() > 0 and means.std() > 0 else 0.0
 
-    return alike(labels), *limits_of([alike(rng.permutation(labels)) for _ in range(DRAWS)])
+    return Region(alike(labels), *limits_of([alike(rng.permutation(labels)) for _ in range(DRAWS)]), count)
 
 
 def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, float]:

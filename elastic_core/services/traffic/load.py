@@ -18,7 +18,6 @@ from elastic_core.services.person.people import genre_share, spaced
 
 Measure = Literal["people", "gate"]
 EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
-HEALTH = ("used", "gini", "kl", "kl_weighted", "half", "ninety", "ninety_nine", "marginals")
 
 
 class Traffic(NamedTuple):
@@ -67,20 +66,20 @@ def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
 def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
     """The choices of `people` (bool [users]). Gates are scaled to mean 1, so that both measures have the same total."""
     experts, gates = routing.experts[people], routing.gates[people].astype(float)
-    gates = gates / max(gates.mean(), 1e-12) if gates.size else gates
+    gates = gates / gates.mean()
     return Traffic(experts, gates if measure == "gate" else np.ones_like(gates), gates, len(routing.load))
 
 
 def divergence(load: np.ndarray) -> float:
     """Kullback-Leibler divergence of the load from uniform, in nats: 0 = even, log K = one expert carries all."""
-    share = load[load > 0] / max(load.sum(), 1e-12)
+    share = load[load > 0] / load.sum()
     return max(float((share * np.log(share * len(load))).sum()), 0.0)
 
 
 def holders(load: np.ndarray, share: float) -> int:
     """The smallest number of experts that together carry this share of the traffic."""
     ordered = np.sort(load)[::-1].cumsum()
-    return int(np.searchsorted(ordered, share * ordered[-1] * (1 - 1e-12)) + 1) if ordered[-1] > 0 else 0
+    return int(np.searchsorted(ordered, share * ordered[-1] * (1 - 1e-12))) + 1
 
 
 def by_marginals(load: np.ndarray) -> float:
@@ -92,79 +91,88 @@ def by_marginals(load: np.ndarray) -> float:
 
 
 def health_of(now: Traffic) -> dict[str, float]:
-    """All of HEALTH for this traffic; KL is always given both ways, the rest by its own measure."""
-    load, people = now.load, np.bincount(now.experts.ravel(), minlength=now.size)
-    held = [holders(load, share) for share in (0.5, 0.9, 0.99)]
-    ways = divergence(people), divergence(_count(now.experts, now.gates, now.size))
-    return dict(zip(HEALTH, map(float, ((load > 0).mean(), gini(load), *ways, *held, by_marginals(load))), strict=True))
+    """How evenly this traffic is spread; KL is always given both ways, the rest by its own measure."""
+    load = now.load
+    return {
+        "used": float((load > 0).mean()),
+        "gini": gini(load),
+        "kl": divergence(np.bincount(now.experts.ravel(), minlength=now.size)),
+        "kl_weighted": divergence(_count(now.experts, now.gates, now.size)),
+        "half": holders(load, 0.5),
+        "ninety": holders(load, 0.9),
+        "ninety_nine": holders(load, 0.99),
+        "marginals": by_marginals(load),
+    }
 
 
-class Chance(NamedTuple):
-    """What a router that picks at random would show: 2.5% and 97.5% limits over `draws` simulations."""
+class Flow(NamedTuple):
+    """What a group of people retrieves beside a router that picks at random: 2.5% and 97.5% limits over `draws` simulations."""
 
-    each: tuple[float, float]  # the load of any one expert
-    line: tuple[float, float]  # the load of any one row or column
-    ordered: np.ndarray  # [2, K] limits of the load in order, the hottest first
+    now: Traffic
+    experts: pd.DataFrame  # expert, row, column, load, share, times (of the even load), state: dead, cold, usual or hot
+    sides: pd.DataFrame  # of every row and column of sub-keys: half (row, column), key, load, dead (experts in it), state
+    each: tuple[float, float]  # limits of the load of any one expert
+    line: tuple[float, float]  # … of any one row or column
+    ordered: np.ndarray  # [2, K] … of the load in order, the hottest first
     top: np.ndarray  # [K] mean share of the traffic that the hottest 1, 2, … hold
-    health: pd.DataFrame  # one row per HEALTH: low, mean, high
+    curve: pd.DataFrame  # its Lorenz curve
+    health: pd.DataFrame  # a row each of `health_of`: here, low, mean, high
     draws: int
 
 
-def simulate_chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
-    """Simulates the random router. Fewer draws for very large memories, so that it stays quick."""
+def beside_chance(now: Traffic, draws: int = 200) -> Flow:
+    """Simulate the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
-    ordered, lines, rows, each = [], [], [], []
-    for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed):
+    ordered, lines, rows, loads = [], [], [], []
+    for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed=0):
         drawn = now._replace(experts=experts)
         load = drawn.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
-        grid = load.reshape(now.side, now.side)
-        lines.append(np.concatenate([grid.sum(0), grid.sum(1)]))
-        each.append(load[:: max(now.size // 4096, 1)])
+        lines.append(_lines(load.reshape(now.side, now.side)))
+        loads.append(load[:: max(now.size // 4096, 1)])
         rows.append(health_of(drawn))
-    frame, stacked = pd.DataFrame(rows), np.stack(ordered)
+    frame, mean, load = pd.DataFrame(rows), np.mean(ordered, axis=0, dtype=float), now.load
     exact = likely_load(now.people, now.experts.shape[1], now.size)
-    return Chance(
-        each=exact if (now.weights == 1).all() else limits_of(np.stack(each)),
-        line=limits_of(np.stack(lines)),
-        ordered=np.quantile(stacked, (0.025, 0.975), axis=0),
-        top=stacked.mean(0, dtype=float).cumsum() / max(now.weights.sum(), 1e-12),
-        health=pd.DataFrame({"low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}),
+    each, line = exact if (now.weights == 1).all() else limits_of(np.stack(loads)), limits_of(np.stack(lines))
+    state, cells = status(load, each), load.reshape(now.side, now.side)
+    halves, keys, held = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2), _lines(cells)
+    sides = pd.DataFrame({"half": halves, "key": keys, "load": held, "dead": _lines(cells == 0), "state": status(held, line)})
+    return Flow(
+        now=now,
+        experts=grid(now.side).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
+        sides=sides,
+        each=each,
+        line=line,
+        ordered=np.quantile(ordered, (0.025, 0.975), axis=0),
+        top=mean.cumsum() / now.weights.sum(),
+        curve=lorenz(mean),
+        health=pd.DataFrame(
+            {"here": health_of(now), "low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}
+        ),
         draws=draws,
     )
 
 
-def experts_table(now: Traffic, band: Chance) -> pd.DataFrame:
-    """expert, row, column, load, share, times (of the even load), chance: dead, cold, usual or hot against the random router."""
-    load = now.load
-    share, times = load / max(load.sum(), 1e-12), load / max(now.even, 1e-12)
-    return grid(now.side).assign(load=load, share=share, times=times, state=status(load, band.each))
-
-
-def marginals(now: Traffic, band: Chance) -> pd.DataFrame:
-    """Load of every row and every column of sub-keys: half (row, column), key, load, dead (experts in it), state."""
-    grid = now.load.reshape(now.side, now.side)
-    load, dead = (np.concatenate([each.sum(1), each.sum(0)]) for each in (grid, grid == 0))
-    halves, keys = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2)
-    return pd.DataFrame({"half": halves, "key": keys, "load": load, "dead": dead, "state": status(load, band.line)})
+def _lines(cells: np.ndarray) -> np.ndarray:
+    """Sum over every row and every column."""
+    return np.concatenate([cells.sum(1), cells.sum(0)])
 
 
 def lorenz(load: np.ndarray) -> pd.DataFrame:
     """experts, traffic: the share of the traffic that the least busy share of the experts carries."""
-    held = np.concatenate([[0.0], np.sort(load).cumsum()]) / max(load.sum(), 1e-12)
+    held = np.concatenate([[0.0], np.sort(load).cumsum()]) / load.sum()
     at = spaced(len(load) + 1, 257)
     return pd.DataFrame({"experts": at / len(load), "traffic": held[at]})
 
 
 def batches(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
     """Figure 4, right: batch (people in the data's order), people, expert, its share of the batch; the `top` busiest experts."""
-    busiest = np.argsort(-now.load, kind="stable")[:top]
-    rows = []
-    for number, part in enumerate(np.array_split(np.arange(now.people), min(count, max(now.people, 1))), start=1):
+    busiest, parts = np.argsort(-now.load, kind="stable")[:top], []
+    for number, part in enumerate(np.array_split(np.arange(now.people), min(count, now.people)), start=1):
         load = _count(now.experts[part], now.weights[part], now.size)
-        share = load[busiest] / max(load.sum(), 1e-12)
-        rows += [(number, len(part), int(e), float(s)) for e, s in zip(busiest, share, strict=True)]
-    return pd.DataFrame(rows, columns=["batch", "people", "expert", "share"])
+        share = load[busiest] / load.sum()
+        parts.append(pd.DataFrame({"batch": number, "people": len(part), "expert": busiest, "share": share}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _count(experts: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:

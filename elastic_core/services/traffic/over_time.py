@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from elastic_core.core.elastic import MemoryConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, Snapshot
@@ -13,14 +14,13 @@ from elastic_core.services.person.people import spaced
 
 SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
 PAPER = "In the paper, 55.76% of the keys are used at 512 × 512 (ML-1M, measured in its own way). It gives no other number."
-EPOCHS = ("epoch", "used", "entropy", "gini")
-SETTINGS = ("run", "√K", "k", "seed", "NDCG@10", "error", "used", "people")
+EPOCHS = ["epoch", "used", "entropy", "gini"]
+SETTINGS = ["run", "√K", "k", "seed", "NDCG@10", "error", "used", "people"]
 
 
 def by_epoch(run: Run) -> pd.DataFrame:
     """epoch, used, entropy, gini on validation people, from the run's own metrics; empty where it recorded none."""
-    rows = [{name: row.get(name) for name in EPOCHS} for row in run.events("epoch") if row.get("entropy") is not None]
-    return pd.DataFrame(rows, columns=list(EPOCHS))
+    return pd.DataFrame(run.events("epoch"), columns=EPOCHS).dropna(subset="entropy", ignore_index=True)
 
 
 def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
@@ -32,79 +32,61 @@ def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
     return found
 
 
-def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
-    """Epochs and load `[epochs, K]` from the run's snapshots; empty where it kept none. Unreadable files are left out."""
-    found = kept_snapshots(run)
-    loads = [snapshot.load for snapshot in found.values()]
-    return list(found), np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
+def load_by_epoch(run: Run) -> pd.DataFrame:
+    """Return a row an epoch, a column an expert, from the run's snapshots that can be read; empty where it kept none."""
+    return pd.DataFrame({epoch: snapshot.load for epoch, snapshot in kept_snapshots(run).items()}).T
 
 
-def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
+def last_used(loads: pd.DataFrame) -> pd.Series:
     """The last epoch after which anybody retrieved each expert; 0 = never."""
-    return np.where(loads > 0, np.array(epochs, dtype=int)[:, None], 0).max(0, initial=0)
+    return loads.gt(0).mul(loads.index, axis=0).max()
 
 
-def heat(epochs: list[int], loads: np.ndarray) -> pd.DataFrame:
+def heat(loads: pd.DataFrame) -> pd.DataFrame:
     """Load of experts (index, the busiest at the end first) by epoch (columns); of more than 256, every n-th of them."""
-    order = np.argsort(-loads[-1], kind="stable")
-    order = order[spaced(len(order), 256)]
-    return pd.DataFrame(loads[:, order].T, index=order, columns=epochs)
+    order = np.argsort(-loads.iloc[-1].to_numpy(), kind="stable")
+    return loads[order[spaced(len(order), 256)]].T
 
 
 class Sensitivity(NamedTuple):
-    """`table`: finished runs that differ from the chosen one in √K, k and seed alone. `missing`: settings without one."""
+    """`table`: finished runs that differ from the chosen one in √K, k and seed alone. `sentence`: what cannot be shown."""
 
     table: pd.DataFrame
-    missing: list[tuple[str, int]]  # ("√K", 32), ("k", 4), …
-    different: int  # runs with a memory on the same data that differ in more than that
+    sentence: str
     side: int
     k: int
-
-    @property
-    def sentence(self) -> str:
-        """What cannot be shown, in words."""
-        parts = {name: ", ".join(str(v) for n, v in self.missing if n == name) for name in ("√K", "k")}
-        absent = " and ".join(f"{name} = {values}" for name, values in parts.items() if values)
-        said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
-        if self.different:
-            said += f" Not shown: {self.different} that differ in other settings, too."
-        return said
 
 
 def sensitivity(run: Run, dataset: Dataset, runs: list[Run]) -> Sensitivity:
     """Figure 5: NDCG@10 (test, all unseen items) and use of the memory against √K and k."""
-    chosen, rows, different = run.config.model, [], 0
-    side, k = int(getattr(chosen, "side", 0)), int(getattr(chosen, "k", 0))
-    for other in runs:
-        row = _size_row(run, dataset, other)
-        if row is None:
-            continue
-        if _rest(run) == _rest(other):
-            rows.append(row)
-        else:
-            different += 1
-    table = pd.DataFrame(rows, columns=list(SETTINGS)).sort_values(["√K", "k", "seed"]).reset_index(drop=True)
-    at_k, at_side = set(table.loc[table["k"] == k, "√K"]), set(table.loc[table["√K"] == side, "k"])
-    missing = [("√K", value) for value in SIDES if value not in at_k] + [("k", value) for value in HEADS if value not in at_side]
-    return Sensitivity(table, missing, different, side, k)
+    side, k = (int(getattr(run.config.model, name, 0)) for name in ("side", "k"))
+    sized = {other: row for other in runs if (row := _size_row(dataset, other))}
+    alike = [row for other, row in sized.items() if _rest(run) == _rest(other)]
+    table = pd.DataFrame(alike, columns=SETTINGS).sort_values(["√K", "k", "seed"], ignore_index=True)
+    there = (("√K", SIDES, table.loc[table["k"] == k, "√K"]), ("k", HEADS, table.loc[table["√K"] == side, "k"]))
+    missing = {name: ", ".join(str(value) for value in wanted if value not in set(found)) for name, wanted, found in there}
+    absent = " and ".join(f"{name} = {values}" for name, values in missing.items() if values)
+    said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
+    if different := len(sized) - len(alike):
+        said += f" Not shown: {different} that differ in other settings, too."
+    return Sensitivity(table, said, side, k)
 
 
-def _size_row(run: Run, dataset: Dataset, other: Run) -> dict[str, Any] | None:
+def _size_row(dataset: Dataset, other: Run) -> dict[str, Any] | None:
     """A finished run with a memory on the same data, or nothing."""
     try:
-        config, test, start = other.config, other.last("test"), other.last("start") or {}
+        model, test, start = other.config.model, other.last("test"), other.last("start") or {}
         same = start.get("data_hash") == dataset.hash
     except InputError:
         return None
-    if not same or test is None or not other.finished or getattr(config.model, "memory", "none") == "none":
+    if not same or test is None or not other.finished or not isinstance(model, MemoryConfig) or model.memory == "none":
         return None
-    epochs = other.events("epoch")
     best = (other.last("end") or {}).get("best_epoch")
-    used = next((row.get("used") for row in epochs if row["epoch"] == best), None)
+    used = next((row.get("used") for row in other.events("epoch") if row["epoch"] == best), None)
+    measured, errors = (test.get(name, {}).get("full", {}).get("NDCG@10") for name in ("protocols", "errors"))
     return {
-        "run": other.name, "√K": getattr(config.model, "side", 0), "k": getattr(config.model, "k", 0), "seed": config.train.seed,
-        "NDCG@10": test.get("protocols", {}).get("full", {}).get("NDCG@10"), "used": test.get("used", used),
-        "error": test.get("errors", {}).get("full", {}).get("NDCG@10"), "people": test.get("users"),
+        "run": other.name, "√K": model.side, "k": model.k, "seed": other.config.train.seed, "NDCG@10": measured,
+        "used": test.get("used", used), "error": errors, "people": test.get("users"),
     }  # fmt: skip
 
 

@@ -72,11 +72,8 @@ def use(found: Codewords, dataset: Dataset) -> Use:
     drawn = np.stack([np.bincount(rng.integers(size, size=len(events)), events, size) for _ in range(200)])
     ordered = np.sort(drawn, axis=1)[:, ::-1]
     low, high = np.quantile(ordered, (0.025, 0.975), axis=0)
-    place = np.argsort(np.argsort(-loads, axis=1, kind="stable"), axis=1)
-    table = pd.DataFrame(
-        {
-            "book": np.repeat(np.arange(1, len(loads) + 1), size), "word": np.tile(np.arange(1, size + 1), len(loads)),
-            "share": loads.ravel(), "rank": place.ravel() + 1, "low": low[place.ravel()], "high": high[place.ravel()],
-        }
-    )  # fmt: skip
+    books, words = np.indices(loads.shape).reshape(2, -1) + 1
+    table = pd.DataFrame({"book": books, "word": words, "share": loads.ravel()})
+    table["rank"] = table.groupby("book")["share"].rank(method="first", ascending=False).astype(int)
+    table["low"], table["high"] = low[table["rank"] - 1], high[table["rank"] - 1]
     return Use(table, size, float(np.mean([over(row) for row in loads])), limits_of([over(row) for row in drawn]))
