@@ -34,8 +34,7 @@ def natural_order(ids: Iterable[str]) -> ndarray:
     width = max(map(len, DIGITS.findall(" ".join(texts))), default=0)
     # Below every character, so that a run of digits follows the end of a text and precedes all that is written.
     padded = [DIGITS.sub(lambda run: "\0" + run[0].zfill(width), text) for text in texts]
-    by_text = sorted(range(len(texts)), key=texts.__getitem__)
-    return np.array(sorted(by_text, key=padded.__getitem__), dtype=np.int64)
+    return np.array([at for *_, at in sorted(zip(padded, texts, range(len(texts)), strict=True))], dtype=np.int64)
 
 
 if TYPE_CHECKING:
@@ -228,12 +227,7 @@ def build_catalog(ids: ndarray, items: pd.DataFrame | None) -> Catalog:
     padded = np.array(["", *ids], dtype=object)
     if items is None:
         return Catalog(padded)
-    known = items.set_index("item")
-    titles = genres = None
-    if "title" in known:
-        lookup = known["title"].to_dict()
-        titles = np.array([lookup.get(raw, "") for raw in padded], dtype=object)
-    if "genres" in known:
-        tags = known["genres"].to_dict()
-        genres = tuple(tags.get(raw, ()) for raw in padded)
+    known = items.set_index("item").reindex(padded)
+    titles = known["title"].fillna("").to_numpy(dtype=object) if "title" in known else None
+    genres = tuple(tags if isinstance(tags, tuple) else () for tags in known["genres"]) if "genres" in known else None
     return Catalog(padded, titles, genres)
