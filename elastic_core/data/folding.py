@@ -124,12 +124,13 @@ def fold(
         tied = np.append(False, (users[1:] == users[:-1]) & (times[1:] == times[:-1]))  # with the event before
         newest_first, by_item = _order_of_file(order, users, items, tied)
         ties = ties or ("reversed" if newest_first else "file")
-        among, moments = np.flatnonzero(tied | np.append(tied[1:], False)), np.cumsum(~tied)
+        among = np.flatnonzero(tied | np.append(tied[1:], False))  # with another
+        moments = np.cumsum(~tied, dtype=np.int32)[among]
         if ties != "file":
             key = -order if ties == "reversed" else _hashes(users, user_ids, items, item_ids, times)
-            items[among] = items[among[np.lexsort((key[among], moments[among]))]]
+            items[among] = items[among[np.lexsort((key[among], moments))]]
         # Rows alike in user, item and time are one event written twice. (Without times a repeat is a real event.)
-        repeated = among[pd.DataFrame({"moment": moments[among], "item": items[among]}).duplicated().to_numpy()]
+        repeated = among[pd.DataFrame({"moment": moments, "item": items[among]}).duplicated().to_numpy()]
         if len(repeated):
             notes = (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
             users, items, times = (np.delete(column, repeated) for column in (users, items, times))
@@ -149,7 +150,7 @@ def fold(
         name=name,
         label=label,
         catalog=build_catalog(item_ids, table.items),
-        histories=Histories(items + np.int32(1), np.floor(times).astype(np.int64), offsets, user_ids),
+        histories=Histories(items + np.int32(1), np.floor(times).astype(np.int64, copy=False), offsets, user_ids),
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,

@@ -108,6 +108,9 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     items_left = np.flatnonzero(tally(events, config.items, lambda piece: keep[piece]))
     dense = np.zeros(config.items, dtype=np.int32)
     dense[items_left] = np.arange(1, len(items_left) + 1)
+    events = dense[events[keep]]
+    interests = interests[keep]
+    times = times[keep]
     named = NAMES.split(", ")
     names = [named[i % len(named)] + (f" ({i // len(named) + 1})" if i >= len(named) else "") for i in range(config.interests)]
     of_item = world.interest[items_left]
@@ -122,8 +125,8 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
             ((), *((names[interest],) for interest in of_item)),
         ),
         histories=Histories(
-            dense[events[keep]],
-            times[keep],
+            events,
+            times,
             np.concatenate([[0], np.cumsum(sizes[people_left])]),
             np.array([str(user + 1) for user in people_left], dtype=object),
         ),
@@ -132,7 +135,7 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
         truth=Truth(
             interests=tuple(names),
             item_interest=np.concatenate([[NOISE], of_item]).astype(np.int32),
-            event_interest=interests[keep],
+            event_interest=interests,
             user_mixture=mixture[people_left],
             successors=np.concatenate([np.zeros((1, 3), np.int32), dense[world.successors[items_left]]]),
             popularity=np.concatenate([[0.0], world.popularity[items_left]]),
