@@ -234,8 +234,7 @@ def place_of(what: str, names: list[str], data: DataConfig) -> int | None:
 def in_order(rows: Lines, place: int, data: DataConfig, left_out: LeftOut) -> Lines:
     """The lines by their times, those of one moment as they stand; a line without one is left out."""
     there = [(number, row) for number, row in rows if row]
-    read = read_times([row[place] if place < len(row) else "" for _, row in there], data.dates)
-    wrong = dict(read.wrong)
+    seconds, wrong = read_times([row[place] if place < len(row) else "" for _, row in there], data.dates)
     for at, reason in wrong.items():
         left_out.add(there[at][0], reason)
-    return (there[i] for i in np.argsort(read.values, kind="stable").tolist() if i not in wrong)
+    return (there[i] for i in np.argsort(seconds, kind="stable").tolist() if i not in wrong)

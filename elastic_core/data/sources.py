@@ -48,7 +48,7 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     from elastic_core.data import files  # readers and what downloads, when there is something to read
 
     if config.source not in SOURCES:
-        return _tell_ties(files.read_own(config, tell), tell)
+        return files.read_own(config, tell)
     try:
         path, notes = files.locate(config.source, tell)
     except InputError as error:
@@ -57,13 +57,7 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
         tell(f"{error} The planted world is used instead.")
         world = planted(config.planted, config.k_core)
         return replace(world, notes=(*world.notes, f"{error}; this is the planted world instead"))
-    return _tell_ties(files.read_named(config, path, notes, tell), tell)
-
-
-def _tell_ties(data: Dataset, tell: Progress) -> Dataset:
-    if data.ties and data.ties.note:
-        tell(f"{data.ties.note}.")
-    return data
+    return files.read_named(config, path, notes, tell)
 
 
 def here(config: DataConfig) -> bool:

@@ -30,6 +30,7 @@ USUAL = {  # letters and digits only; the first that is there counts
     "title": "itemtitle movietitle producttitle booktitle title moviename itemname productname bookname name".split(),
     "genres": "genres genre tags categories category class".split(),
 }
+KNOWN = {key for keys in USUAL.values() for key in keys}
 TIMELY = re.compile(r"(?i)time|date|stamp|_at$|_dt$|_ts$|^ts|when|datum|zeit|fecha|^t$|(?-i:[a-z]At$)")
 CLOCKLIKE = re.compile(r"(?i)time|clock|hour|uhr|zeit|zet|hora|heure|hm")
 HOURLY = re.compile(r"(?i)hour|uhr|hora|heure|stunde|^h$")
@@ -51,7 +52,7 @@ class Choice(NamedTuple):
 
 
 def is_usual(name: str) -> bool:
-    return any(usual_key(name) in names for names in USUAL.values())
+    return usual_key(name) in KNOWN
 
 
 def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
@@ -66,6 +67,8 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     roles, why = (_by_name if headed else _by_place)(free, {*said, *(["time"] if ordered else [])})
     why |= dict.fromkeys(said, "as you said")
     roles = (roles if headed or not said else {}) | said
+    if ordered:
+        roles.pop("time", None)
     _add_clock(sample, roles, why)
     two = not headed and len(names) == 2 and not said
     listed = "item" in roles and hold_lists(sample[roles["item"]])
@@ -114,7 +117,7 @@ def _by_name(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str
 def _by_place(sample: Any, done: set[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Columns without names: user and item; user, item, time; and these with ratings and the like between them."""
     names = list(sample.column_names)
-    if done - {"time"} or not names:
+    if done - {"time"} or len(names) < 2:
         return {}, {}
     kinds = [kind_of(sample[name]) for name in names]
     different = [pc.unique(sample[name]).to_pylist() for name in names]
@@ -161,32 +164,29 @@ def kind_of(column: Any) -> int:
     times = Times()
     times.add(some)
     try:
-        read = times.done()
+        seconds, wrong = times.done()
     except Undecided:
         return DAY if not any(":" in str(text) for text in some.slice(0, 50).to_pylist()) else MOMENT
     except InputError:
         return YEAR
-    gaps = sum(what == NONE for _, what in read.wrong)
-    values = np.delete(read.values.astype(np.float64), [row for row, _ in read.wrong])
-    if len(values) < 0.5 * max(1, len(some) - gaps) or not len(values):
+    said = len(some) - list(wrong.values()).count(NONE)
+    values = np.delete(seconds.astype(np.float64), list(wrong))
+    if len(values) < 0.5 * max(1, said) or not len(values):
         return CLOCK if _is_clock(some) else NOTHING
     if not EARLY <= np.median(values) <= LATE:
-        small = len(values) > 20 and read.form == "seconds" and values.max() < 240_000
-        return CLOCK if small and _is_clock(some) else ORDER
+        return CLOCK if len(values) > 20 and values.max() < 240_000 and _is_clock(some) else ORDER
     return DAY if (values % 86_400 == values[0] % 86_400).all() else MOMENT
 
 
 def _is_date_and_clock(column: Any) -> bool:
     """Whether its cells are a day and a clock in words, which nothing but a time is written like, whatever it is called."""
     texts = _said_cells(column)
-    return (
-        bool(texts) and all(":" in text and any(mark in text for mark in "-/. ") for text in texts) and kind_of(column) == MOMENT
-    )
+    return bool(texts) and all(re.search(r"(?s)(?=.*:).*[-/. ]", text) for text in texts) and kind_of(column) == MOMENT
 
 
 def _said_cells(column: Any) -> list[str]:
     """Return the first cells that say something, as they are spelt."""
-    return [text for text in spelt(column.slice(0, 500)).to_pylist() if clean_cell(text)]
+    return [text for text in spelt(column.slice(0, 1_000)).to_pylist() if clean_cell(text)]
 
 
 def _is_clock(column: Any, hours: bool = False) -> bool:
@@ -199,7 +199,7 @@ def usual_key(name: str) -> str:
     """Return the usual name that a column's name is a spelling of, or its letters and digits."""
     whole, tail = (re.sub(r"[^0-9a-z]", "", part.lower()) for part in (name, name.rsplit(".", 1)[-1]))
     forms = (whole, tail, whole.removesuffix("s"), whole.removeprefix("id") + "id")
-    return next((form for form in forms if any(form in names for names in USUAL.values())), whole)
+    return next((form for form in forms if form in KNOWN), whole)
 
 
 def _rank(key: str) -> int:
@@ -207,4 +207,5 @@ def _rank(key: str) -> int:
 
 
 def _filled(column: Any) -> float:
-    return float(np.mean([bool(clean_cell(cell)) for cell in spelt(column.slice(0, 1_000)).to_pylist()] or [True]))
+    some = column.slice(0, 1_000)
+    return len(_said_cells(some)) / max(1, len(some))

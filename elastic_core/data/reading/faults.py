@@ -10,7 +10,7 @@ import pandas as pd
 
 from elastic_core.errors import InputError
 
-SHARE, SHARE_WORDS = 0.1, "a tenth"
+SHARE = 0.1
 LISTED, NAMED = 20, 3  # faults that are kept for a table, and that a sentence names
 
 
@@ -51,7 +51,7 @@ def weigh(found: Iterable[tuple[int, str]], rows: int, shown: str, counted: str 
     faults = Faults(tuple(ordered[:LISTED]), len(ordered), rows, dict(kinds.most_common()), counted)
     if faults.count > SHARE * rows:
         raise InputError(
-            f"{shown}, {faults.named()}: {faults.count:,} of {rows:,} rows cannot be used, and at most {SHARE_WORDS} may be "
+            f"{shown}, {faults.named()}: {faults.count:,} of {rows:,} rows cannot be used, and at most a tenth may be "
             "left out; perhaps other columns were meant"
         )
     return faults

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 
-from elastic_core.data.reading.cells import MISSING, Spellings, clean_cell
+from elastic_core.data.reading.cells import Spellings, clean_cell
 from elastic_core.errors import InputError
 from elastic_core.text import calm
 
 LONGEST_ID = 200
-ORDINARY = rf"^[0-9A-Za-z]([ -~]{{0,{LONGEST_ID - 2}}}[0-9A-Za-z])?$"  # nothing to clean, if it is no word for what is missing
 
 
 class Ids:
@@ -39,34 +38,19 @@ class Ids:
 
     def done(self, notes: list[str]) -> tuple[ndarray, list[str], dict[int, str]]:
         """Return places [rows] among the different ids, these, and what is wrong with some, by their places."""
-        rows = _joined(self.rows)
+        rows = np.concatenate([np.empty(0, np.int32), *self.rows])
+        self.rows.clear()
         if self.whole and len(rows):
             return *_texts_of(rows), {}
-        known, texts = self.spellings.known, self.spellings.texts
-        missing = pc.is_in(pc.utf8_lower(known), pa.array([*MISSING], known.type))
-        ordinary = pc.and_not(pc.match_substring_regex(known, ORDINARY), missing)
-        odd = np.flatnonzero(~ordinary.to_numpy(zero_copy_only=False))
-        for number in odd.tolist():
-            texts[number] = clean_cell(texts[number])
+        texts = [clean_cell(text) for text in self.spellings.texts]
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
             texts = [re.sub(r"\.0+$", "", text) for text in texts]
             notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")
         self.texts = texts
         places, different = pd.factorize(np.array(texts, dtype=object))
         rows = rows if len(different) == len(places) else places.astype(np.int32)[rows]
-        faults = {at: f"the {self.name} {what}" for at in places[odd].tolist() if (what := _fault(different[at]))}
+        faults = {at: f"the {self.name} {what}" for at, text in enumerate(different) if (what := _fault(text))}
         return rows, different.tolist(), faults
-
-
-def _joined(parts: list[ndarray]) -> ndarray:
-    """Join arrays, letting each go as it is taken."""
-    out = np.empty(sum(map(len, parts)), dtype=np.result_type(*parts) if parts else np.int32)
-    at = 0
-    while parts:
-        part = parts.pop(0)
-        out[at : at + len(part)] = part
-        at += len(part)
-    return out
 
 
 def _whole_numbers(column: Any) -> ndarray | None:

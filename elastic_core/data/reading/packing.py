@@ -72,7 +72,7 @@ class Upload(NamedTuple):
 
 
 Source = Path | Upload
-Opener = Callable[[contextlib.ExitStack], IO[bytes]]
+Opener = Callable[[], contextlib.AbstractContextManager[IO[bytes]]]
 
 
 class Member(NamedTuple):
@@ -93,7 +93,7 @@ class Member(NamedTuple):
     def open(self) -> Iterator["Guarded"]:
         with contextlib.ExitStack() as held:
             with _said(self.shown):
-                file = self.opener(held)
+                file = held.enter_context(self.opener())
             yield Guarded(file, self)
 
     def read(self, most: int = MOST_BYTES) -> bytes:
@@ -142,30 +142,25 @@ def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
     """Return the files of a source in the natural order of their names. Raises InputError when there is nothing to read."""
     if isinstance(source, Upload):
         shown = shown_name(source.name)
-        return list(_expanded(Member(shown, shown, lambda held: io.BytesIO(source.data), len(source.data), limits), 0))
+        return list(_expanded(Member(shown, shown, lambda: io.BytesIO(source.data), len(source.data), limits)))
     try:
         if source.is_dir():
-            files = [path for path in source.rglob("*") if path.is_file() and not _hidden(path.relative_to(source).parts)]
-            names = [path.relative_to(source).as_posix() for path in files]
-            paths = dict(zip(names, files, strict=True))
-            return [member for name in in_order(names) for member in _expanded(_of(paths[name], name, limits), 0, strict=False)]
+            paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
+            seen = in_order([name for name in paths if not _hidden(PurePosixPath(name).parts)])
+            return [member for name in seen for member in _expanded(_of(paths[name], name, limits), strict=False)]
         if not source.is_file():
             raise InputError(f"there is no file or folder {str(source)!r}")
-        return list(_expanded(_of(source, source.name, limits), 0))
+        return list(_expanded(_of(source, source.name, limits)))
     except OSError as error:
         raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
 
 
 def files_beside(path: Path) -> list[Member]:
     """Return the files of the folder that a file lies in, among which may be its titles."""
-    try:
-        return [
-            _of(near, near.name, NO_LIMITS)._replace(kind="text")
-            for near in sorted(path.parent.iterdir())
-            if near.is_file() and near != path
-        ]
-    except OSError:
-        return []
+    with contextlib.suppress(OSError):
+        near = [one for one in sorted(path.parent.iterdir()) if one.is_file() and one != path]
+        return [_of(one, one.name, NO_LIMITS)._replace(kind="text") for one in near]
+    return []
 
 
 def shown_name(name: str) -> str:
@@ -180,20 +175,20 @@ def shown_name(name: str) -> str:
 
 def in_order(names: list[str]) -> list[str]:
     """Return names in natural order, what is for training before what is for validation and test."""
-    stage = {"train": 0, "valid": 1, "val": 1, "dev": 1, "test": 2}
+    stage = {"valid": 1, "val": 1, "dev": 1, "test": 2}
     ordered = [names[at] for at in natural_order(names)]
-    return sorted(ordered, key=lambda name: max((stage.get(word, 0) for word in re.split(r"[^a-z]+", name.lower())), default=0))
+    return sorted(ordered, key=lambda name: max(stage.get(word, 0) for word in re.split(r"[^a-z]+", name.lower())))
 
 
 def _of(path: Path, name: str, limits: Limits) -> Member:
-    return Member(name, path.name, lambda held: held.enter_context(path.open("rb")), path.stat().st_size, limits)
+    return Member(name, path.name, lambda: path.open("rb"), path.stat().st_size, limits)
 
 
 def _hidden(parts: tuple[str, ...]) -> bool:
     return any(part.startswith((".", "_", "__MACOSX")) and part != "__init__" for part in parts)
 
 
-def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Member]:
+def _expanded(member: Member, depth: int = 0, strict: bool = True) -> Iterator[Member]:
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
         head = file.read(HEAD)
@@ -202,11 +197,16 @@ def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Membe
         if depth > 2:
             raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
         inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
-        yield from _expanded(member._replace(name=inner, opener=partial(_unpacked, member.opener, unpack)), depth, strict)
+        yield from _expanded(member._replace(name=inner, opener=partial(_unpacked, member.opener, unpack)), depth + 1, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        yield from _unzipped(member, depth)
+        yield from _unzipped(member)
     elif head[257:262] == b"ustar":
-        yield from _untarred(member, depth)
+        if depth:  # unpacked once, bounded, for all its files
+            whole = member.read()
+            member = member._replace(opener=lambda: io.BytesIO(whole))
+        with _said(member.shown), member.opener() as raw, tarfile.open(fileobj=raw) as archive:
+            sizes = {info.name: info.size for info in archive if info.isfile()}
+        yield from _inside(member, sizes, _from_tar)
     else:
         for magic, what, remedy in REFUSED:
             if re.match(magic, head, re.IGNORECASE | re.DOTALL):
@@ -216,12 +216,26 @@ def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Membe
         yield member._replace(kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
 
-def _unpacked(opener: Opener, unpack: Callable[[IO[bytes]], Any], held: contextlib.ExitStack) -> IO[bytes]:
-    return cast(IO[bytes], held.enter_context(unpack(opener(held))))
+@contextlib.contextmanager
+def _unpacked(opener: Opener, unpack: Callable[[IO[bytes]], Any]) -> Iterator[IO[bytes]]:
+    with opener() as file, unpack(file) as inside:
+        yield inside
 
 
-def _unzipped(member: Member, depth: int) -> Iterator[Member]:
-    with _said(member.shown), contextlib.ExitStack() as held, zipfile.ZipFile(member.opener(held)) as archive:
+@contextlib.contextmanager
+def _from_tar(opener: Opener, name: str) -> Iterator[IO[bytes]]:
+    with opener() as file, tarfile.open(fileobj=file) as archive:
+        yield cast(IO[bytes], archive.extractfile(name))
+
+
+@contextlib.contextmanager
+def _from_zip(opener: Opener, name: str) -> Iterator[IO[bytes]]:
+    with opener() as file, zipfile.ZipFile(file) as archive, archive.open(name) as inside:
+        yield inside
+
+
+def _unzipped(member: Member) -> Iterator[Member]:
+    with _said(member.shown), member.opener() as file, zipfile.ZipFile(file) as archive:
         found = [info for info in archive.infolist() if not info.is_dir()]
     names = [info.filename for info in found]
     if "[Content_Types].xml" in names:
@@ -233,34 +247,13 @@ def _unzipped(member: Member, depth: int) -> Iterator[Member]:
         raise InputError(f"{member.shown} is an OpenDocument file: save the sheet as .xlsx or CSV")
     if names and all(name.endswith(".npy") for name in names):
         raise InputError(f"{member.shown} is a NumPy archive: {AS_CSV}")
-    sizes = {info.filename: info.compress_size for info in found}
     member.check(sum(info.file_size for info in found), member.packed)
     if any(info.flag_bits & 1 for info in found):
         raise InputError(f"{member.shown} is protected by a password: pack it without one")
-
-    def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
-        return held.enter_context(held.enter_context(zipfile.ZipFile(member.opener(held))).open(name))
-
-    yield from _inside(member, depth, sizes, opener)
+    yield from _inside(member, {info.filename: info.compress_size for info in found}, _from_zip)
 
 
-def _untarred(member: Member, depth: int) -> Iterator[Member]:
-    held_open = member.opener if member.opener.__class__ is not partial else None  # what is packed is unpacked once, bounded
-    whole = b"" if held_open else member.read()
-
-    def opened(held: contextlib.ExitStack) -> tarfile.TarFile:
-        return held.enter_context(tarfile.open(fileobj=held_open(held) if held_open else io.BytesIO(whole)))
-
-    with _said(member.shown), contextlib.ExitStack() as held:
-        sizes = {info.name: info.size for info in opened(held) if info.isfile()}
-
-    def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
-        return cast(IO[bytes], opened(held).extractfile(name))
-
-    yield from _inside(member, depth, sizes, opener)
-
-
-def _inside(member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]]) -> Iterator[Member]:
+def _inside(member: Member, sizes: dict[str, int], opener: Callable[[Opener, str], Any]) -> Iterator[Member]:
     """Yield an archive's files. None is ever written to disk; a name that leads out of it was meant to be."""
     if ":" in member.shown:
         raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
@@ -272,8 +265,8 @@ def _inside(member: Member, depth: int, sizes: dict[str, int], opener: Callable[
             raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
     wanted = [name for name in sizes if not _hidden(PurePosixPath(name).parts)]
     for name in in_order(wanted):
-        one = Member(name, f"{member.shown}:{shown_name(name)}", partial(opener, name), max(sizes[name], 1), member.limits)
-        yield from _expanded(one, depth + 1, strict=len(wanted) == 1)
+        shown, opened = f"{member.shown}:{shown_name(name)}", partial(opener, member.opener, name)
+        yield from _expanded(Member(name, shown, opened, max(sizes[name], 1), member.limits), strict=len(wanted) == 1)
 
 
 @contextlib.contextmanager

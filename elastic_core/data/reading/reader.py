@@ -4,19 +4,22 @@ A source becomes a `Sheet` (what it is, its columns, a sample), columns are chos
 become numbers at once, so that a row costs 16 bytes and not its text. What was understood is always said.
 """
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pandas import DataFrame
 
 from elastic_core.data.reading import records
 from elastic_core.data.reading.cells import Spellings, hold_lists
-from elastic_core.data.reading.columns import IN_ORDER, Choice, choose
+from elastic_core.data.reading.columns import Choice, choose
 from elastic_core.data.reading.faults import Faults, weigh
 from elastic_core.data.reading.ids import Ids
 from elastic_core.data.reading.packing import NO_LIMITS, Limits, Source, members, refuse_large
@@ -79,58 +82,50 @@ def _asks(sheet: Sheet, choice: Choice, ours: str) -> str:
 
 def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
     """Return the events under a choice of columns. Raises InputError for too many bad rows, Undecided as times do."""
-    roles = {
-        ours: name for ours, name in choice.roles.items() if not (ours in ("time", "clock") and IN_ORDER in sheet.given.items())
-    }
+    roles = choice.roles
     said = Titles([ours for ours in ("title", "genres") if ours in roles])
     ids = {name: Ids(name, numbered=bool(said.names)) for name in ("user", "item")}
     times, clocks, hours = Times(), Spellings(), list[np.ndarray]()
-    parts, bad, count = list[tuple[int, Part]](), list[tuple[int, str]](), 0
+    parts, starts, count = list[Part](), list[int](), 0
     for part in _exploded(sheet, roles):
-        table = part.table
-        _, item = (ids[name].add(table[roles[name]]) for name in ids)
-        if "time" in roles:
-            times.add(table[roles["time"]])
-        if "clock" in roles:
-            hours.append(clocks.numbers(table[roles["clock"]]))
-        said.add(item, {ours: table[roles[ours]] for ours in said.names})
-        parts.append((count, part._replace(table=None)))
-        bad += part.bad
-        count += len(table)
+        column = {ours: part.table[name] for ours, name in roles.items()}
+        ids["user"].add(column["user"])
+        said.add(ids["item"].add(column["item"]), column)
+        if "time" in column:
+            times.add(column["time"])
+        if "clock" in column:
+            hours.append(clocks.numbers(column["clock"]))
+        parts.append(part._replace(table=None))
+        starts.append(count)
+        count += len(part.table)
         refuse_large(count, 0, sheet)
+    bad = [one for part in parts for one in part.bad]
     if not count and not bad:
         raise InputError(f"{sheet.shown} has no rows below its header")
 
-    notes, wrong = list[str](), dict[int, str]()
-    places, texts = dict[str, np.ndarray](), dict[str, list[str]]()
+    notes, wrong, columns = list[str](), dict[int, str](), dict[str, Any]()
     for name in ids:
-        places[name], texts[name], faults_of = ids[name].done(notes)
-        for row in np.flatnonzero(np.isin(places[name], list(faults_of))).tolist() if faults_of else ():
-            wrong.setdefault(row, faults_of[int(places[name][row])])
-    seconds = None
+        places, texts, faults_of = ids[name].done(notes)
+        for row in np.flatnonzero(np.isin(places, list(faults_of))).tolist() if faults_of else ():
+            wrong.setdefault(row, faults_of[int(places[row])])
+        columns[name] = pd.Categorical.from_codes(places, pd.Index(texts, dtype=object))
     if "time" in roles:
-        read = times.done(dates, notes)
-        seconds, wrong = read.values, dict(read.wrong) | wrong
-    if seconds is not None and hours:
+        columns["time"], untimed = times.done(dates, notes)
+        wrong = untimed | wrong
+    if hours:
         after = clock(clocks.texts)[np.concatenate(hours)]
         odd = np.flatnonzero(np.isnan(after)).tolist()
         wrong = dict.fromkeys(odd, "the clock beside the date is none that is understood") | wrong
-        seconds = seconds + np.nan_to_num(after)
-    starts = [start for start, _ in parts]
-
-    def line(row: int) -> int:
-        start, part = parts[bisect_right(starts, row) - 1]
-        return part.line(row - start)
-
-    faults = weigh([*bad, *((line(row), what) for row, what in wrong.items())], count + len(bad), sheet.shown, sheet.counted)
+        columns["time"] = columns["time"] + np.nan_to_num(after)
+    for row, what in wrong.items():
+        at = bisect_right(starts, row) - 1
+        bad.append((parts[at].line(row - starts[at]), what))
+    rows = count + sum(len(part.bad) for part in parts)
+    faults = weigh(bad, rows, sheet.shown, sheet.counted)
+    events = DataFrame(columns, copy=False)
     if wrong:
-        places = {name: np.delete(column, list(wrong)) for name, column in places.items()}
-        seconds = np.delete(seconds, list(wrong)) if seconds is not None else None
-    known = {name: pd.Index(texts[name], dtype=object) for name in ids}
-    events = DataFrame({name: pd.Categorical.from_codes(places[name], known[name]) for name in ids}, copy=False)
-    if seconds is not None:
-        events["time"] = seconds
-    items = said.table(ids["item"].texts, notes) if said.names else None
+        events = events.drop(index=list(wrong)).reset_index(drop=True)
+    items = said.table(ids["item"].texts, notes)
     if items is None or titles:
         items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
     notes = [*sheet.notes, *notes, *_heavy(events)]
@@ -138,9 +133,9 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
     understood = [(ours, f"{name} ({choice.why.get(ours, 'by its name')})") for ours, name in roles.items() if ours != "clock"]
     understood += [("layout", "; ".join(dict.fromkeys(sheet.how)))] if sheet.how else []
     left_out = f"; {faults.sentence()}" if faults.count else ""
-    understood.append(("rows", f"{len(events):,} of {count + len(bad):,}{left_out}"))
-    if seconds is not None and len(seconds):
-        first, last = (np.datetime64(int(edge), "s") for edge in (seconds.min(), seconds.max()))
+    understood.append(("rows", f"{len(events):,} of {rows:,}{left_out}"))
+    if "time" in events and len(events):
+        first, last = (np.datetime64(int(edge), "s") for edge in (events["time"].min(), events["time"].max()))
         understood.append(("from, to", f"{first} to {last}".replace("T", " ")))
     return Table(events, items, sheet.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood))
 
@@ -152,7 +147,7 @@ def _exploded(sheet: Sheet, roles: Mapping[str, str]) -> Iterator[Part]:
         return
     found = list(sheet.parts(wanted))
     sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
-    table = records.exploded(batch([part.table for part in found]), roles, sheet.shown)
+    table = records.exploded(batch(pa.Table.from_batches([part.table for part in found])), roles, sheet.shown)
     yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in found)))
 
 
@@ -165,32 +160,28 @@ def _heavy(events: DataFrame) -> list[str]:
     return [f"the person {events['user'].cat.categories[top]!r} has {counts[top] / len(events):.0%} of all rows: is it nobody?"]
 
 
-def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, limits: Limits = NO_LIMITS) -> DataFrame:
+def titles_of(source: Source, inside: str, notes: list[str], limits: Limits = NO_LIMITS) -> DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
     chosen = [member for member in members(source, limits) if inside in ("", member.base)]
-    found = _read_titles(Sheet(chosen[:1], {}), notes if notes is not None else []) if chosen else None
+    found = _read_titles(Sheet(chosen[:1], {}), notes) if chosen else None
     if found is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
     return found
 
 
 def _read_titles(sheet: Sheet, notes: list[str]) -> DataFrame | None:
-    table = batch([part.table for part in sheet.parts()])
-    return of_items(table, choose(sheet.sample, {}, sheet.shown, sheet.headed).roles, sheet.headed, notes)
+    named = choose(sheet.sample, {}, sheet.shown, sheet.headed).roles
+    return of_items(batch(pa.Table.from_batches([part.table for part in sheet.parts()])), named, sheet.headed, notes)
 
 
 def _beside(sheet: Sheet, notes: list[str]) -> DataFrame | None:
     """Return what a file near the events says of their items; one that cannot be understood costs the titles alone."""
-    own = sheet.files[0]
+    own = PurePosixPath(sheet.files[0].name)
     for member in sheet.near:
-        if member.name.rpartition("/")[0] == own.name.rpartition("/")[0] and (
-            BESIDE.fullmatch(member.base) or member.base == own.base.removesuffix(".inter") + ".item"
-        ):
-            try:
-                found = _read_titles(Sheet([member], {}), [])
-            except InputError:
-                found = None
-            if found is not None:
-                return found
+        likely = BESIDE.fullmatch(member.base) or member.base == own.name.removesuffix(".inter") + ".item"
+        if likely and PurePosixPath(member.name).parent == own.parent:
+            with contextlib.suppress(InputError):
+                if (found := _read_titles(Sheet([member], {}), [])) is not None:
+                    return found
             notes.append(f"{member.base} beside it is no table of item and title that is understood, so items have no titles")
     return None

@@ -6,8 +6,8 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ RECORDS = re.compile(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))")
 HEADING = re.compile(rb"(?m)^([0-9]+):\r?\n")
 
 
-def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
+def records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -> Iterator[Part]:
     """Yield the rows of JSON (a list, lists, or an object a line) or of Python literals. Raises InputError."""
     first, line, found = next(pieces), 1, False
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
         whole = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _rows_part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member)
+            yield _rows_part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member, wanted)
             return
         first, pieces = whole, iter(())
     for piece in chain([first], pieces):
@@ -46,7 +46,7 @@ def records(pieces: Iterator[bytes], member: Member) -> Iterator[Part]:
         if not found:
             line = bad[0][0] if bad else 1
             raise InputError(f"{member.shown} is not complete JSON (line {line}): write it again, an object a line")
-        yield _rows_part(rows, bad, member)
+        yield _rows_part(rows, bad, member, wanted)
 
 
 def _parsed(text: str) -> Any:
@@ -61,40 +61,37 @@ def _opened(found: Any) -> Iterator[dict[str, Any]]:
     if isinstance(found, list) and found and all(isinstance(one, list) for one in found):
         yield from ({f"column {at}": cell for at, cell in enumerate(row, 1)} for row in found)
         return
-    if isinstance(found, list):
-        for one in found:
-            yield from _opened(one) if isinstance(one, dict) else ()
-        if not found or not isinstance(found[0], dict):
-            raise ValueError
+    if isinstance(found, list) and found and isinstance(found[0], dict):
+        yield from (row for one in found if isinstance(one, dict) for row in _opened(one))
         return
     if not isinstance(found, dict):
         raise ValueError
     nested = [name for name, value in found.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
     maps = [value for value in found.values() if isinstance(value, dict) and "0" in value]
     if len(nested) == 1:
-        outer = {name: value for name, value in found.items() if name != nested[0]}
-        for inner in found[nested[0]]:
-            yield from ({**outer, **row} for row in _opened(inner))
+        inner = found.pop(nested[0])
+        yield from (found | row for row in _opened(inner))
     elif {"columns", "data"} <= found.keys():  # and its orient="split"
         yield from (dict(zip(found["columns"], row, strict=True)) for row in found["data"])
     elif len(maps) > 1:  # pandas' to_json: column → row → cell
         yield from ({name: column.get(row) for name, column in found.items()} for row in maps[0])
     elif len(found) > 1 and all(isinstance(value, list) for value in found.values()):
-        columns = zip(*found.values(), strict=False)
-        yield from (dict(zip(found, row, strict=True)) for row in columns)
+        yield from (dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=False))
     else:
-        yield {f"{name}.{key}" if key else name: cell for name, value in found.items() for key, cell in _named_cells(value)}
+        flat = dict[str, Any]()
+        for name, value in found.items():
+            inside = value if isinstance(value, dict) and "$oid" not in value else {"": value}
+            flat |= {f"{name}.{key}" if key else name: cell for key, cell in inside.items()}
+        yield flat
 
 
-def _named_cells(value: Any) -> Iterator[tuple[str, Any]]:
-    yield from value.items() if isinstance(value, dict) and "$oid" not in value else [("", value)]
-
-
-def _rows_part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member) -> Part:
+def _rows_part(
+    rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member, wanted: list[str] | None
+) -> Part:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     refuse_large(len(rows), len(names), member)
-    columns = [pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in names]
-    return Part(pa.record_batch(columns, names=names), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
+    columns = {name: pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in wanted or names}
+    return Part(pa.RecordBatch.from_pydict(columns), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
 
 
 def netflix(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -122,19 +119,21 @@ def sequences(text: str) -> Part | None:
 
 def tables(member: Member, wanted: list[str] | None = None) -> Iterator[Part]:
     """Yield the rows of Parquet, Arrow or Excel, counted from 1. Raises InputError for what is torn or too large."""
+    kind, batches = {"parquet": ("Parquet", _parquet), "arrow": ("Arrow", _arrow), "xlsx": ("Excel", _excel)}[member.kind]
+    row = 1
     try:
-        for row, batch in {"parquet": _parquet, "arrow": _arrow, "xlsx": _excel}[member.kind](member, wanted):
+        for batch in batches(member, wanted):
             batch.validate(full=True)  # as Arrow asks of files of strangers
             decoded = [pc.cast(c, c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
-            yield Part(pa.record_batch(decoded, names=batch.column_names), row)
+            yield Part(pa.record_batch(decoded, names=batch.column_names), 2 if kind == "Excel" else row)
+            row += batch.num_rows
     except InputError:
         raise
     except Exception:  # what the libraries raise of torn files is of every kind
-        kind = {"parquet": "Parquet", "arrow": "Arrow", "xlsx": "Excel"}[member.kind]
         raise InputError(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
 
-def _parquet(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]]:
+def _parquet(member: Member, wanted: list[str] | None) -> Iterator[Any]:
     from pyarrow import parquet
 
     data = member.read()
@@ -143,29 +142,20 @@ def _parquet(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, An
     if len(set(schema.names)) < len(schema.names):
         raise InputError(f"{member.shown} has two columns of one name: give each its own")
     refuse_large(file.metadata.num_rows, len(schema), member)
-    if member.limits.ratio is not None:
-        held = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
-        member.check(held, len(data))
-    yield from _counted(file.iter_batches(BATCH, columns=wanted))
+    member.check(sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)), len(data))
+    yield from file.iter_batches(BATCH, columns=wanted)
 
 
-def _arrow(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]]:
+def _arrow(member: Member, wanted: list[str] | None) -> Iterator[Any]:
     data = member.read()
     if data.startswith(b"FEA1"):
         raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
     table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
     refuse_large(table.num_rows, table.num_columns, member)
-    yield from _counted((table.select(wanted) if wanted else table).to_batches(BATCH))
+    yield from (table.select(wanted) if wanted else table).to_batches(BATCH)
 
 
-def _counted(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    row = 1
-    for batch in batches:
-        yield row, batch
-        row += batch.num_rows
-
-
-def _excel(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]]:
+def _excel(member: Member, wanted: list[str] | None) -> Iterator[Any]:
     """All sheets with the names of the one that holds most."""
     import openpyxl
 
@@ -177,17 +167,17 @@ def _excel(member: Member, wanted: list[str] | None) -> Iterator[tuple[int, Any]
         most = min(sheet.max_column or 200, member.limits.columns + 1)
         cells = islice(sheet.iter_rows(values_only=True, max_col=most), member.limits.rows + 2)
         rows = [[text_of(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
-        width = max((at + 1 for row in rows for at, cell in enumerate(row) if cell is not None), default=0)
+        columns = list(zip_longest(*rows))
+        while columns and not any(cell is not None for cell in columns[-1]):
+            columns.pop()
         if len(rows) > 1:
-            refuse_large(len(rows) - 1, width, member)
-            columns = [pa.array([row[at] if at < len(row) else None for row in rows[1:]], pa.string()) for at in range(width)]
-            tables.append(pa.record_batch(columns, names=[name or f"column {i}" for i, name in enumerate(rows[0][:width], 1)]))
+            refuse_large(len(rows) - 1, len(columns), member)
+            names = [column[0] or f"column {i}" for i, column in enumerate(columns, 1)]
+            tables.append(pa.record_batch([pa.array(column[1:], pa.string()) for column in columns], names=names))
     if not tables:
         raise InputError(f"{member.shown} holds no sheet with rows")
     names = max(tables, key=lambda table: table.num_rows * table.num_columns).column_names
-    for table in tables:
-        if table.column_names == names:
-            yield 2, table.select(wanted) if wanted else table
+    yield from (table.select(wanted or names) for table in tables if table.column_names == names)
 
 
 def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:

@@ -1,5 +1,6 @@
 """A source looked at but not read: which of its files hold events, how they lie, the first rows, all rows a part at a time."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +8,6 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from elastic_core.data.reading import records, text
 from elastic_core.data.reading.columns import choose
@@ -30,13 +29,16 @@ class Sheet:
     notes: list[str] = field(default_factory=list)
     how: list[str] = field(default_factory=list)  # what the layout is
     near: list[Member] = field(default_factory=list)  # among which may be titles
-    counted: str = "line"  # or row
     headed: bool = False
     blob: str = ""
 
     @property
     def shown(self) -> str:
         return self.files[0].shown if len(self.files) == 1 else f"{self.files[0].shown} and {len(self.files) - 1} more"
+
+    @property
+    def counted(self) -> str:
+        return "line" if self.files[0].kind == "text" else "row"
 
     @property
     def limits(self) -> Limits:
@@ -54,7 +56,7 @@ class Sheet:
         """Yield the rows, or the first of them, with the columns that are wanted (all)."""
         for member in self.files:
             if member.kind != "text":
-                self.counted, self.headed = "row", True
+                self.headed = True
                 self.how.append(member.kind)
                 yield from records.tables(member, wanted)
             else:
@@ -63,7 +65,7 @@ class Sheet:
 
     def _text(self, pieces: Iterator[bytes], member: Member, wanted: list[str] | None, first: bool) -> Iterator[Part]:
         start = next(pieces, b"")
-        if not start[: text.HEAD].strip() and not start.strip():
+        if not start or start.isspace():
             raise InputError(f"{member.shown} is empty")
         if len(self.files) == 1 and len(start) < text.STRETCH and not first:
             self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
@@ -72,10 +74,7 @@ class Sheet:
         if records.RECORDS.match(head):
             self.headed = True
             self.how.append("JSON")
-            for part in records.records(pieces, member):
-                names, rows = wanted or part.table.column_names, part.table
-                cells = [rows[name] if name in rows.column_names else pa.nulls(len(rows), pa.string()) for name in names]
-                yield part._replace(table=pa.record_batch(cells, names=names))
+            yield from records.records(pieces, member, wanted)
             return
         blocks = bool(records.HEADING.match(head))
         if blocks:
@@ -101,7 +100,7 @@ class Sheet:
         for piece in pieces:
             below = _below(piece, above)
             body = piece[below : piece.rfind(b"\n", below, below + text.HEAD) + 1 or None] if first else piece[below:]
-            if body[: text.HEAD].strip() or body.strip():
+            if body and not body.isspace():
                 yield text.parse(body, layout, wanted or list(layout.names), line + above)
             if first:
                 return
@@ -122,22 +121,19 @@ def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: L
     found = members(source, limits)
     if not found:
         raise InputError(f"{source.name} holds no table that can be read")
-    several = len(found) > 1
     near = [*found, *(files_beside(source) if isinstance(source, Path) and source.is_file() else [])]
+    several = len(found) > 1
     if any(BESIDE.fullmatch(member.base) for member in near):  # as MovieLens comes
         found = [member for name in FIRST for member in found if member.base.lower() == name] or found
     found = [member for member in found if member.base.endswith(".inter")] or found
     if len(found) == 1:
         return Sheet(found, columns, how=[found[0].name] if several else [], near=near)
-    groups: dict[tuple[str, ...], list[Member]] = {}
+    groups = dict[tuple[str, ...], list[Member]]()
     for member in found:
-        try:
+        with contextlib.suppress(InputError):
             sheet = Sheet([member], columns)
-            names = tuple(sheet.sample.column_names)
             if not choose(sheet.sample, columns, member.shown, sheet.headed).missing:
-                groups.setdefault(names, []).append(member)
-        except InputError:
-            continue
+                groups.setdefault(tuple(sheet.sample.column_names), []).append(member)
     if len(groups) != 1:
         listed = ", ".join(member.name for member in found[:8])
         raise InputError(f"{source.name} holds no single table of interactions (found: {listed}): name the file itself")

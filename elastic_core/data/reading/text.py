@@ -3,16 +3,17 @@ stretch of whole lines at a time, all cells as text.
 """
 
 import codecs
+import contextlib
 import csv
+import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import charset_normalizer
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from elastic_core.data.reading.columns import is_usual
@@ -45,10 +46,9 @@ class Part(NamedTuple):
         return self.start + row if self.lines is None else int(self.lines[row])
 
 
-def batch(tables: list[Any], names: list[str] | None = None) -> Any:
-    """Return tables of the same columns as one batch of records."""
-    whole = pa.concat_tables([table if isinstance(table, pa.Table) else pa.Table.from_batches([table]) for table in tables])
-    return pa.record_batch([column.combine_chunks() for column in whole.columns], names=names or whole.column_names)
+def batch(table: Any) -> Any:
+    """Return a table as one batch of records."""
+    return pa.record_batch([column.combine_chunks() for column in table.columns], names=table.column_names)
 
 
 class Layout(NamedTuple):
@@ -61,6 +61,10 @@ class Layout(NamedTuple):
     above: int
     boxed: bool = False
     spaced: bool = False  # spaces between a separator and a quotation mark
+
+    @property
+    def delimiter(self) -> str:
+        return " " if self.separator == RUN else self.separator
 
     def mended(self, data: bytes) -> bytes:
         """Return lines in which one character separates the cells."""
@@ -76,11 +80,10 @@ class Layout(NamedTuple):
 
 def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
-    data, kept, line, encoding = file.read(STRETCH), b"", 1, ""
+    data, kept, line, encoding, mac = file.read(STRETCH), b"", 1, "", None
     wide = _wide(data)
     decoder = codecs.getincrementaldecoder(wide)("replace") if wide else None
     notes += ["the file is UTF-16 text"] if wide else []
-    mac = None
     while data or kept:
         more = len(data) == STRETCH
         data = decoder.decode(data, not more).encode() if decoder else data
@@ -90,24 +93,20 @@ def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
             raise InputError(f"{file.member.shown} is not a text file (it holds NUL bytes): {AS_CSV}")
         cut = _whole_lines(kept) if more else len(kept)
         if cut:
-            piece = kept[:cut] if cut < len(kept) else kept
+            piece, kept = kept[:cut], kept[cut:]
             if not piece.isascii():
                 encoding = encoding or _encoding(piece, line, notes)
-                piece = piece if encoding == "utf-8" and _valid(piece) else piece.decode(encoding, "replace").encode()
+                piece = piece.decode(encoding, "replace").encode()
             line += piece.count(b"\n")
             yield piece.removeprefix(codecs.BOM_UTF8)
         elif len(kept) > (MOST_BYTES if kept[:1] in b"[{" else 2 * STRETCH):
             raise InputError(f"{file.member.shown} has a line of more than {len(kept) >> 20} MB, as no table does")
-        kept = kept[cut:]
         data = file.read(STRETCH) if more else b""
 
 
 def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]) -> Layout | None:
     """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `given` are names
     of columns that were said. Raises InputError for too many columns."""
-    begin = head.split(b"\n", 1)[0]
-    if max(map(begin.count, (b",", b";", b"\t", b"|"))) > 5_000:  # sequences are longer than tables are wide
-        refuse_large(0, len(begin), member)
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, forced, comment = _above(lines)
@@ -133,7 +132,7 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     ends = data.count(b"\n") + (not data.endswith(b"\n"))
     quote = layout.quote if layout.quote[0] and layout.quote[0].encode() in data else (False, layout.quote[1])
     table, bad = _arrow(data, layout, quote, wanted)
-    never_closed = _never_closed(data, layout.separator, quote[0]) if table.num_rows < ends and quote[0] else 0
+    never_closed = _never_closed(data, layout.delimiter, quote[0]) if table.num_rows < ends and quote[0] else 0
     if never_closed > 0:
         other, more = _arrow(data, layout, UNQUOTED, wanted)
         gained = other.num_rows - len(more) - table.num_rows + len(bad)
@@ -141,70 +140,56 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
-    if bad and sum(text.rstrip("\r").endswith(layout.separator) for _, _, text in bad) > 0.9 * len(bad):  # on some rows only
+    if bad and sum(text.rstrip("\r").endswith(layout.separator) for text in bad) > 0.9 * len(bad):  # on some rows only
         mark = re.escape(layout.separator.encode())
         rows = rb"(?m)^((?:[^%b\r\n]*%b){%d}[^%b\r\n]*)%b+(\r?)$" % (mark, mark, len(layout.names) - 1, mark, mark)
         mended = re.sub(rows, rb"\1\2", data)
         if mended != data:
             return parse(mended, layout, wanted, start)
-    if bad:
-        _, bad = _arrow(data, layout, quote, [layout.names[0]], threads=False)  # threads do not count rows
-    held = np.zeros(table.num_rows + len(bad), dtype=np.int64)  # line ends inside a row's cells
-    good = np.ones(len(held), dtype=bool)
-    good[[number - 1 for number, _, _ in bad]] = False
-    if quote[0]:
-        whole, _ = _arrow(data, layout, quote, list(layout.names))
-        held[good] = sum(pc.count_substring(column, "\n").to_numpy() for column in whole.columns)
-        held[~good] = [text.count("\n") for _, _, text in bad]
-    lines, texts, at = np.zeros(len(held), dtype=np.int64), data.split(b"\n"), 0
-    for row, more_lines in enumerate(held.tolist()):
-        while texts[at] in (b"", b"\r"):
-            at += 1
-        lines[row] = start + at
-        at += 1 + more_lines
-    what = [(int(lines[n - 1]), f"{cells} cells where {len(layout.names)} belong") for n, cells, text in bad if text.strip()]
-    return Part(table, start, lines[good], tuple(what))
+    lines, odd, width = list[int](), list[tuple[int, str]](), len(layout.names)
+    for line, cells in _rows(io.StringIO(data.decode("utf-8", "replace"), None), layout.delimiter, quote):
+        if len(cells) == width:
+            lines.append(start + line)
+        elif layout.delimiter.join(cells).strip():
+            odd.append((start + line, f"{len(cells)} cells where {width} belong"))
+    return Part(table, start, np.array(lines), tuple(odd))
 
 
 def _never_closed(data: bytes, separator: str, mark: str) -> int:
     """Return how many more cells begin with a quotation mark than end with one: so many marks are no quotation. A mark that is
     all of a line's cell may end one that began on a line before."""
-    between, quote = re.escape(" " if separator == RUN else separator).encode(), mark.encode()
+    between, quote = re.escape(separator).encode(), mark.encode()
     data = data.replace(quote + quote, b"")
     begins, ends = rb"(?<![^" + between + rb"\n])" + quote, quote + rb"(?![^" + between + rb"\r\n])"
     alone = rb"(?<![^" + between + rb"\n])" + ends
     return len(re.findall(begins, data)) - len(re.findall(ends, data)) - len(re.findall(alone, data))
 
 
-def _arrow(
-    data: bytes, layout: Layout, quote: Quote, wanted: list[str], threads: bool = True, block: int = 2**22
-) -> tuple[Any, list[tuple[int, int, str]]]:
-    """Return the table of text, and number (None where threads share the work), width and text of what is no row."""
-    bad = list[tuple[int, int, str]]()
-    separator = " " if layout.separator == RUN else layout.separator
-    place = {str(layout.names.index(name)): name for name in wanted}
+def _arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: int = 2**22) -> tuple[Any, list[str]]:
+    """Return the table of text, and the text of what is no row."""
+    bad = list[str]()
 
     def left_out(row: Any) -> str:
-        bad.append((row.number, row.actual_columns, row.text))
+        bad.append(row.text)
         return "skip"
 
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(use_threads=threads, block_size=block, column_names=[str(i) for i in range(len(layout.names))]),
+            arrow_csv.ReadOptions(block_size=block, column_names=list(layout.names)),
             arrow_csv.ParseOptions(
-                delimiter=separator, quote_char=quote[0], escape_char=quote[1], newlines_in_values=bool(quote[0]),
+                delimiter=layout.delimiter, quote_char=quote[0], escape_char=quote[1], newlines_in_values=bool(quote[0]),
                 ignore_empty_lines=True, invalid_row_handler=left_out,
             ),
             arrow_csv.ConvertOptions(
-                include_columns=list(place), column_types=dict.fromkeys(place, pa.string()), null_values=[]
+                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), null_values=[]
             ),
         )  # fmt: skip
     except pa.ArrowInvalid as error:
         if len(data) > block:  # a row that is longer
-            return _arrow(data, layout, quote, wanted, threads, len(data) + 1)
+            return _arrow(data, layout, quote, wanted, len(data) + 1)
         raise InputError(f"the table cannot be parsed ({str(error)[:120]}): {AS_CSV} with ordinary rows") from None
-    return batch([table], [place[name] for name in table.column_names]), bad
+    return batch(table), bad
 
 
 # --- looking ---------------------------------------------------------------------------------------------------------
@@ -273,20 +258,27 @@ def _separated(lines: list[str], forced: str) -> CutLines | None:
 def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
     if separator == RUN:
         return [line.split() for line in lines]
-    lines = [line.replace("::", FIELD) for line in lines] if separator == FIELD else lines
+    ends = (line.replace("::", FIELD if separator == FIELD else "::") + "\n" for line in lines)
+    try:
+        return [cells for _, cells in _rows(ends, separator, quote, bool(quote[0]) and separator != " ")]
+    except csv.Error:
+        return []
+
+
+def _rows(lines: Iterable[str], separator: str, quote: Quote, spaced: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of every row that is not empty, with how many lines stand above it."""
     how: Any = {
         "quotechar": quote[0] or None,
         "quoting": csv.QUOTE_MINIMAL if quote[0] else csv.QUOTE_NONE,
         "escapechar": quote[1] or None,
     }
-    before = csv.field_size_limit(16 * HEAD)
+    above, before = 0, csv.field_size_limit(STRETCH)
     try:
-        ends = (line + "\n" for line in lines)
-        spaces = bool(quote[0]) and separator != " "
-        reader = csv.reader(ends, delimiter=separator, skipinitialspace=spaces, doublequote=not quote[1], **how)
-        return [row for row in reader if row]
-    except csv.Error:
-        return []
+        reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced, **how)
+        for cells in reader:
+            if cells:
+                yield above, cells
+            above = reader.line_num
     finally:
         csv.field_size_limit(before)
 
@@ -334,16 +326,10 @@ def _wide(data: bytes) -> str:
     return ""
 
 
-def _valid(data: bytes) -> bool:
-    try:
-        return bool(data.decode()) or True
-    except UnicodeDecodeError:
-        return False
-
-
 def _encoding(data: bytes, line: int, notes: list[str]) -> str:
     """Return the encoding of a text that is not ASCII, and say so where it is not UTF-8."""
-    if _valid(data):
+    with contextlib.suppress(UnicodeDecodeError):
+        data.decode()
         return "utf-8"
     read = data.decode("utf-8", "replace")
     line += read.count("\n", 0, read.index("\ufffd"))

@@ -9,13 +9,14 @@ import re
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import DataFrame
 from pyarrow.types import is_date, is_decimal, is_duration, is_floating, is_integer, is_large_string, is_string, is_timestamp
 
 from elastic_core.data.reading.cells import Spellings, clean_cell
@@ -69,12 +70,7 @@ class Undecided(InputError):
         self.example, self.readings = example, dict(zip(ORDERS, (one, other), strict=True))
 
 
-class Read(NamedTuple):
-    """`values`: seconds [rows], whole where nothing is lost; `wrong`: rows and why; `form`: how they were written."""
-
-    values: ndarray
-    wrong: list[tuple[int, str]]
-    form: str
+Read = tuple[ndarray, dict[int, str]]  # seconds [rows], whole where nothing is lost; which rows have none, and why
 
 
 class Times:
@@ -96,11 +92,10 @@ class Times:
         """Return the seconds. Raises Undecided where the dates have two readings and `dates` does not say which."""
         notes = [] if notes is None else notes
         kinds = {kind for kind, _ in self.parts}
-        if len(kinds) == 1 and "spelling" not in kinds:
+        if kinds in ({"number"}, {"second"}):
             values = np.concatenate([part for _, part in self.parts])
             self.parts.clear()
-            values, form = scaled(values, notes) if kinds == {"number"} else (values, "dates")
-            return _weighed(values, form, lambda row: NONE)
+            return _weighed(scaled(values, notes) if kinds == {"number"} else values, lambda row: NONE)
         clean, known = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
         texts, told = known.tolist(), list[str]()
         numbers, seconds, places = (
@@ -109,21 +104,20 @@ class Times:
         )
         places = np.append(clean, -1).astype(np.int32)[places]  # -1: missing, or no spelling
         numbers = np.where(places >= 0, np.append(_parse_numbers(texts), np.nan)[places], numbers)
+        count = np.isfinite(numbers).sum()
         try:
             seconds = np.where(places >= 0, np.append(read_dates(texts, dates, told), np.nan)[places], seconds)
         except Undecided:
-            if 2 * np.isfinite(numbers).sum() < (places >= 0).sum():
+            if 2 * count < (places >= 0).sum():
                 raise
-        numeric = np.isfinite(numbers).any() and np.isfinite(numbers).sum() >= np.isfinite(seconds).sum()
-        what = "no number" if numeric else "no date"
-        expected = (
-            f"{what}, as most rows have it" if numeric or np.isfinite(seconds).any() else "no date or number that is understood"
-        )
-        values, form = scaled(numbers, notes) if numeric else (seconds, "dates")
-        notes += [] if numeric else told
-        return _weighed(
-            values, form, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}"
-        )
+        dated = np.isfinite(seconds).sum()
+        what = "number" if count and count >= dated else "date"
+        expected = f"no {what}, as most rows have it" if count or dated else "no date or number that is understood"
+        if what == "number":
+            seconds = scaled(numbers, notes)
+        else:
+            notes += told
+        return _weighed(seconds, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}")
 
 
 def read_times(texts: list[str], dates: Dates = "") -> Read:
@@ -133,22 +127,21 @@ def read_times(texts: list[str], dates: Dates = "") -> Read:
     return times.done(dates)
 
 
-def _weighed(values: ndarray, form: str, unread: Callable[[int], str]) -> Read:
+def _weighed(values: ndarray, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
     some = values[:: max(1, len(values) // 100_000)]
     modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
     least = 365 * DAY if modern else 0.0
-    wrong = list[tuple[int, str]]()
-    if len(values) and not (values.min() >= least and values.max() <= LATEST):
-        bad = np.flatnonzero(~((values >= least) & (values <= LATEST)))
-        for row, value in zip(bad.tolist(), values[bad].tolist(), strict=True):
-            wrong.append(
-                (row, unread(row) if not np.isfinite(value) else BEFORE if value < 0 else AFTER if value > LATEST else ODD_1970)
-            )
-        values = np.where((values >= least) & (values <= LATEST), values, 0)
+    good, wrong = (values >= least) & (values <= LATEST), dict[int, str]()
+    if not good.all():
+        for row in np.flatnonzero(~good).tolist():
+            value = values[row]
+            odd = BEFORE if value < 0 else AFTER if value > LATEST else ODD_1970
+            wrong[row] = odd if np.isfinite(value) else unread(row)
+        values = np.where(good, values, 0)
     if values.dtype.kind == "f":
         values = values.astype(np.int64) if (values == np.floor(values)).all() else np.round(values, 6)
-    return Read(values, wrong, form)
+    return values, wrong
 
 
 def _typed_times(column: Any) -> tuple[str, ndarray]:
@@ -161,13 +154,12 @@ def _typed_times(column: Any) -> tuple[str, ndarray]:
         column = pc.cast(column, pa.int64())
     elif not (is_integer(kind) or is_floating(kind) or is_decimal(kind)):
         return "number", np.full(len(column), np.nan)
-    values = (
-        column.to_numpy(False)
-        if is_integer(column.type) and not column.null_count
-        else _floats(pc.cast(column, pa.float64(), safe=False))
-    )
-    values = values if per == 1.0 else values / per
-    return "second" if timely else "number", values if values.dtype.kind == "i" else np.where(np.isfinite(values), values, np.nan)
+    if is_integer(column.type) and not column.null_count:
+        values = column.to_numpy(False)
+    else:
+        values = _floats(pc.cast(column, pa.float64(), safe=False))
+        values[np.isinf(values)] = np.nan
+    return "second" if timely else "number", values if per == 1.0 else values / per
 
 
 def _floats(column: Any) -> ndarray:
@@ -189,16 +181,20 @@ def clock(texts: list[str]) -> ndarray:
     clean = [clean_cell(text) for text in texts]
     numbers = [text for text in clean if text.isdecimal()]
     width = 6 if any(len(text) > 4 for text in numbers) else 4
-    clean = (
-        [text + "00" if text.isdecimal() else text for text in clean]
-        if all(len(t) < 3 and int(t) < 24 for t in numbers)
-        else clean
-    )
+    if all(len(text) < 3 and int(text) < 24 for text in numbers):  # hours
+        clean = [text + "00" if text.isdecimal() else text for text in clean]
     marked = [
         ":".join(re.findall("..", text.zfill(width))) if text.isdecimal() and len(text) <= width else text for text in clean
     ]
-    found = pc.extract_regex(pc.utf8_lower(pa.array(marked, pa.string())), f"^{_CLOCK}$")
-    return np.where(np.isfinite(_int(found, "h")), _clock_seconds(found), np.nan)
+    _, found = _taken_apart([text.lower() for text in marked], f"^{_CLOCK}$")
+    return np.where(np.isfinite(_numbers(found["h"])), _clock_seconds(found), np.nan)
+
+
+def _taken_apart(texts: list[str], pattern: str) -> tuple[ndarray, DataFrame]:
+    """Return bool [texts], which of them match, and what each group found in every text ("" for nothing)."""
+    found = pc.extract_regex(pa.array(texts, pa.string()), pattern)
+    groups = DataFrame({group.name: found.field(group.name).to_pylist() for group in found.type}, dtype=object)
+    return np.asarray(found.is_valid().to_numpy(False)), groups.fillna("")
 
 
 def read_dates(texts: list[str], order: Dates, told: list[str]) -> ndarray:
@@ -207,11 +203,10 @@ def read_dates(texts: list[str], order: Dates, told: list[str]) -> ndarray:
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
     lower = [CLOCK_FIRST.sub(r"\2 \1", text) if text[1:3].count(":") else text for text in lower]
     for pattern in WRITTEN:
-        found = pc.extract_regex(pa.array([lower[row] for row in left], pa.string()), pattern)
-        there = np.asarray(pc.is_valid(found).to_numpy(False))
+        there, found = _taken_apart([lower[row] for row in left], pattern)
         rows, left = left[there], left[~there]
         if len(rows):
-            out[rows] = _seconds(found.filter(pa.array(there)), [texts[row] for row in rows], order, told)
+            out[rows] = _seconds(found[there], [texts[row] for row in rows], order, told)
     for row in left.tolist():  # 2019-W05-3, 2019-035
         for read in (datetime.fromisoformat, lambda text: datetime.strptime(text + " " * (len(text) < 8), "%Y-%j")):
             with contextlib.suppress(ValueError, OverflowError):
@@ -225,60 +220,52 @@ def _unaccented(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def _seconds(found: Any, texts: list[str], order: Dates, told: list[str]) -> ndarray:
-    """Return the seconds of dates whose parts were found. Raises Undecided where no row tells day from month."""
-    a, c = _int(found, "a"), _int(found, "c")
-    if "mon" in [field.name for field in found.type]:
-        month = np.array(
-            [MONTHS.get(name[:4], MONTHS.get(name[:3], 0)) for name in found.field("mon").to_pylist()], dtype=np.float64
-        )
+def _seconds(found: DataFrame, texts: list[str], order: Dates, told: list[str]) -> ndarray:
+    """Return the seconds of dates that were taken apart. Raises Undecided where no row tells day from month."""
+    a, c = _numbers(found["a"]), _numbers(found["c"])
+    if "mon" in found:
+        month = np.array([MONTHS.get(name[:4], MONTHS.get(name[:3], 0)) for name in found["mon"]])
         year, day = np.where(a > 31, a, c), np.where(a > 31, c, a)
     else:
-        b, lead = _int(found, "b"), np.array([len(text) == 4 for text in found.field("a").to_pylist()])
-        first = lead.all() or _day_first(found, texts, a, b, c, ~lead, order, told)
-        year, month, day = np.where(lead, a, c), np.where(lead, b, b if first else a), np.where(lead, c, a if first else b)
+        b, lead = _numbers(found["b"]), np.array([len(text) == 4 for text in found["a"]])
+        year, month, day = a, b, c
+        if not lead.all():
+            dotted = bool((found["mark"] == ".").all())
+            first = _day_first(a[~lead], b[~lead], c[~lead], np.array(texts)[~lead], dotted, order, told)
+            year, month, day = np.where(lead, a, c), np.where(lead, b, b if first else a), np.where(lead, c, a if first else b)
         if not lead.any() and len(c) > 19 and c.max() <= 31 and len(np.unique(a)) < len(np.unique(c)) / 2:
             year, month, day = a, b, c  # 19-01-31: the year comes first
     year = np.where(year < 70, year + 2000, np.where(year < 100, year + 1900, year))
-    zones = found.field("zone").to_pylist()
-    offsets = {zone: _offset(zone or "") for zone in set(zones)}
-    return (
-        moment(*(part.astype(np.int64) for part in (year, month, day)))
-        + _clock_seconds(found)
-        - [offsets[zone] for zone in zones]
-    )
+    begun = moment(*(part.astype(np.int64) for part in (year, month, day)))
+    return begun + _clock_seconds(found) - found["zone"].map({zone: _offset(zone) for zone in set(found["zone"])}).to_numpy()
 
 
-def _day_first(
-    found: Any, texts: list[str], a: ndarray, b: ndarray, c: ndarray, rows: ndarray, order: Dates, told: list[str]
-) -> bool:
+def _day_first(a: ndarray, b: ndarray, c: ndarray, texts: ndarray, dotted: bool, order: Dates, told: list[str]) -> bool:
     """Return whether the day comes before the month, as most of the rows that tell have it."""
-    first, second = int((a[rows] > 12).sum()), int((b[rows] > 12).sum())
-    unclear = rows & (np.minimum(a, b) >= 1) & (np.maximum(a, b) <= 12) & (a != b)
-    either = int(np.argmax(unclear)) if unclear.any() else None
+    first, second = int((a > 12).sum()), int((b > 12).sum())
+    unclear = np.flatnonzero((np.minimum(a, b) >= 1) & (np.maximum(a, b) <= 12) & (a != b))
+    either = int(unclear[0]) if len(unclear) else None
     if order:
         day, why = order == ORDERS[0], "as was said"
     elif first != second:
         day, why = first > second, "because other rows have a number above 12 there"
-    elif either is None or (not first and {*found.field("mark").to_pylist()} <= {"."}):
+    elif either is None or (not first and dotted):
         day, why = True, "because of the dots; no row has a number above 12 that would tell"
     else:
-        year = int(c[either]) + (0 if c[either] > 99 else 2000)
-        raise Undecided(
-            texts[either], [datetime(year, int(m), int(d)) for d, m in ((a[either], b[either]), (b[either], a[either]))]
-        )
+        year, one, other = (int(part[either]) for part in (c, a, b))
+        year += 0 if year > 99 else 2000
+        raise Undecided(str(texts[either]), [datetime(year, other, one), datetime(year, one, other)])
     if either is not None:
         told.append(f"dates such as {texts[either]} were read with the {'day' if day else 'month'} first, {why}")
     return day
 
 
-def _clock_seconds(found: Any) -> ndarray:
-    hour, minute, second = (np.nan_to_num(_int(found, name)) for name in ("h", "i", "s"))
-    half = np.array([text or "" for text in found.field("half").to_pylist()])
+def _clock_seconds(found: DataFrame) -> ndarray:
+    hour, minute, second = (np.nan_to_num(_numbers(found[name])) for name in ("h", "i", "s"))
+    half = found["half"].to_numpy()
     bad = ((half != "") & ((hour < 1) | (hour > 12))) | (hour > 23) | (minute > 59) | (second > 60)
     hour = np.where(half != "", hour % 12 + 12 * (half == "p"), hour)
-    fraction = np.array([float(f"0.{text}") if text else 0.0 for text in found.field("f").to_pylist()])
-    return np.where(bad, np.nan, hour * 3600 + minute * 60 + second + fraction)
+    return np.where(bad, np.nan, hour * 3600 + minute * 60 + second + _numbers("0." + found["f"] + "0"))
 
 
 def _offset(zone: str) -> float:
@@ -289,7 +276,6 @@ def _offset(zone: str) -> float:
     return (-1 if "-" in zone else 1) * (hours * 3600.0 + minutes * 60.0)
 
 
-def _int(found: Any, name: str) -> ndarray:
+def _numbers(texts: "pd.Series[Any]") -> ndarray:
     """Return a group as numbers, NaN where it is empty."""
-    text = found.field(name)
-    return _floats(pc.cast(pc.if_else(pc.equal(text, ""), None, text), pa.float64()))
+    return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)

@@ -27,48 +27,49 @@ class Titles:
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
-        self.known: dict[str, dict[int, str]] = {name: {} for name in names}
-        self.against: dict[str, set[int]] = {name: set() for name in names}  # items of which a second thing is said
+        self.spellings = {name: Spellings() for name in names}
+        self.pairs = {name: DataFrame({"item": [], "text": []}, dtype=np.int32) for name in names}  # what is said of an item
 
     def add(self, items: np.ndarray, columns: Mapping[str, Any]) -> None:
-        for name, column in columns.items():
-            spellings = Spellings()
-            pairs = DataFrame({"item": items, "text": spellings.numbers(column)}).drop_duplicates()
-            texts = [clean_cell(text) for text in spellings.texts]
-            for item, number in pairs.to_numpy().tolist():
-                if texts[number] and self.known[name].setdefault(item, texts[number]) != texts[number]:
-                    self.against[name].add(item)
+        for name in self.names:
+            said = DataFrame({"item": items, "text": self.spellings[name].numbers(columns[name])})
+            self.pairs[name] = pd.concat([self.pairs[name], said.drop_duplicates()]).drop_duplicates()
 
     def table(self, ids: list[str], notes: list[str]) -> DataFrame | None:
         """Return item, title, genres of all `ids`, by their numbers; what is said of several spellings is what the first says."""
-        kept = [name for name in self.names if len(self.against[name]) <= 0.2 * len(self.known[name])]
-        for name in set(self.names) - set(kept):
-            notes.append(f"the column for the {name} says many things of one item, so it was not taken for what items are called")
-        if not kept:
-            return None
         found = DataFrame({"item": ids}, dtype=object)
-        for name in kept:
-            cells = [self.known[name].get(number, "") for number in range(len(ids))]
+        for name in self.names:
+            said = self.pairs[name]
+            texts = pd.Series([clean_cell(text) for text in self.spellings[name].texts], dtype=object)
+            said = said.assign(text=said["text"].map(texts)).drop_duplicates().query("text != ''").set_index("item")["text"]
+            again = said.index.duplicated()
+            if said.index[again].nunique() > 0.2 * (~again).sum():
+                notes.append(
+                    f"the column for the {name} says many things of one item, so it was not taken for what items are called"
+                )
+                continue
+            cells = said[~again].reindex(range(len(ids)), fill_value="").tolist()
             found[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
-        return found.drop_duplicates("item")
+        return found.drop_duplicates("item") if len(found.columns) > 1 else None
 
 
 def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str]) -> DataFrame | None:
     """Return item, title, genres of a table of items whose columns are `named`; None where it says nothing of items."""
     names = list(table.column_names)
-    flags = not headed and len(names) == 24  # u.item: 19 flags at the end
-    named = named if headed else {"item": names[0], "title": names[1], **({"genres": names[2]} if len(names) == 3 else {})}
-    if "item" not in named or not {"title", "genres"} & set(named) or len(names) < 2:
+    if not headed:
+        named = dict(zip(("item", "title", "genres"), names[: 3 if len(names) == 3 else 2], strict=False))
+    if "item" not in named or not {"title", "genres"} & set(named):
         return None
-    cells = {ours: [clean_cell(text) for text in spelt(table[name]).to_pylist()] for ours, name in named.items()}
+    read = {ours: named[ours] for ours in ("item", "title", "genres") if ours in named}
+    cells = {ours: [clean_cell(text) for text in spelt(table[name]).to_pylist()] for ours, name in read.items()}
     found = DataFrame({"item": cells["item"]}, dtype=object)
     if "title" in cells:
-        years = table["release_year"].to_pylist() if "release_year" in names else [""] * len(table)
-        found["title"] = tame(
-            [f"{text} ({y})" if text and y and y.isdigit() else text for text, y in zip(cells["title"], years, strict=True)],
-            notes,
-        )
-    if flags:
+        titles = cells["title"]
+        if "release_year" in names:
+            years = [year or "" for year in spelt(table["release_year"]).to_pylist()]
+            titles = [f"{text} ({y})" if text and y.isdigit() else text for text, y in zip(titles, years, strict=True)]
+        found["title"] = tame(titles, notes)
+    if not headed and len(names) == 24:  # u.item: 19 flags at the end
         rows = zip(*(table[name].to_pylist() for name in names[-19:]), strict=True)
         found["genres"] = [tuple(genre for genre, flag in zip(GENRES_100K, row, strict=True) if flag == "1") for row in rows]
     elif "genres" in cells:

@@ -26,40 +26,32 @@ EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
 CALENDAR = {17: "YYYYMMDDhhmmssmmm", 14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
 
 
-def scaled(numbers: ndarray, notes: list[str]) -> tuple[ndarray, str]:
-    """Return seconds since 1970, and the form that the numbers have. Raises InputError where they tell no more than a month."""
+def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
+    """Return seconds since 1970. Raises InputError where the numbers tell no more than a month."""
     some = numbers[:: max(1, len(numbers) // 100_000)]
     real = some[np.isfinite(some) & (some > 0)]
     low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
-    digits, seconds, name = len(str(int(high))), numbers, "seconds"
+    digits, seconds, name, many = len(str(int(high))), numbers, "seconds", len(real) > 20
     century = 20 * 10**digits
     fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
     if digits in CALENDAR and np.isfinite(_calendar(real, digits)).mean() >= 0.88:
-        name, seconds = (
-            CALENDAR[digits],
-            np.where(numbers > 0, _calendar(numbers, digits), np.where(np.isfinite(numbers), 0.0, np.nan)),
-        )
-    elif (
-        digits in (4, 6)
-        and len(real) > 20
-        and np.isfinite(_calendar(real * 10 ** (8 - digits) + (101 if digits == 4 else 1), 8)).all()
-    ):
+        name = CALENDAR[digits]
+        seconds = np.where(numbers <= 0, 0.0, _calendar(numbers, digits))
+    elif many and digits in (4, 6) and np.isfinite(_calendar(real * 10 ** (8 - digits) + (101 if digits == 4 else 1), 8)).all():
         raise InputError(
             "the time tells only the year or month, not what came first: name another column, or say time= if rows are in order"
         )
-    elif digits in (6, 10) and len(real) > 20 and np.isfinite(_calendar(real + century, digits + 2)).mean() >= 0.98:
+    elif many and digits in (6, 10) and np.isfinite(_calendar(real + century, digits + 2)).mean() >= 0.98:
         name, seconds = CALENDAR[digits + 2][2:], _calendar(numbers + century, digits + 2)
-    elif digits == 7 and len(real) > 20 and np.isfinite(_ordinal(real)).mean() >= 0.98:
+    elif many and digits == 7 and np.isfinite(_ordinal(real)).mean() >= 0.98:
         name, seconds = "YYYYDDD", _ordinal(numbers)
     elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
         own, usual = _each(real), next((unit for unit in UNITS[:4] if high / unit[1] <= LATEST), UNITS[0])
         name, per, zero = fits[0] if fits else usual
         mixed = np.isfinite(own) & ~((real / per >= EARLY) & (real / per <= LATE))
         if zero == 0.0 and per >= 1.0 and mixed.any() and np.isfinite(own).mean() >= 0.9:
-            name, seconds = (
-                "a mixture of seconds and smaller units",
-                np.where(np.isfinite(_each(numbers)), _each(numbers), numbers),
-            )
+            name, own = "a mixture of seconds and smaller units", _each(numbers)
+            seconds = np.where(np.isfinite(own), own, numbers)
         elif (per, zero) != (1.0, 0.0):
             seconds = (numbers - zero) / per
     if name != "seconds":
@@ -68,7 +60,7 @@ def scaled(numbers: ndarray, notes: list[str]) -> tuple[ndarray, str]:
         notes.append("times are too small for seconds since 1970: only their order can be trusted")
     elif len(real) and not fits:
         notes.append("most times are not of 1995 to 2035, if they are seconds since 1970: only their order can be trusted")
-    return seconds, name
+    return seconds
 
 
 def _each(numbers: ndarray) -> ndarray:
