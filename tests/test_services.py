@@ -90,7 +90,7 @@ def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
     here = answer(model, data, reading(data, 1))
     change = moved(here, here)
     assert change.counts == {"new": 0, "up": 0, "down": 0, "same": 10}
-    assert change.sentence("films").startswith("The list did not move")
+    assert change.summary("films").startswith("The list did not move")
     assert change.gone.empty and change.truth_before == change.truth_after
 
 

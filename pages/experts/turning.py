@@ -109,7 +109,7 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
+    person.ranked(shell.context(), found.change, changed=not turn.still)
     return doubts
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.errors import InputError
-from elastic_core.models import Trace
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
-from elastic_core.services.journey.trace import Aggregation, Along, Dispatch, dispatch
+from elastic_core.services.journey.trace import Aggregation, Along, dispatch
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
@@ -31,31 +30,16 @@ def chance(of: Opened, code: str, base: str, stay: bool, _tree: Tree) -> Chance 
     return of_version(of.model, of.dataset, _tree, stay)
 
 
-def _inside(of: Opened, items: np.ndarray) -> Trace | None:
-    return cache.traced(of, items) if of.model.retrieves else None
-
-
 @kept(64)
 def influence(of: Opened, read: Reading, stay: bool) -> removal.Influence:
     """Each of the last events taken away once."""
-    return removal.influence(of.model, of.dataset, read, stay=stay, trace=_inside(of, read.items))
+    return removal.influence(of.model, of.dataset, read, stay, cache.traced(of, read.items))
 
 
 @kept(64)
 def reading(of: Opened, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
-    return trace.aggregation(of.model, items, layer, trace=_inside(of, items))
-
-
-def dispatch_table(found: Dispatch) -> pd.DataFrame:
-    """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, held, back."""
-    n, k = found.back.shape
-    return pd.DataFrame(
-        {
-            "event": np.repeat(np.arange(1, n + 1), k), "title": np.repeat(np.array(found.titles, dtype=object), k),
-            "expert": np.tile(found.experts, n), "held": found.held.T.ravel(), "back": found.back.ravel(),
-        }
-    )  # fmt: skip
+    return trace.aggregation(of.model, items, layer, trace=cache.traced(of, items))
 
 
 @kept(64)
@@ -73,18 +57,12 @@ def way(
 @kept(8)
 def everybody(of: Opened, expert: int | None) -> pd.DataFrame:
     """Everybody as one row; the ranks are those of the run's test, where it keeps them."""
-    traffic = cache.traffic(of) if expert is not None else None
-    return people.people_table(of.dataset, _standing(of), traffic, expert)
-
-
-def _standing(of: Opened) -> np.ndarray:
-    protocol = "full-seen" if of.stay else "full"
-    if of.run.has_report:
-        with suppress(InputError, KeyError):
-            ranks = of.run.report().ranks[protocol]
-            if len(ranks.above) == of.dataset.histories.n_users:
-                return ranks.places
-    return target_ranks(of)
+    traffic, places = cache.traffic(of) if expert is not None else None, None
+    with suppress(InputError, KeyError):
+        places = of.run.report().ranks["full-seen" if of.stay else "full"].places
+    if places is None or len(places) != of.dataset.histories.n_users:
+        places = target_ranks(of)
+    return people.people_table(of.dataset, places, traffic, expert)
 
 
 @copied(8, "Asking one run about everybody …")

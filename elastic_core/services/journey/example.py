@@ -23,6 +23,12 @@ class Example(NamedTuple):
     alone: np.ndarray  # [E, N] what each expert alone would say of the items
     scores: np.ndarray  # [N] dot products of what it gets and the items; with slots probabilities, mixed by `back`
 
+    @property
+    def first(self) -> np.ndarray:
+        """Each expert's part of the highest score."""
+        parts = self.back * self.alone[:, self.scores.argmax()]
+        return np.asarray(parts / parts.sum())
+
 
 def example(slots: bool) -> Example:
     """Return every number: aggregate (Equation 2), dispatch (Equation 3), scores; with `slots` as slots/gated_slots.py has it."""

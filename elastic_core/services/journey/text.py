@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from elastic_core.data import Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, Version, start
-from elastic_core.services.person.inspect import split_year
+from elastic_core.services.person.names import split_year
 
 LONGEST_CODE = 1_200
 LARGEST_FILE = 1_000_000
@@ -137,10 +139,10 @@ def _whole_number(found: dict[str, Any], name: str, where: str) -> int:
 def _item(dataset: Dataset, raw: Any, where: str) -> int:
     if not isinstance(raw, str) or not raw:
         raise InputError(f"{where} of the file names an item that is not a raw id in quotes")
-    try:
-        return dataset.catalog.index(raw)
-    except InputError:
-        raise InputError(f"{where} of the file names the item {raw[:40]!r}, which the data does not have") from None
+    found = dataset.catalog.find(raw)
+    if not found:
+        raise InputError(f"{where} of the file names the item {raw[:40]!r}, which the data does not have")
+    return found
 
 
 class Pasted(NamedTuple):
@@ -160,7 +162,7 @@ def parse_list(dataset: Dataset, text: str) -> Pasted:
     for number, line in lines:
         found = _meant(dataset, names, line)
         if len(found) == 1:
-            items.append(found[0])
+            items += found
             continue
         titles = [f"“{dataset.catalog.title(item)}” (id:{dataset.catalog.ids[item]})" for item in found[:3]]
         said = line if len(line) <= 60 else line[:59] + "…"
@@ -172,21 +174,16 @@ def parse_list(dataset: Dataset, text: str) -> Pasted:
 
 def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int]:
     """Every item that a line can mean: an exact title or id first, else titles that have all its words."""
+    find = dataset.catalog.find  # 0 for an id that is not there
     if line.lower().startswith("id:"):
-        return _by_id(dataset, line[3:].strip())
-    for text in dict.fromkeys((line, LEADING.sub("", line))):
-        exact = list(dict.fromkeys(names.get(_folded_text(text), []) + _by_id(dataset, text)))
-        if exact:
-            return exact
-    found = find_titles(dataset.catalog, LEADING.sub("", line)).tolist()
-    return sorted(found, key=lambda item: -dataset.all_counts()[item]) if len(found) > 1 else found
-
-
-def _by_id(dataset: Dataset, raw: str) -> list[int]:
-    try:
-        return [dataset.catalog.index(raw)] if raw else []
-    except InputError:
-        return []
+        return list(filter(None, [find(line[3:].strip())]))
+    bare = LEADING.sub("", line)
+    for text in (line, bare):
+        exact = [*names.get(_folded_text(text), []), find(text)]
+        if any(exact):
+            return list(dict.fromkeys(filter(None, exact)))
+    found = find_titles(dataset.catalog, bare)
+    return found[np.argsort(-dataset.all_counts()[found], kind="stable")].tolist()
 
 
 def _names(dataset: Dataset) -> dict[str, list[int]]:

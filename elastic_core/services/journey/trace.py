@@ -1,5 +1,6 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -8,15 +9,14 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
-from elastic_core.services.person.inspect import split_year
+from elastic_core.services.person.names import split_year
 from elastic_core.services.person.people import spaced
-from elastic_core.services.person.recommend import Reading, packed, rank_of_target, running
+from elastic_core.services.person.recommend import Reading, order_of, packed, running
 
 BINS = 48
 MOMENTS = 40
@@ -33,24 +33,26 @@ class Along(NamedTuple):
 def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
-    ends = np.unique(np.linspace(1, len(items) - 1, min(most, len(items) - 1)).round().astype(np.int64))
+    ends = spaced(len(items) - 1, most) + 1
     reads = [Reading(items[:end], int(items[end])) for end in ends]
     batch = packed(reads, model.length)
-    scores = model.score(batch).float().numpy()
-    parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
     rows = []
-    for end, read, values, part in zip(ends, reads, scores, parts, strict=True):
-        truth, free = int(items[end]), running(len(values), read, stay)
-        rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
-    ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
+    for read, values in zip(reads, model.score(batch).float().numpy(), strict=True):
+        free = running(len(values), read, stay)
+        rows.append((order_of(np.where(free, values, -np.inf))[1][read.truth], free.sum()))
+    ranks = pd.DataFrame({"event": ends, "item": items[ends], "title": dataset.catalog.called(items[ends])})
+    ranks[["rank", "running"]] = rows
+    ranks["part"] = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
     if not model.retrieves:
-        return Along(ranks, pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []}))
-    found: Retrieved = memory_of(model).retrieve(batch)
-    people, k = found.experts.shape
-    events, places = np.repeat(ends, k), np.tile(np.arange(1, k + 1), people)
-    gates = found.gates.numpy().ravel().astype(float)
-    experts = {"event": events, "expert": found.experts.numpy().ravel(), "place": places, "gate": gates}
-    return Along(ranks, pd.DataFrame(experts))
+        return Along(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
+    found = memory_of(model).retrieve(batch)
+    experts = every_pair(event=ends, place=range(1, found.experts.shape[1] + 1))
+    return Along(ranks, experts.assign(expert=found.experts.numpy().ravel(), gate=found.gates.numpy().ravel().astype(float)))
+
+
+def every_pair(**columns: Iterable[object]) -> pd.DataFrame:
+    """A row for every combination of these values, those of the last column changing first."""
+    return pd.MultiIndex.from_product(columns.values(), names=columns).to_frame(index=False)
 
 
 class Aggregation(NamedTuple):
@@ -70,22 +72,17 @@ def traced(model: Recommender, items: np.ndarray) -> Trace:
 
 
 @torch.inference_mode()
-def aggregation(
-    model: Recommender, items: np.ndarray, layer: int = 0, bins: int = BINS, trace: Trace | None = None
-) -> Aggregation:
-    """How each retrieved expert reads the history, and how the last event reads them; `trace` is of the same history, if it is
-    at hand. Raises InputError without a dispatcher."""
+def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS, trace: Trace | None = None) -> Aggregation:
+    """How each retrieved expert reads the history in a layer, from 1, and how the last event reads them; `trace` is of the same
+    history, if it is at hand. Raises InputError without a dispatcher."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so there is no aggregation to show")
-    trace = trace or traced(model, items)
-    if not 0 <= layer < len(trace.reading):
-        raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
-    count = min(len(items), model.length)
-    weights = trace.reading[layer][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
-    experts = trace.retrieved[layer].experts[0].numpy()
+    trace, count = trace or traced(model, items), min(len(items), model.length)
+    weights = trace.reading[layer - 1][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
+    experts = trace.retrieved[layer - 1].experts[0].numpy()
     edges, skipped = spaced(count + 1, bins + 1), len(items) - count
     slots = pd.DataFrame(
-        {"place": np.arange(1, len(experts) + 1), "expert": experts, "reads": trace.slots[layer][0].mean(0).numpy()}
+        {"place": np.arange(1, len(experts) + 1), "expert": experts, "reads": trace.slots[layer - 1][0].mean(0).numpy()}
     )
     cells = slots[["place", "expert"]].merge(
         pd.DataFrame({"first": skipped + edges[:-1] + 1, "last": skipped + edges[1:]}), how="cross"
@@ -101,20 +98,16 @@ def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace 
 
     Raises InputError for models that do not say."""
     trace, count = trace or traced(model, items), min(len(items), model.length)
-    recent = np.asarray(items)[len(items) - count :]
-    titles = np.array(dataset.catalog.called(recent), dtype=object)
-    parts = []
-    for layer, (found, reading) in enumerate(zip(trace.retrieved, trace.reading, strict=True), start=1):
-        weights = reading[0].mean(0)[:, -count:].double().numpy()  # [k, count]
-        k = len(weights)
-        others = (weights.sum(0) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
-        columns = {
-            "layer": layer, "place": np.repeat(np.arange(1, k + 1), count), "expert": found.experts[0].numpy().repeat(count),
-            "event": np.tile(np.arange(len(items) - count + 1, len(items) + 1), k), "item": np.tile(recent, k),
-            "title": np.tile(titles, k), "weight": weights.ravel(), "others": others.ravel(), "even": 1 / count,
-        }  # fmt: skip
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+    weights = np.stack([layer[0].mean(0)[:, -count:].double().numpy() for layer in trace.reading])  # [layers, k, count]
+    layers, k, _ = weights.shape
+    others = (weights.sum(1, keepdims=True) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
+    events = range(len(items) - count + 1, len(items) + 1)
+    table = every_pair(layer=range(1, layers + 1), place=range(1, k + 1), event=events)
+    table.insert(2, "expert", np.concatenate([found.experts[0].numpy() for found in trace.retrieved]).repeat(count))
+    read = items[table["event"] - 1]
+    return table.assign(
+        item=read, title=dataset.catalog.called(read), weight=weights.ravel(), others=others.ravel(), even=1 / count
+    )
 
 
 def by_name(found: pd.DataFrame) -> dict[int, str]:
@@ -123,20 +116,22 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
     of_items = found.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
-    said: dict[int, dict[int, str]] = {}
-    for (expert, layer), rows in sums.groupby(["expert", "layer"]):
-        most = rows.head(2)
-        names = [
-            f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
-            for row in most.itertuples()
-        ]
-        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
-        said.setdefault(expert, {})[layer] = ", ".join(names) + beside
     told = {}
-    for expert, of in said.items():
-        once = set(of.values())  # one sentence for all layers, as where an event is written to its expert only once
-        told[int(expert)] = once.pop() if len(once) == 1 else "; ".join(f"layer {layer}: {of[layer]}" for layer in sorted(of))
+    for expert, of_expert in sums.groupby("expert"):
+        said = {layer: _two_most(rows) for layer, rows in of_expert.groupby("layer")}
+        same = len(set(said.values())) == 1  # as where an event is written to its expert only once
+        told[int(expert)] = said[1] if same else "; ".join(f"layer {layer}: {text}" for layer, text in said.items())
     return told
+
+
+def _two_most(rows: pd.DataFrame) -> str:
+    most = rows.head(2)
+    names = [
+        f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
+        for row in most.itertuples()
+    ]
+    beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
+    return ", ".join(names) + beside
 
 
 def _share_text(share: float) -> str:
@@ -194,6 +189,13 @@ class Dispatch(NamedTuple):
     older: np.ndarray
     back: np.ndarray
     apart: bool
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, held, back."""
+        table = every_pair(event=range(1, len(self.titles) + 1), expert=self.experts)
+        table.insert(1, "title", np.repeat(np.array(self.titles, dtype=object), len(self.experts)))
+        return table.assign(held=self.held.T.ravel(), back=self.back.ravel())
 
     @property
     def links(self) -> int:
