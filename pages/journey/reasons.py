@@ -1,12 +1,10 @@
 """Reasons that are tested: what each event changes by its removal, beside attention; how the experts read; the way so far."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.example import EXPERTS, ITEMS, VOTES, example
 from elastic_core.services.journey.shown import span_titles
 from elastic_core.services.journey.trace import DRAWN, LEAST, MOST
 from elastic_core.services.method import notes
@@ -176,30 +174,5 @@ def _dispatcher(now: Context, here: Situation) -> None:
 def _example(slots: bool) -> None:
     """The same with three items and two experts, every number written out."""
     panel = st.expander("A tiny example", icon=":material/calculate:", key="jrn_example", on_change="rerun")
-    if not panel.open:
-        return
-    found = example(slots)
-    rows = [["", *(f"{name} {_vector(v)}" for name, v in ITEMS.items()), "holds"], ["---"] * (len(ITEMS) + 2)]
-    says, alone, fits = [], [], []
-    for at, (name, own) in enumerate(EXPERTS.items()):
-        numbers, holds = zip(found.fits[at], found.shares[at], found.parts[at], strict=True), _vector(found.holds[at])
-        cells = [f"{fit:.1f} → {share:.0%}" + f" → {part:.0%}" * slots for fit, share, part in numbers]
-        rows.append([f"**{name}** {_vector(own)}", *cells, f"**{holds}**"])
-        says.append(f"{name} {holds} + {VOTES[at]:.0%} × {_vector(own)} = **{_vector(found.says[at])}**")
-        alone.append(f"{name}: {_scores(found.alone[at])}")
-        fits.append(f"{found.fits_back[at]:.2f} ({name})")
-    told = {"says": ", ".join(says), "alone": "; ".join(alone), "fits": " and ".join(fits), "scores": _scores(found.scores)}
-    told |= {"a": f"{found.back[0]:.0%}", "b": f"{found.back[1]:.0%}", "who": [*EXPERTS][found.first.argmax()]}
-    told |= {"part": f"{found.first.max():.0%}", "last": [*ITEMS][-1]}
-    with panel:
-        st.markdown(SAYS("EXAMPLE_SLOTS" if slots else "EXAMPLE"))
-        st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        st.markdown(SAYS("EXAMPLE_SLOTS_BACK" if slots else "EXAMPLE_BACK", **told))
-
-
-def _scores(of: Iterable[float]) -> str:
-    return ", ".join(f"{name} {score:.2f}" for name, score in zip(ITEMS, of, strict=True))
-
-
-def _vector(of: Iterable[float]) -> str:
-    return f"({', '.join(f'{value:.2g}' for value in of)})"
+    if panel.open:
+        panel.markdown(SAYS("EXAMPLE_SLOTS" if slots else "EXAMPLE"))

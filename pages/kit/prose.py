@@ -75,7 +75,10 @@ def _read(path: Path) -> Words:
         name, _, body = part.partition("\n")
         if name.strip() in sections:
             raise ValueError(f"{path} has two sections {name.strip()!r}")
-        paragraphs = (" ".join(line.strip() for line in paragraph.splitlines()) for paragraph in body.strip().split("\n\n"))
+        paragraphs = (
+            paragraph if paragraph.startswith("|") else " ".join(line.strip() for line in paragraph.splitlines())
+            for paragraph in body.strip().split("\n\n")
+        )  # a table keeps its lines
         sections[name.strip()] = "\n\n".join(paragraphs)
     return Words(path, sections)
 
