@@ -369,7 +369,7 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
         assert found.slots["reads"].sum() == pytest.approx(1, abs=1e-5)
     weights = journey_trace.attention(model, Reading(items))
     assert weights is not None and np.nansum(weights) == pytest.approx(1, abs=1e-5) and np.isnan(weights[: len(items) - 16]).all()
-    with pytest.raises(InputError, match="no interest memory"):
+    with pytest.raises(InputError):
         journey_trace.aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items, 1)
 
 

@@ -13,7 +13,6 @@ from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
 from elastic_core.services.person.chance import Chance
-from elastic_core.services.person.recommend import Reading
 from pages.journey import charts
 from pages.kit import cache, plot
 from pages.kit.cache import Opened
@@ -22,6 +21,7 @@ from pages.kit.kept import asking, copied, kept
 situation = asking(kept(64), inspect.situation_of)  # what a history retrieves and is answered
 along = asking(kept(64), trace.along)
 dispatched = asking(kept(64), dispatch)
+influence = asking(kept(64), removal.influence)  # each of the last events taken away once
 
 
 @kept(256)
@@ -31,15 +31,9 @@ def chance(of: Opened, code: str, base: str, stay: bool, _tree: Tree) -> Chance 
 
 
 @kept(64)
-def influence(of: Opened, read: Reading, stay: bool) -> removal.Influence:
-    """Each of the last events taken away once."""
-    return removal.influence(of.model, of.dataset, read, stay, cache.traced(of, read.items))
-
-
-@kept(64)
 def reading(of: Opened, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
-    return trace.aggregation(of.model, items, layer, trace=cache.traced(of, items))
+    return trace.aggregation(of.model, items, layer)
 
 
 @kept(64)

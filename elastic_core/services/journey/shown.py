@@ -38,9 +38,9 @@ def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.Data
     """Of experts retrieved along time, the rows of those retrieved at (or last before) `moment` and of those with the most
     weight in all, at most `most` experts; and how many there were."""
     totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
-    until = experts[experts["event"] <= max(moment, experts["event"].min())]
-    now = until[until["event"] == until["event"].max()]["expert"].tolist()
-    shown = list(dict.fromkeys([*now, *totals.index]))[:most]
+    latest = experts["event"][experts["event"] <= moment].max()
+    now = experts["expert"][experts["event"] == latest]
+    shown = pd.unique(np.array([*now, *totals.index]))[:most]
     return experts[experts["expert"].isin(shown)].reset_index(drop=True), len(totals)
 
 

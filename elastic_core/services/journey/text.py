@@ -9,8 +9,7 @@ All of it comes from outside and is untrusted: whatever is wrong raises InputErr
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,14 @@ from elastic_core.data import Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, Version, start
+from elastic_core.services.journey.versions import Add, Cut, Move, Replace, Tree, Version, start
 from elastic_core.services.person.names import split_year
 
 LONGEST_CODE = 1_200
 LARGEST_FILE = 1_000_000
 MOST_LINES = 1_000
 KIND = "journey"
-KINDS: dict[str, Callable[..., Edit]] = {"a": Add, "x": Cut, "m": Move, "r": Replace}
+KINDS: dict[str, type] = {"a": Add, "x": Cut, "m": Move, "r": Replace}
 STEP = re.compile(r"(?:(?P<parent>\d{1,4})\.)?(?P<what>[axmr])(?P<numbers>\d{0,9}(?:-\d{1,9})*)", re.ASCII)
 LEADING = re.compile(r"^(?:[-*•]\s+|\d{1,3}[.)]\s+)")
 
@@ -117,16 +116,17 @@ def _from_file(dataset: Dataset, step: Any, where: str) -> Version:
     edit = step.get("edit") if isinstance(step, dict) else None
     if not isinstance(edit, dict):
         raise InputError(f'{where} of the file has no "edit"')
-    parent, what = _whole_number(step, "parent", where), edit.get("do")
-    if what == "add":
-        return Version(parent, Add(_item(dataset, edit.get("item"), where), _whole_number(edit, "at", where)))
-    if what == "cut":
-        return Version(parent, Cut(_whole_number(edit, "start", where), _whole_number(edit, "stop", where)))
-    if what == "move":
-        return Version(parent, Move(_whole_number(edit, "at", where), _whole_number(edit, "to", where)))
-    if what == "replace" and isinstance(edit.get("items"), list):
-        return Version(parent, Replace(tuple(_item(dataset, raw, where) for raw in edit["items"])))
+    parent = _whole_number(step, "parent", where)
+    for kind in KINDS.values():
+        if kind.__name__.lower() == edit.get("do") and (kind is not Replace or isinstance(edit.get("items"), list)):
+            return Version(parent, kind(*(_value(dataset, edit, field.name, where) for field in fields(kind))))
     raise InputError(f"{where} of the file does none of add, cut, move, replace")
+
+
+def _value(dataset: Dataset, edit: dict[str, Any], name: str, where: str) -> Any:
+    if name == "items":
+        return tuple(_item(dataset, raw, where) for raw in edit[name])
+    return _item(dataset, edit.get(name), where) if name == "item" else _whole_number(edit, name, where)
 
 
 def _whole_number(found: dict[str, Any], name: str, where: str) -> int:
@@ -176,7 +176,8 @@ def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int
     """Every item that a line can mean: an exact title or id first, else titles that have all its words."""
     find = dataset.catalog.find  # 0 for an id that is not there
     if line.lower().startswith("id:"):
-        return list(filter(None, [find(line[3:].strip())]))
+        item = find(line[3:].strip())
+        return [item] if item else []
     bare = LEADING.sub("", line)
     for text in (line, bare):
         exact = [*names.get(_folded_text(text), []), find(text)]

@@ -14,9 +14,9 @@ from elastic_core.errors import InputError
 from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
-from elastic_core.services.person.names import split_year
+from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import spaced
-from elastic_core.services.person.recommend import Reading, order_of, packed, running
+from elastic_core.services.person.recommend import Reading, packed, ranked, scored
 
 BINS = 48
 MOMENTS = 40
@@ -36,13 +36,12 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     ends = spaced(len(items) - 1, most) + 1
     reads = [Reading(items[:end], int(items[end])) for end in ends]
     batch = packed(reads, model.length)
-    rows = []
-    for read, values in zip(reads, model.score(batch).float().numpy(), strict=True):
-        free = running(len(values), read, stay)
-        rows.append((order_of(np.where(free, values, -np.inf))[1][read.truth], free.sum()))
-    ranks = pd.DataFrame({"event": ends, "item": items[ends], "title": dataset.catalog.called(items[ends])})
-    ranks[["rank", "running"]] = rows
-    ranks["part"] = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
+    places = [ranked(row, read, stay)[1] for row, read in zip(scored(model, batch).numpy(), reads, strict=True)]
+    ranks = item_table(dataset.catalog, items[ends]).drop(columns="genres").assign(
+        rank=[each[item] for each, item in zip(places, items[ends], strict=True)], running=[each.max() for each in places],
+        part=np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training"),
+    )  # fmt: skip
+    ranks.insert(0, "event", ends)
     if not model.retrieves:
         return Along(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
     found = memory_of(model).retrieve(batch)
@@ -71,33 +70,24 @@ def traced(model: Recommender, items: np.ndarray) -> Trace:
     return tracing(model).trace(history_batch(items, model.length))
 
 
-@torch.inference_mode()
-def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS, trace: Trace | None = None) -> Aggregation:
-    """How each retrieved expert reads the history in a layer, from 1, and how the last event reads them; `trace` is of the same
-    history, if it is at hand. Raises InputError without a dispatcher."""
-    if not model.retrieves:
-        raise InputError("this run has no interest memory, so there is no aggregation to show")
-    trace, count = trace or traced(model, items), min(len(items), model.length)
-    weights = trace.reading[layer - 1][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
-    experts = trace.retrieved[layer - 1].experts[0].numpy()
-    edges, skipped = spaced(count + 1, bins + 1), len(items) - count
-    slots = pd.DataFrame(
-        {"place": np.arange(1, len(experts) + 1), "expert": experts, "reads": trace.slots[layer - 1][0].mean(0).numpy()}
-    )
-    cells = slots[["place", "expert"]].merge(
-        pd.DataFrame({"first": skipped + edges[:-1] + 1, "last": skipped + edges[1:]}), how="cross"
-    )
-    cells["weight"] = np.add.reduceat(weights, edges[:-1], axis=1).ravel()
+def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS) -> Aggregation:
+    """How each retrieved expert reads the history in a layer, from 1, and how the last event reads them. Raises InputError
+    without a dispatcher."""
+    trace, count = traced(model, items), min(len(items), model.length)
+    experts, reads = trace.retrieved[layer - 1].experts[0].numpy(), trace.slots[layer - 1][0].mean(0).numpy()
+    slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
+    edges = spaced(count + 1, bins + 1)
+    spans = pd.DataFrame({"first": edges[:-1] + 1, "last": edges[1:]}) + len(items) - count
+    weights = np.add.reduceat(trace.reading[layer - 1][0].mean(0)[:, -count:].numpy().astype(float), edges[:-1], axis=1)
+    cells = slots[["place", "expert"]].merge(spans, how="cross").assign(weight=weights.ravel())
     return Aggregation(cells, slots, len({id(each) for each in trace.reading}))
 
 
-@torch.inference_mode()
-def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace | None = None) -> pd.DataFrame:
-    """What every retrieved expert reads, by name, in every layer: layer, place, expert, event (from 1), item, title, weight (of
-    this expert's reading, mean over heads), others (the mean of the person's other experts), even (were all events alike).
-
-    Raises InputError for models that do not say."""
-    trace, count = trace or traced(model, items), min(len(items), model.length)
+def reads(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFrame:
+    """What every retrieved expert reads of a history that was traced, by name, in every layer: layer, place, expert, event (from
+    1), item, title, weight (of this expert's reading, mean over heads), others (the mean of the person's other experts), even
+    (were all events alike)."""
+    count = min(len(items), trace.reading[0].shape[-1])
     weights = np.stack([layer[0].mean(0)[:, -count:].double().numpy() for layer in trace.reading])  # [layers, k, count]
     layers, k, _ = weights.shape
     others = (weights.sum(1, keepdims=True) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
@@ -139,7 +129,7 @@ def _share_text(share: float) -> str:
 
 
 @torch.inference_mode()
-def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> np.ndarray | None:
+def attention(model: Recommender, read: Reading) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
@@ -150,7 +140,7 @@ def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> 
         found = shares(model, packed([read], model.length))
     elif model.retrieves:
         with suppress(InputError):
-            trace = trace or traced(model, read.items)
+            trace = traced(model, read.items)
             paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
             found = torch.stack(paths).mean(0).unsqueeze(0).numpy()
     if found is None:
@@ -212,9 +202,7 @@ class Dispatch(NamedTuple):
 def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
     """The last `events` of a history `items`, read with the experts that the whole history retrieves.
 
-    Raises InputError for a model without experts or without a dispatcher, and for less than one event."""
-    if not model.retrieves:
-        raise InputError("this run has no interest memory, so there is no dispatcher to show")
+    Raises InputError for a model without a dispatcher, and for less than one event."""
     most = min(len(items), model.length)
     if not 1 <= events <= most:
         raise InputError(f"of this history 1 to {most} events are read, not {events}")

@@ -106,18 +106,14 @@ def compare_acts(
     if not others:
         return None
     first, *values = scores(model, [before, act, *others])
-
-    def ranked(row: np.ndarray, read: recommend.Reading) -> tuple[np.ndarray, np.ndarray]:
-        """The ten and every item's rank, as by `recommend.answer`."""
-        order, ranks = recommend.order_of(np.where(recommend.running(len(row), read, stay), row, -np.inf))
-        return order[:TOP], ranks
-
-    (had, was), rows = ranked(first, before.read), []
+    had, was = recommend.ranked(first, before.read, stay)
+    rows, truth = [], before.read.truth
     for version, row in zip([act, *others], values, strict=True):
-        ten, ranks = ranked(row, version.read)
+        order, ranks = recommend.ranked(row, version.read, stay)
+        ten = order[:TOP]
         moves = np.abs(was[ten] - ranks[ten])[was[ten] > 0]  # of what was in the running before
-        places = np.nan if version.read.truth is None else float(was[version.read.truth] - ranks[version.read.truth])
-        rows.append((version.name, places, moves.max(initial=0), len(np.setdiff1d(had, ten))))
+        places = np.nan if truth is None else float(was[truth] - ranks[truth])
+        rows.append((version.name, places, moves.max(initial=0), len(np.setdiff1d(had[:TOP], ten))))
     return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 

@@ -13,10 +13,10 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, Trace
+from elastic_core.models import Recommender
 from elastic_core.services.journey.trace import attention
 from elastic_core.services.person.names import item_table
-from elastic_core.services.person.recommend import Reading, order_of, packed, reading, running, scored
+from elastic_core.services.person.recommend import Reading, packed, ranked, reading, running, scored
 
 LAST = 50
 
@@ -65,9 +65,9 @@ def of_person(model: Recommender, dataset: Dataset, user: int, stay: bool = Fals
 
 
 @torch.inference_mode()
-def influence(model: Recommender, dataset: Dataset, read: Reading, stay: bool = False, trace: Trace | None = None) -> Influence:
+def influence(model: Recommender, dataset: Dataset, read: Reading, stay: bool = False) -> Influence:
     """Takes away each of the `LAST` last events once, in one batch, and asks where its truth stands then, among items that the
-    history does not hold or (`stay`) among all. `trace`, if it is at hand, is of the same events.
+    history does not hold or (`stay`) among all.
 
     Raises InputError for an unknown truth and for histories of fewer than two events.
     """
@@ -77,11 +77,10 @@ def influence(model: Recommender, dataset: Dataset, read: Reading, stay: bool = 
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
     taken = np.arange(max(count - LAST, 0), count)
     scores = scored(model, packed([read, *map(read.without, taken.tolist())], model.length)).double()
+    first, *ranks = (int(ranked(row, read, stay)[1][target]) for row in scores.numpy())
     free = running(scores.shape[1], read, stay)
-    scores = scores.masked_fill(~torch.from_numpy(free), -torch.inf)
-    logs = scores.log_softmax(1)[:, target].numpy()
-    first, *ranks = (int(order_of(row)[1][target]) for row in scores.numpy())
-    change, weights = logs[0] - logs[1:], attention(model, read, trace)
+    logs = scores.masked_fill(~torch.from_numpy(free), -torch.inf).log_softmax(1)[:, target].numpy()
+    change, weights = logs[0] - logs[1:], attention(model, read)
     table = item_table(dataset.catalog, read.items[taken]).drop(columns="genres")
     table.insert(0, "position", taken + 1)
     table = table.assign(

@@ -159,10 +159,11 @@ def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
     return free
 
 
-def order_of(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The items in the running (of finite score), best first, and the rank of each item from 1; 0 where it is not. Equal scores
-    rank by item number."""
-    order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
+def ranked(scores: np.ndarray, read: Reading, stay: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The items in the running, best first, and the rank of each item from 1; 0 where it is not. Equal scores rank by item
+    number."""
+    free = running(len(scores), read, stay)
+    order = np.argsort(np.where(free, -scores, np.inf), kind="stable")[: free.sum()]
     ranks = np.zeros(len(scores), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
     return order, ranks
@@ -177,13 +178,13 @@ def answer(
     if not len(read.items):
         raise InputError("the history is empty: at least one event is needed")
     scores = scored(model, read.batch(model.length), edit)[0]
-    scores = scores.masked_fill(~torch.from_numpy(running(len(scores), read, stay)), -torch.inf)
-    values = scores.numpy()
-    order, ranks = order_of(values)
+    order, ranks = ranked(scores.numpy(), read, stay)
     shown = order[(ranks[order] <= top) | (order == (read.truth or 0))]
-    table = item_table(_catalog(data), shown).assign(score=values[shown].astype(float), is_truth=shown == (read.truth or 0))
+    table = item_table(_catalog(data), shown)
+    table = table.assign(score=scores[shown].numpy().astype(float), is_truth=shown == (read.truth or 0))
     table.insert(0, "rank", ranks[shown])
-    return Answer(table[:top], table[top:], scores.softmax(0).numpy(), ranks, read.truth)
+    chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
+    return Answer(table[:top], table[top:], chances, ranks, read.truth)
 
 
 def recommend(
