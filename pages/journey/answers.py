@@ -42,7 +42,7 @@ def way(
 ) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
     mine, other = along(of, user, stay=stay), along(second, user, stay=stay) if second else None
-    experts, count = shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
+    experts, count = shown.busiest(mine.experts, moment)
     names = (of.run.name, second.run.name if second else "")
     figure = charts.along(mine.ranks, experts, moment, palette, other.ranks if other else None, names)
     return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count

@@ -130,13 +130,14 @@ def load(now: Context, text: bytes) -> None:
     except InputError as error:
         say(f"The file was not loaded: {shell.plain(error)}.")
         return
-    if tree.base.user != now.user and shell.locked("user"):
-        say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link shows only person {now.user + 1}.")
-        return
-    if tree.base.user != now.user:
-        shell.meet(tree.base.user, keep_expert=False)
-        st.session_state["jrn_wanted_t"] = tree.base.events
-    reach(tree.base.events)
+    user, events = tree.base.user, tree.base.events
+    if user != now.user:
+        if shell.locked("user"):
+            say(f"The file was not loaded: it is about person {user + 1}, and this link shows only person {now.user + 1}.")
+            return
+        shell.meet(user, keep_expert=False)
+        st.session_state["jrn_wanted_t"] = events
+    reach(events)
     _keep(tree)
 
 

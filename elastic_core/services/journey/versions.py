@@ -223,7 +223,7 @@ def in_words(dataset: Dataset, edit: Edit, before: Contents) -> str:
 
 def versions_table(dataset: Dataset, tree: Tree) -> pd.DataFrame:
     """version, follows, what, events, steps (edits since the original), seen (whether it is looked at)."""
-    rows = [(None, "the original")]
+    rows: list[tuple[int | None, str]] = [(None, "the original")]
     rows += [(each.parent, in_words(dataset, each.edit, tree.contents[each.parent])) for each in tree.versions]
     table = pd.DataFrame(rows, columns=["follows", "what"]).astype({"follows": "Int64"}).rename_axis("version").reset_index()
     steps = [len(tree.path(number)) - 1 for number in table["version"]]

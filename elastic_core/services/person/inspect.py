@@ -177,30 +177,22 @@ def grid(side: int) -> pd.DataFrame:
     return pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
 
 
-def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
-    """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
+def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFrame:
+    """The experts that a person's history retrieves, best first: expert, row, column, row_score, column_score, score (what they
+    are chosen by: the sum of the two, where nothing votes), load (how many people retrieve it), rank, gate.
 
-    The score is what experts are chosen by (`Retrieved.every`): the sum of the two halves', where nothing votes."""
-    rows, columns = found.halves[0].numpy()
+    `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a memory of its own
+    for everybody, and for somebody who is not there."""
+    found = retrieved(model, reading(dataset, numbered(dataset, user) if isinstance(user, str) else user))
+    (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
     if not len(rows):
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
-    table, chosen = grid(len(rows)), found.experts[0].numpy()
-    table = table.assign(
-        row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.every[0].numpy(), load=load, rank=0,
-        gate=0.0,
+    table = grid(len(rows)).iloc[numbers].reset_index(drop=True)
+    return table.assign(
+        row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.every[0].numpy()[numbers],
+        load=routing(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
+        gate=found.gates[0].numpy().astype(float),
     )  # fmt: skip
-    table.loc[chosen, "rank"] = np.arange(1, len(chosen) + 1)
-    table.loc[chosen, "gate"] = found.gates[0].numpy().astype(float)
-    return table
-
-
-def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFrame:
-    """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
-    `experts_table`. `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a
-    memory of its own for everybody, and for somebody who is not there."""
-    user = numbered(dataset, user) if isinstance(user, str) else user
-    table = experts_table(retrieved(model, reading(dataset, user)), routing(model, dataset, "test").load)
-    return table[table["rank"] > 0].sort_values("rank", ignore_index=True)
 
 
 def memory_size(model: Recommender) -> int:

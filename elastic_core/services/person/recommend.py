@@ -200,15 +200,15 @@ def recommend(
     Text is an id of the data's own files (`"cust-075"`, `["50", "181"]`), a number is ours: people from 0, items from 1. For a
     history the items are enough (`run.catalog()`) in place of the data. Raises InputError for what is not there."""
     catalog = _catalog(data)
-    if isinstance(who, str | int | np.integer):
-        if not isinstance(data, Dataset):
-            raise InputError("a person's history is in the data: give these, or the history as a list of items")
-        read = reading(data, numbered(data, who) if isinstance(who, str) else int(who))
-    else:
+    if not isinstance(who, str | int | np.integer):
         items = np.array([catalog.index(item) if isinstance(item, str) else item for item in who], dtype=np.int64)
-        if len(items) and (items.min() < 1 or items.max() > catalog.n_items):
+        if ((items < 1) | (items > catalog.n_items)).any():
             raise InputError(f"items must lie in 1 to {catalog.n_items}")
         read = Reading(items)
+    elif isinstance(data, Dataset):
+        read = reading(data, numbered(data, who) if isinstance(who, str) else int(who))
+    else:
+        raise InputError("a person's history is in the data: give these, or the history as a list of items")
     table = answer(model, data, read, top, edit, not exclude_seen).table
     table.insert(2, "id", [str(catalog.ids[item]) for item in table["item"]])
     return table
