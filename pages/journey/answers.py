@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey import shown, trace
+from elastic_core.services.journey import trace
 from elastic_core.services.journey.chance import of_version
-from elastic_core.services.journey.trace import Aggregation, Along, dispatch
+from elastic_core.services.journey.trace import Aggregation, dispatch
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
 from elastic_core.services.person.chance import Chance
-from pages.journey import charts
-from pages.kit import cache, plot
+from pages.kit import cache
 from pages.kit.cache import Opened
 from pages.kit.kept import asking, copied, kept
 
@@ -34,18 +33,6 @@ def chance(of: Opened, code: str, base: str, stay: bool, _tree: Tree) -> Chance 
 def reading(of: Opened, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
     return trace.aggregation(of.model, items, layer)
-
-
-@kept(64)
-def way(
-    of: Opened, second: Opened | None, user: int, moment: int, palette: plot.Palette, stay: bool
-) -> tuple[cache.Drawn, Along, Along | None, int, int]:
-    """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
-    mine, other = along(of, user, stay=stay), along(second, user, stay=stay) if second else None
-    experts, count = shown.busiest(mine.experts, moment)
-    names = (of.run.name, second.run.name if second else "")
-    figure = charts.along(mine.ranks, experts, moment, palette, other.ranks if other else None, names)
-    return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count
 
 
 @kept(8)

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.shown import span_titles
+from elastic_core.services.journey.shown import busiest, span_titles
 from elastic_core.services.journey.trace import DRAWN, LEAST, MOST
 from elastic_core.services.method import notes
 from elastic_core.services.person.inspect import Situation, split_year
@@ -89,15 +89,21 @@ def _weights(now: Context, here: Situation) -> None:
 
 def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
-    figure, mine, other, drawn, count = answers.way(now, now.other, now.user, moment, shell.palette(), stay)
+    table, retrieved = answers.along(now, now.user, stay=stay)
+    experts, count = busiest(retrieved, moment)
+    drawn = experts["expert"].nunique()
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
-    dotted = f" Dotted: {shell.plain(now.other.run.name)}." if now.other else ""
+    other, second, dotted = None, "", ""
+    if now.other is not None:
+        other, second = answers.along(now.other, now.user, stay=stay).ranks, now.other.run.name
+        dotted = f" Dotted: {shell.plain(second)}."
     st.caption(f"{SAYS('OVER_TIME')}{some}{dotted}")
-    table, last = mine.ranks, mine.ranks.iloc[-1]
+    figure = cache.drawn(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
+    last = table.iloc[-1]
     alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
     there = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
     if other is not None:
-        table = table.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+        table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     said = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
     st.markdown(SAYS("CAME_NEXT", many=now.words.many, title=shell.plain(there["title"]), **said))
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
