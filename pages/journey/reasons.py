@@ -83,8 +83,8 @@ def _weights(now: Context, here: Situation) -> None:
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    films, _ = cache.reads(now, here.read.items)
-    view.chart("jrn_reading", figure, found.cells if films is None else films, READING, alt)
+    every_weight, _ = cache.reads(now, here.read.items)
+    view.chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
 
 
 def along(now: Context, moment: int, stay: bool) -> None:

@@ -5,7 +5,6 @@ import streamlit as st
 
 from elastic_core.services.journey.shown import raw_ids
 from elastic_core.services.person import attribution, inspect
-from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.path import SHOWN, Path, path
 from elastic_core.services.person.recommend import Moved, moved, places_left
@@ -14,10 +13,11 @@ from pages.frame import shell
 from pages.kit import cache, person, prose, view
 from pages.kit.cache import Opened
 from pages.kit.control import button
-from pages.kit.kept import copied, kept
+from pages.kit.kept import asking, copied, kept
 from pages.start import edits, strip
 
 SAYS = prose.of(__file__)
+owners = asking(copied(12), attribution.share_agreement)  # do shares say what a removal does?
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
@@ -30,12 +30,6 @@ LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
 def way(of: Opened, items: np.ndarray, silenced: object, stay: bool, places: list[int | None], _here: Situation) -> Path:
     """What asks, keeps and gives what in this situation."""
     return path(of.model, _here, places)
-
-
-@copied(12)
-def owners(of: Opened) -> Agreement | None:
-    """Do shares say what a removal does? Of some people; None for a model without shares."""
-    return attribution.share_agreement(of.model, of.dataset, PEOPLE, stay=of.stay)
 
 
 def pointed(what: str, number: int) -> None:
@@ -144,7 +138,7 @@ def doubt() -> None:
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = owners(now)
+    found = owners(now, PEOPLE, now.stay)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
         held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))

@@ -61,7 +61,7 @@ def decode(code: str, fresh: Tree) -> Tree:
     if steps and re.fullmatch(r"c\d{1,4}", steps[-1], re.ASCII):
         current = int(steps.pop()[1:])
     versions = tuple(_version(step, number) for number, step in enumerate(steps))
-    return replace(fresh, versions=versions, current=current).checked()
+    return replace(fresh, versions=versions, current=current)
 
 
 def _version(step: str, number: int) -> Version:
@@ -109,7 +109,7 @@ def from_json(dataset: Dataset, text: str | bytes) -> Tree:
     if not isinstance(steps, list):
         raise InputError('"versions" in the file must be a list')
     versions = tuple(_from_file(dataset, step, f"version {number}") for number, step in enumerate(steps, start=1))
-    return replace(fresh, versions=versions, current=_whole_number(found, "current", "the file")).checked()
+    return replace(fresh, versions=versions, current=_whole_number(found, "current", "the file"))
 
 
 def _from_file(dataset: Dataset, step: Any, where: str) -> Version:

@@ -129,7 +129,8 @@ class Version:
 
 @dataclass(frozen=True)
 class Tree:
-    """All versions of one history and the one that is looked at. Immutable: every act answers with another tree."""
+    """All versions of one history and the one that is looked at. Immutable: every act answers with another tree, and none is
+    unsound."""
 
     base: Base
     original: tuple[int, ...]
@@ -137,9 +138,13 @@ class Tree:
     versions: tuple[Version, ...] = ()
     current: int = 0
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a tree that does not hold together."""
+        _ = self.contents
+
     @cached_property
     def contents(self) -> tuple[Contents, ...]:
-        """Every version's contents, the original first. Raises InputError for a tree that does not hold together."""
+        """Every version's contents, the original first."""
         if len(self.versions) > MOST_VERSIONS:
             raise InputError(f"at most {MOST_VERSIONS} versions are kept, not {len(self.versions)}; start anew from the original")
         made = [Contents(self.original, tuple(range(len(self.original))))]
@@ -160,16 +165,11 @@ class Tree:
         step = Version(self.current, edit)
         if step in self.versions:
             return self.go(self.versions.index(step) + 1)
-        return replace(self, versions=(*self.versions, step), current=len(self.versions) + 1).checked()
+        return replace(self, versions=(*self.versions, step), current=len(self.versions) + 1)
 
     def go(self, number: int) -> "Tree":
         """The same tree, looking at version `number`."""
-        return replace(self, current=number).checked()
-
-    def checked(self) -> "Tree":
-        """The tree itself. Raises InputError if it does not hold together."""
-        _ = self.contents
-        return self
+        return replace(self, current=number)
 
     def undo(self) -> "Tree":
         """Back to the version before, the original's is itself; nothing is lost."""
