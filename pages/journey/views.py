@@ -92,7 +92,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
     assert here.found is not None
     earlier = here.experts if before is None else before.heard
-    names = person.expert_names(now, here, moved(here.answer, here.answer))
+    names = person.expert_names(now, here)
     _, reads = cache.reads(now, here.read.items)
     gates, colours, rows = here.found.gates[0].tolist(), shell.palette(), []
     largest = max(*gates, 1e-9)

@@ -70,13 +70,13 @@ def ranked(now: Context, change: Moved, changed: bool, why: Sequence[str] = ()) 
         st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
-def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]:
+def expert_names(now: Context, here: Situation) -> dict[int, str]:
     """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them."""
-    edit = silence(here.silenced)
-    found = attribution.attributed(now.model, here.read, change.table["item"].tolist(), edit)
+    table = here.answer.table
+    found = attribution.attributed(now.model, here.read, table["item"].tolist(), silence(here.silenced))
     if found is not None:
         heard = found.experts[0].tolist()
-        given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), change.table["genres"].tolist())
+        given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
     evidence = cache.evidence(now)
     labels = {expert: evidence.label(expert) for expert in here.heard} if evidence is not None else {}

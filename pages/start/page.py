@@ -108,7 +108,7 @@ def drawn() -> None:
     places = [where.get(place) for place in range(max(start.events - SHOWN, 0), start.events)]
     links = way(now, here.read.items, here.silenced, stay, places, here)
     traffic = cache.traffic(now) if here.found is not None else None
-    names = person.expert_names(now, here, change) if here.found is not None else {}
+    names = person.expert_names(now, here) if here.found is not None else {}
     opened = strip.draw(now, start, here, links, change, names=names, traffic=traffic, changed=bool(broken), on_act=pointed)
     among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
     st.caption(SAYS("all" if stay else "new ones", **among))
