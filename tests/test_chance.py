@@ -107,12 +107,12 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
     model, user = built(ELASTIC, small_world), int(np.argmax(small_world.histories.lengths))
     items = reading(small_world, user).items
     assert len(items) > 16  # longer than what is read
-    found = trace.reads(model, small_world, items)
+    found = trace.reads(small_world, items, trace.traced(model, items))
     assert found.groupby(["layer", "expert"])["weight"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
     assert found.groupby(["layer", "expert"])["others"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
     assert found["layer"].max() == 2 and found["event"].max() == len(items) and found["event"].nunique() == 16
     assert (items[found["event"] - 1] == found["item"]).all()
-    cells = trace.aggregation(model, items, 1).cells
+    cells = trace.aggregation(model, items, 2).cells
     second = found[found["layer"] == 2]
     assert second["weight"].to_numpy() == pytest.approx(cells["weight"].to_numpy(), abs=1e-6)
     said = trace.by_name(found)

@@ -17,7 +17,7 @@ from elastic_core.models import Recommender
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.popularity import PopularityConfig
-from elastic_core.services.person.influence import influence, rank_agreement
+from elastic_core.services.person.influence import LAST, influence, rank_agreement
 from elastic_core.services.person.recommend import Reading, reading
 
 MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4)
@@ -48,10 +48,10 @@ def one_by_one(model: Recommender, items: np.ndarray, target: int, without: int 
 def test_the_batch_equals_one_by_one(small_world: Dataset, config: ModelConfig, user: int) -> None:
     model, read = built(config, small_world), reading(small_world, user)
     assert read.truth is not None
-    found = influence(model, small_world, read, last=12)
+    found = influence(model, small_world, read)
     with torch.inference_mode():
         chance, rank = one_by_one(model, read.items, read.truth, None)
-        assert found.rank == rank and len(found.table) == min(12, len(read.items))
+        assert found.rank == rank and len(found.table) == min(LAST, len(read.items))
         assert found.table["position"].tolist() == list(range(len(read.items) - len(found.table) + 1, len(read.items) + 1))
         for row in found.table.to_dict("records"):
             without, moved = one_by_one(model, read.items, read.truth, row["position"] - 1)

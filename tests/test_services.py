@@ -90,7 +90,7 @@ def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
     here = answer(model, data, reading(data, 1))
     change = moved(here, here)
     assert change.counts == {"new": 0, "up": 0, "down": 0, "same": 10}
-    assert change.sentence("films").startswith("The list did not move")
+    assert change.summary("films").startswith("The list did not move")
     assert change.gone.empty and change.truth_before == change.truth_after
 
 
@@ -147,11 +147,10 @@ def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:
 def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommender) -> None:
     here, traffic = inspect.after(model, data, 9), routing(model, data, "test")
     assert here.found is not None
-    table = inspect.experts_table(here.found, traffic.load)
-    assert len(table) == SIDE**2
-    retrieved = table[table["rank"] > 0].sort_values("rank")
-    assert retrieved["expert"].tolist() == here.heard
-    assert table["score"].nlargest(K).sort_values().tolist() == pytest.approx(retrieved["score"].sort_values().tolist())
+    table = inspect.experts(model, data, 9)
+    assert table["expert"].tolist() == here.heard and table["rank"].tolist() == list(range(1, K + 1))
+    assert table["score"].tolist() == pytest.approx(here.found.every[0].topk(K).values.tolist())
+    assert table["load"].tolist() == traffic.load[here.heard].tolist()
     assert (table["row"] * SIDE + table["column"] == table["expert"]).all()
 
 

@@ -108,7 +108,7 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), found.change, found.truth, changed=bool(turn.experts))
+    person.ranked(shell.context(), found.change, changed=bool(turn.experts))
     return doubts
 
 

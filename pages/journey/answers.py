@@ -6,23 +6,21 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.errors import InputError
-from elastic_core.models import Trace
-from elastic_core.services.journey import shown, trace
+from elastic_core.services.journey import trace
 from elastic_core.services.journey.chance import of_version
-from elastic_core.services.journey.trace import Aggregation, Along, Dispatch, dispatch
+from elastic_core.services.journey.trace import Aggregation, dispatch
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
 from elastic_core.services.person.chance import Chance
-from elastic_core.services.person.recommend import Reading
-from pages.journey import charts
-from pages.kit import cache, plot
+from pages.kit import cache
 from pages.kit.cache import Opened
 from pages.kit.kept import asking, copied, kept
 
 situation = asking(kept(64), inspect.situation_of)  # what a history retrieves and is answered
 along = asking(kept(64), trace.along)
 dispatched = asking(kept(64), dispatch)
+influence = asking(kept(64), removal.influence)  # each of the last events taken away once
 
 
 @kept(256)
@@ -31,60 +29,21 @@ def chance(of: Opened, code: str, base: str, stay: bool, _tree: Tree) -> Chance 
     return of_version(of.model, of.dataset, _tree, stay)
 
 
-def _inside(of: Opened, items: np.ndarray) -> Trace | None:
-    return cache.traced(of, items) if of.model.retrieves else None
-
-
-@kept(64)
-def influence(of: Opened, read: Reading, stay: bool) -> removal.Influence:
-    """Each of the last events taken away once."""
-    return removal.influence(of.model, of.dataset, read, stay=stay, trace=_inside(of, read.items))
-
-
 @kept(64)
 def reading(of: Opened, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
-    return trace.aggregation(of.model, items, layer, trace=_inside(of, items))
-
-
-def dispatch_table(found: Dispatch) -> pd.DataFrame:
-    """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, held, back."""
-    n, k = found.back.shape
-    return pd.DataFrame(
-        {
-            "event": np.repeat(np.arange(1, n + 1), k), "title": np.repeat(np.array(found.titles, dtype=object), k),
-            "expert": np.tile(found.experts, n), "held": found.held.T.ravel(), "back": found.back.ravel(),
-        }
-    )  # fmt: skip
-
-
-@kept(64)
-def way(
-    of: Opened, second: Opened | None, user: int, moment: int, palette: plot.Palette, stay: bool
-) -> tuple[cache.Drawn, Along, Along | None, int, int]:
-    """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
-    mine, other = along(of, user, stay=stay), along(second, user, stay=stay) if second else None
-    experts, count = shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
-    names = (of.run.name, second.run.name if second else "")
-    figure = charts.along(mine.ranks, experts, moment, palette, other.ranks if other else None, names)
-    return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count
+    return trace.aggregation(of.model, items, layer)
 
 
 @kept(8)
 def everybody(of: Opened, expert: int | None) -> pd.DataFrame:
     """Everybody as one row; the ranks are those of the run's test, where it keeps them."""
-    traffic = cache.traffic(of) if expert is not None else None
-    return people.people_table(of.dataset, _standing(of), traffic, expert)
-
-
-def _standing(of: Opened) -> np.ndarray:
-    protocol = "full-seen" if of.stay else "full"
-    if of.run.has_report:
-        with suppress(InputError, KeyError):
-            ranks = of.run.report().ranks[protocol]
-            if len(ranks.above) == of.dataset.histories.n_users:
-                return ranks.places
-    return target_ranks(of)
+    traffic, places = cache.traffic(of) if expert is not None else None, None
+    with suppress(InputError, KeyError):
+        places = of.run.report().ranks["full-seen" if of.stay else "full"].places
+    if places is None or len(places) != of.dataset.histories.n_users:
+        places = target_ranks(of)
+    return people.people_table(of.dataset, places, traffic, expert)
 
 
 @copied(8, "Asking one run about everybody …")

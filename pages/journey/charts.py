@@ -23,34 +23,43 @@ def _dress(figure: Sketch, colours: Palette, height: int, **margin: int) -> Sket
     return figure
 
 
+def _bars(figure: Sketch, lengths: np.ndarray, colour: object, texts: list[str], hover: str, col: int, **look: Any) -> None:
+    """A bar for every row, the first on top."""
+    figure.add_bar(
+        x=lengths, y=np.arange(len(lengths)), orientation="h", marker_color=colour, text=texts, textposition="outside",
+        cliponaxis=False, hovertemplate=f"{hover}<extra></extra>", row=1, col=col, **look,
+    )  # fmt: skip
+
+
+def _name_rows(figure: Sketch, names: list[str], **where: int) -> None:
+    figure.update_yaxes(
+        PLAIN | {"autorange": "reversed", "tickvals": np.arange(len(names)), "ticktext": names, "ticks": ""}, **where
+    )
+
+
 def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketch:
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
-    titles = ("with it, the chance is", "attention") if known else ("with it, the chance is",)
     figure = Sketch(
-        1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles,
-        column_widths=[0.62, 0.38] if known else None,
+        1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, column_widths=[0.62, 0.38] if known else None,
+        subplot_titles=("with it, the chance is", "attention")[: 1 + known],
     )  # fmt: skip
-    change, rows = table["change"].to_numpy(), np.arange(len(table))
-    up, down = colours.warm[1], colours.cool[1]
+    change = table["change"].to_numpy()
     largest = max(float(np.abs(change).max()), 0.05)
-    figure.add_bar(
-        x=change, y=rows, orientation="h", marker_color=np.where(change >= 0, up, down).tolist(),
-        text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="outside",
-        constraintext="none", textangle=0, cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
-        hovertemplate="%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
+    _bars(
+        figure, change, np.where(change >= 0, colours.warm[1], colours.cool[1]).tolist(),
+        [f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]],
+        "%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places", 1,
+        constraintext="none", textangle=0, customdata=np.stack([labels, table["places"]], axis=1),
     )  # fmt: skip
     low, high = min(float(change.min()), -0.2 * largest), max(float(change.max()), 0.2 * largest)
     room = {"range": [1.1 * low - 0.6 * largest, 1.1 * high + 0.6 * largest], "showticklabels": False}
     figure.update_xaxes(PLAIN | room | {"zeroline": True, "zerolinecolor": colours.muted}, row=1, col=1)
     if known:
         weights = table["attention"].fillna(0).to_numpy()
-        figure.add_bar(
-            x=weights, y=rows, orientation="h", marker_color=colours.muted, text=[f"{w:.1%}" for w in weights],
-            textposition="outside", cliponaxis=False, hovertemplate="%{x:.2%} of the attention<extra></extra>", row=1, col=2,
-        )  # fmt: skip
+        _bars(figure, weights, colours.muted, [f"{weight:.1%}" for weight in weights], "%{x:.2%} of the attention", 2)
         figure.update_xaxes(PLAIN | {"range": [0, 1.45 * max(float(weights.max()), 1e-6)], "showticklabels": False}, row=1, col=2)
-    figure.update_yaxes(PLAIN | {"autorange": "reversed", "tickvals": rows, "ticktext": labels, "ticks": ""}, col=1)
+    _name_rows(figure, labels, col=1)
     figure.update_yaxes(PLAIN | {"showticklabels": False}, col=2)
     return _dress(figure, colours, 50 + 24 * len(table), r=16)
 
@@ -60,39 +69,31 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
 
     `titles`: one per span of events, for the hover text. A cell is coloured by weight against an even reading.
     """
-    grid = cells.pivot(index="place", columns="first", values="weight")
-    spans = cells.drop_duplicates("first")
+    grid = cells.pivot(index="place", columns="first", values="weight").to_numpy()
+    spans, reads = cells.drop_duplicates("first"), slots["reads"].to_numpy()
     width = (spans["last"] - spans["first"] + 1).to_numpy()
-    even = width / width.sum()
-    names = [f"expert {expert}" for expert in slots["expert"]]
+    ratio = np.sqrt(grid / (width / width.sum()))  # the square root keeps one very hot cell from hiding the others
     figure = Sketch(
         1, 2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.76, 0.24],
         subplot_titles=("where each expert looks", "last event"),
     )  # fmt: skip
-    ratio = np.sqrt(grid.to_numpy() / even)  # the square root keeps one very hot cell from hiding the others
     texts = [
         [f"{safe(title)}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
-        for row in grid.to_numpy()
+        for row in grid
     ]
     figure.add_heatmap(
-        z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=scale(colours.load), zmin=0,
+        z=ratio, x=np.arange(len(spans)), y=np.arange(len(slots)), colorscale=scale(colours.load), zmin=0,
         zmax=max(2.0, float(ratio.max())), showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>",
         row=1, col=1,
     )  # fmt: skip
-    reads = slots["reads"].to_numpy()
-    figure.add_bar(
-        x=reads, y=np.arange(len(names)), orientation="h", marker_color=colours.muted, text=[f"{r:.0%}" for r in reads],
-        textposition="outside", cliponaxis=False, hovertemplate="%{x:.1%}<extra></extra>", row=1, col=2,
-    )  # fmt: skip
+    _bars(figure, reads, colours.muted, [f"{part:.0%}" for part in reads], "%{x:.1%}", 2)
     ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
     marks = [f"event {spans['first'].iloc[0]}", f"event {spans['last'].iloc[-1]}"][: len(ends)]
     figure.update_xaxes(PLAIN | {"tickvals": ends, "ticktext": marks, "ticks": ""}, row=1, col=1)
     figure.update_xaxes(PLAIN | {"showticklabels": False, "range": [0, 1.5 * float(reads.max())]}, row=1, col=2)
-    figure.update_yaxes(
-        PLAIN | {"autorange": "reversed", "tickvals": np.arange(len(names)), "ticktext": names, "ticks": ""}, col=1
-    )
+    _name_rows(figure, [f"expert {expert}" for expert in slots["expert"]], col=1)
     figure.update_yaxes(PLAIN | {"showticklabels": False}, col=2)
-    return _dress(figure, colours, 70 + 30 * len(names), b=24, r=16)
+    return _dress(figure, colours, 70 + 30 * len(slots), b=24, r=16)
 
 
 def along(
@@ -101,26 +102,25 @@ def along(
     """Rank of what came next at every moment (click one to go there), and the experts retrieved then, as squares."""
     rows = 1 if experts.empty else 2
     figure = Sketch(
-        rows, 1, shared_xaxes=True, vertical_spacing=0.1, row_heights=[0.45, 0.55][:rows] if rows > 1 else None,
+        rows, 1, shared_xaxes=True, vertical_spacing=0.1, row_heights=[0.45, 0.55] if rows > 1 else None,
         subplot_titles=("rank of what came next (1 is best)", "experts retrieved")[:rows],
     )  # fmt: skip
     if other is not None:
         _line(figure, other, colours.categories[1], names[1], dash="dot")
     _line(figure, ranks, colours.picked, names[0], dash="solid")
     worst = float(max(ranks["rank"].max(), 10 if other is None else other["rank"].max()))
-    top = np.log10(worst) + 0.15
     ticks = [tick for tick in (1, 10, 100, 1_000, 10_000) if tick <= worst * 1.4]
-    figure.update_yaxes(
-        PLAIN | {"type": "log", "range": [top, -0.2], "tickvals": ticks, "ticktext": [f"{t:,}" for t in ticks]}, row=1
-    )
+    look = {"type": "log", "range": [np.log10(worst) + 0.15, -0.2], "tickvals": ticks, "ticktext": [f"{t:,}" for t in ticks]}
+    figure.update_yaxes(PLAIN | look, row=1)
     if rows > 1:
         _strip(figure, experts, colours)
     line = {"type": "line", "xref": "x", "yref": "paper", "x0": here, "x1": here, "y0": 0, "y1": 1}
-    figure.update_layout(shapes=[line | {"line": {"color": colours.gold, "width": 2}, "layer": "below"}])
+    figure.update_layout(
+        shapes=[line | {"line": {"color": colours.gold, "width": 2}, "layer": "below"}], clickmode="event+select"
+    )
     figure.update_xaxes(PLAIN | {"range": [0, float(ranks["event"].max()) * 1.02 + 0.5]})
     figure.update_xaxes({"title": {"text": "events read", "standoff": 4}}, row=rows)
-    _dress(figure, colours, 260 if rows == 1 else 560, b=36)
-    return figure.update_layout(clickmode="event+select")
+    return _dress(figure, colours, 260 if rows == 1 else 560, b=36)
 
 
 def _line(figure: Sketch, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
@@ -137,20 +137,14 @@ def _line(figure: Sketch, ranks: pd.DataFrame, colour: str, run: str, dash: str)
 
 def _strip(figure: Sketch, experts: pd.DataFrame, colours: Palette) -> None:
     """A row per expert in the order of first appearance, a square where it is retrieved; darker = more weight."""
-    order = list(dict.fromkeys(experts["expert"]))
-    rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})
+    rows, order = pd.factorize(experts["expert"])
     figure.add_scatter(
         x=experts["event"], y=rows, mode="markers", name="experts",
         marker_symbol="square", marker_size=8, marker_color=experts["gate"], marker_colorscale=scale(colours.load[1:]),
-        marker_line_width=0,
-        customdata=np.stack([experts["event"], experts["expert"], experts["place"], experts["gate"]], axis=1),
+        marker_line_width=0, customdata=experts[["event", "expert", "place", "gate"]].to_numpy(),
         hovertemplate="<b>expert %{customdata[1]}</b> after %{x} events<br>"
         "place %{customdata[2]}, weight %{customdata[3]:.2f}<extra></extra>",
         unselected_marker_opacity=1, row=2, col=1,
     )  # fmt: skip
-    names = [f"expert {expert}" for expert in order]
-    figure.update_yaxes(
-        PLAIN
-        | {"autorange": "reversed", "tickvals": np.arange(len(order)), "ticktext": names, "ticks": "", "tickfont": {"size": 11}},
-        row=2,
-    )
+    _name_rows(figure, [f"expert {expert}" for expert in order], row=2)
+    figure.update_yaxes({"tickfont": {"size": 11}}, row=2)

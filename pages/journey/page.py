@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.journey import versions
-from elastic_core.services.journey.shown import choices, raw_ids
+from elastic_core.services.journey.shown import raw_ids
 from elastic_core.services.journey.text import encode
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
@@ -29,23 +29,16 @@ def opening() -> None:
 
 def scrubber() -> int:
     """The moment, and what came after it."""
-    return int(
-        bound(
-            st.slider,
-            f"Read up to {words.one}",
-            1,
-            last,
-            last,
-            key=state.MOMENT,
-            called="How much is read",
-            help=f"What they {words.did} next is hidden from the model. Gold marks it.",
-        )
-    )
+    return int(bound(
+        st.slider, f"Read up to {words.one}", 1, last, last, key=state.MOMENT, called="How much is read",
+        help=f"What they {words.did} next is hidden from the model. Gold marks it.",
+    ))  # fmt: skip
 
 
 def compared() -> tuple[Situation | None, str, str]:
     """The situation that this one is compared with, its name, and the second run's name if it is that; None for nothing."""
-    options = [*choices(tree), *([SECOND] if now.other else [])]
+    versions_made = [f"version {number}" for number in range(1, len(tree.versions) + 1)]
+    options = ["the original", *versions_made, *([SECOND] if now.other else [])]
     wanted = st.query_params.get(WITH, "")
     if len(options) == 1 and wanted not in ("", *options):  # else the control says so
         state.say(f"There is nothing called {shell.quoted(wanted)} to compare with here.")
@@ -59,8 +52,10 @@ def compared() -> tuple[Situation | None, str, str]:
     return cache_journey.situation(now, read, stay=stay), chosen, ""
 
 
-def answered(before: Situation | None, name: str, peer: str) -> None:
+def answered() -> None:
     """What the list says to an edit: beside the buttons, in full on the right."""
+    with choosing:
+        before, name, peer = compared()
     if before is not None:
         with said:
             views.verdict(here, before, name, peer, words)
@@ -70,10 +65,6 @@ def answered(before: Situation | None, name: str, peer: str) -> None:
     if now.model.retrieves:
         view.heading("Its experts")
         views.experts(now, here, None if peer else before)
-
-
-def settings() -> dict[str, str | int]:
-    return {"events": moment, "edits": encode(tree), "version": tree.current}
 
 
 now = shell.context()
@@ -99,21 +90,19 @@ with below:  # first, because the box says which versions there are
         tree = state.code_box(now, moment)
         edit.kept(now, tree)
 with drawn:
-    views.ribbon(now, tree, words)
-    edit.bar(now, tree, words)
+    views.ribbon(now, tree)
+    edit.bar(now, tree)
 with choosing:
     edit.versions(now, tree)
 with reasoned:
     if tree.here.items:
         here = cache_journey.situation(now, versions.read_version(now.dataset, tree), stay=stay)
-        with choosing:
-            comparison = compared()
-        answered(*comparison)
+        answered()
         parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
         part = switch("Inside", parts, PART)
         view.heading(part)
         if part == MATTERS:
-            view.sure(reasons.influence(now, here, words))
+            view.sure(reasons.influence(now, here))
         elif part == DISPATCHER:
             reasons.reading(now, here)
         else:
@@ -121,8 +110,10 @@ with reasoned:
     else:
         list_place.info(SAYS("EMPTY", a=words.a))
 with below:
-    ids = raw_ids(now.dataset, tree.here.items)
-    view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", *(["--seen"] if stay else []), **settings())
+    view.foot(
+        "python -m elastic_core recommend", now.run.name, f"--history={raw_ids(now.dataset, tree.here.items)}",
+        *(["--seen"] if stay else []), events=moment, edits=encode(tree), version=tree.current,
+    )  # fmt: skip
 with chance:
     views.by_chance(now, tree, stay)
 with notices:  # last, when everything has been said

@@ -34,28 +34,23 @@ def _finder(now: Context) -> None:
     if now.other is None:
         st.caption(SAYS("SECOND"))
     if by == GENRE:
-        genre = st.selectbox("Genre", genres, key="jrn_by_genre")
-        found = people.by_genre(now.dataset, genre)
+        found = people.by_genre(now.dataset, st.selectbox("Genre", genres, key="jrn_by_genre"))
         notes = [f"{row.share:.0%} of {row.events}" for row in found.itertuples()]
     elif by in (GAIN, LOSS):
         found, notes = _gains(now, by == LOSS)
     else:
         found = people.by_length(now.dataset, by == LONG)
         notes = [f"{row.events} events" for row in found.itertuples()]
-    for user, note in zip(found["user"], notes, strict=True):
-        name = f"Person {user + 1}: {note}"
-        button(name, f"jrn_meet_{user}", shell.meet, int(user), False, disabled=shell.locked("user"))
+    for user, note in zip(found["user"].tolist(), notes, strict=True):
+        button(f"Person {user + 1}: {note}", f"jrn_meet_{user}", shell.meet, user, False, disabled=shell.locked("user"))
 
 
 def _table(now: Context) -> None:
     """Everybody; a row opens the person."""
-    words = now.words
-    expert = None
+    words, expert, number = now.words, None, st.column_config.NumberColumn
     if now.model.retrieves:
-        strongest = cache.strongest(now, now.user)
-        expert = strongest if now.expert is None else now.expert
+        expert = cache.strongest(now, now.user) if now.expert is None else now.expert
     frame = answers.everybody(now, expert)
-    number = st.column_config.NumberColumn
     columns = {
         "events": f"{words.many} read",
         "rank": number(f"rank of what they {words.did} next", format="%.0f"),
@@ -70,20 +65,14 @@ def _table(now: Context) -> None:
 
 
 def _opened() -> None:
-    rows = st.session_state[TABLE]["selection"]["rows"]
-    if rows:
-        shell.meet(int(rows[0]), keep_expert=False)
+    for user in st.session_state[TABLE]["selection"]["rows"]:  # one at most
+        shell.meet(int(user), keep_expert=False)
 
 
 def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     assert now.other is not None
-    mine = answers.target_ranks(now)
-    theirs = answers.target_ranks(now.other)
-    many, stay = now.words.many, now.stay
-    new = "" if stay else "new "
-    st.caption(
-        f"The rank of what came next among all {new}{many}: "
-        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other.run)}')}. " + SAYS("EXTREME")
-    )
-    found = people.gains(mine, theirs, losses)
+    among = f"all {'' if now.stay else 'new '}{now.words.many}"
+    runs = shell.plain(f"{cache.called(now.run)} against {cache.called(now.other.run)}")
+    st.caption(f"The rank of what came next among {among}: {runs}. {SAYS('EXTREME')}")
+    found = people.gains(answers.target_ranks(now), answers.target_ranks(now.other), losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

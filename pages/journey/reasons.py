@@ -1,18 +1,14 @@
 """Reasons that are tested: what each event changes by its removal, beside attention; how the experts read; the way so far."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.example import EXPERTS, ITEMS, VOTES, example
-from elastic_core.services.journey.shown import span_titles, strongest
-from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, Dispatch
+from elastic_core.services.journey.shown import busiest, span_titles
+from elastic_core.services.journey.trace import DRAWN, LEAST, MOST
 from elastic_core.services.method import notes
-from elastic_core.services.person import inspect
-from elastic_core.services.person.inspect import Situation, Words
+from elastic_core.services.person.inspect import Situation, split_year
 from elastic_core.services.person.recommend import Reading
 from pages.frame import shell
 from pages.frame.shell import Context
@@ -25,39 +21,42 @@ NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
 
 
-def influence(now: Context, here: Situation, words: Words) -> list[str]:
+def influence(now: Context, here: Situation) -> list[str]:
     """Removal of each event, next to attention. Says how sure that is."""
     truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
+    targets = {TOP: top} if truth is None else {NEXT: truth, TOP: top}
     with view.row("top"):
-        options = [NEXT, TOP] if truth is not None else [TOP]
-        asked = switch("Behind", options, "jrn_for")
+        target = targets[switch("Behind", [*targets], "jrn_for")]
         show = switch("Show", [FEW, ALL], "jrn_show")
-    target = truth if truth is not None and asked != TOP else top
     try:
         found = answers.influence(now, Reading(here.read.items, target), here.stay)
     except InputError as error:
         st.write(state.sentence(error))
         return []
     if found.nothing:
-        st.markdown(SAYS("NOTHING", one=words.one))
+        st.markdown(SAYS("NOTHING", one=now.words.one))
         return []
-    name = inspect.split_year(now.dataset.catalog.title(target))[0]
-    st.markdown(SAYS("MATTERS", name=shell.plain(name), rank=found.rank, running=found.running, one=words.one))
+    name = split_year(now.dataset.catalog.title(target))[0]
+    st.markdown(SAYS("MATTERS", name=shell.plain(name), rank=found.rank, running=found.running, one=now.words.one))
     st.markdown(found.sentence)
-    rows = strongest(found.table, 12 if show != ALL else None)
+    rows = found.table[::-1] if show == ALL else found.strongest(12)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
     figure = cache.drawn(charts.influence, rows, labels, shell.palette())
     view.chart("jrn_influence", figure, found.table, INFLUENCE, alt)
-    if found.agreement is not None:
-        low, high, n = found.agreement.low, found.agreement.high, found.agreement.n
-        return [f"**Attention.** The correlation is {low:+.2f} to {high:+.2f} (95%, n = {n} events, taken as independent)."]
-    return []
+    if found.agreement is None:
+        return []
+    _, n, low, high = found.agreement
+    return [f"**Attention.** The correlation is {low:+.2f} to {high:+.2f} (95%, n = {n} events, taken as independent)."]
 
 
 def _label(position: int, title: str) -> str:
-    name = inspect.split_year(title)[0].replace("<", "‹").replace(">", "›")  # plotly reads tags in labels
+    name = _untagged(split_year(title)[0])
     return f"{position}. {name if len(name) <= 20 else name[:19] + '…'}"
+
+
+def _untagged(title: str) -> str:
+    return title.replace("<", "‹").replace(">", "›")  # plotly reads tags in labels
 
 
 def reading(now: Context, here: Situation) -> None:
@@ -73,37 +72,40 @@ def _weights(now: Context, here: Situation) -> None:
     """The aggregation map, and how the last event reads the experts."""
     layer = 1
     try:
-        found = answers.reading(now, here.read.items, 0)
-        if found.layers > 1:
-            layers = list(range(1, found.layers + 1))
-            layer = one_of("Layer", layers, key="jrn_layer", help=notes.WORDS["layer"])
-            found = answers.reading(now, here.read.items, layer - 1)
+        found = answers.reading(now, here.read.items, layer)
     except InputError as error:
         st.write(state.sentence(error))
         return
-    titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
+    if found.layers > 1:
+        layer = one_of("Layer", range(1, found.layers + 1), key="jrn_layer", help=notes.WORDS["layer"])
+        found = answers.reading(now, here.read.items, layer)
+    titles = [_untagged(title) for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    films, _ = cache.reads(now, here.read.items)
-    view.chart("jrn_reading", figure, found.cells if films is None else films, READING, alt)
+    every_weight, _ = cache.reads(now, here.read.items)
+    view.chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
 
 
 def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
-    figure, mine, other, drawn, count = answers.way(now, now.other, now.user, moment, shell.palette(), stay)
+    table, retrieved = answers.along(now, now.user, stay=stay)
+    experts, count = busiest(retrieved, moment)
+    drawn = experts["expert"].nunique()
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
-    dotted = f" Dotted: {shell.plain(now.other.run.name)}." if now.other else ""
+    other, second, dotted = None, "", ""
+    if now.other is not None:
+        other, second = answers.along(now.other, now.user, stay=stay).ranks, now.other.run.name
+        dotted = f" Dotted: {shell.plain(second)}."
     st.caption(f"{SAYS('OVER_TIME')}{some}{dotted}")
-    last = mine.ranks.iloc[-1]
-    alt = f"Rank of the next item at {len(mine.ranks)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
-    table = mine.ranks
+    figure = cache.drawn(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
+    last = table.iloc[-1]
+    alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
+    there = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
     if other is not None:
-        table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
-    there = mine.ranks[mine.ranks["event"] <= max(moment, mine.ranks["event"].min())].iloc[-1]
-    many, title = now.words.many, shell.plain(str(there["title"]))
-    found, running = {"event": there["event"], "rank": there["rank"], "luck": (there["running"] + 1) / 2}, there["running"]
-    st.markdown(SAYS("CAME_NEXT", many=many, title=title, running=running, **found))
+        table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+    said = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
+    st.markdown(SAYS("CAME_NEXT", many=now.words.many, title=shell.plain(there["title"]), **said))
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
 
 
@@ -147,85 +149,36 @@ _mount = st.components.v2.component(
 def _dispatcher(now: Context, here: Situation) -> None:
     """The slider for N, what it saves, and the picture."""
     words = now.words
-    most = min(here.events_read, MOST)
-    events = most
+    events = most = min(here.events_read, MOST)
     if most > LEAST:
-        events = int(
-            bound(
-                st.slider, f"N: the last {words.many}", LEAST, most, min(DRAWN, most), key=f"{EVENTS}_{most}",
-                called="Events drawn",
-            )
-        )  # fmt: skip
+        label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
+        events = bound(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
     try:
         found = answers.dispatched(now, here.read.items, events)
     except InputError as error:
         st.write(state.sentence(error))
         return
-    n, k = len(found.titles), len(found.experts)
+    k = len(found.experts)
+    said = {"one": words.one, "many": words.many, "a": words.a, "n": events, "k": k, "links": found.links, "pairs": found.pairs}
+    lines = SAYS("LINES", then=" up to then" * now.model.causal, **said)
     voted = here.found is not None and here.found.ballots is not None
-    lines = SAYS("LINES", then=" up to then" * now.model.causal, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs)
-    st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k, one=words.one)} {lines}" if voted else lines)
-    _mount(data=_data(found, words), key="jrn_dispatcher")
-    st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", one=words.one, many=words.many))
-    st.caption(SAYS("SAVES", many=words.many, few=2_000 * k))
+    st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
+    holds, hold = ("holds", "hold") if found.apart else ("reads", "read")
+    data = {
+        "events": [split_year(title)[0] for title in found.titles], "experts": [f"expert {expert}" for expert in found.experts],
+        "held": found.held.round(4).tolist(), "older": found.older.round(4).tolist(), "back": found.back.round(4).tolist(),
+        "colours": {"muted": shell.palette().muted}, "says": SAYS.named("PICTURE", holds=holds, hold=hold, **said),
+    }  # fmt: skip
+    _mount(data=data, key="jrn_dispatcher")
+    st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", **said))
+    st.caption(SAYS("SAVES", few=2_000 * k, **said))
     _example(found.apart)
     view.explain(DISPATCHER)
-    view.remember("dispatcher", answers.dispatch_table(found))
+    view.remember("dispatcher", found.table)
 
 
 def _example(slots: bool) -> None:
     """The same with three items and two experts, every number written out."""
     panel = st.expander("A tiny example", icon=":material/calculate:", key="jrn_example", on_change="rerun")
-    if not panel.open:
-        return
-    found = example(slots)
-    there, back = ("EXAMPLE_SLOTS", "EXAMPLE_SLOTS_BACK") if slots else ("EXAMPLE", "EXAMPLE_BACK")
-    rows = [["", *(f"{name} {_vector(v)}" for name, v in ITEMS.items()), "holds"], ["---"] * (len(ITEMS) + 2)]
-    for at, (name, vector) in enumerate(EXPERTS.items()):
-        numbers = zip(found.fits[at], found.shares[at], found.parts[at], strict=True)
-        cells = [f"{fit:.1f} → {share:.0%}" + f" → {part:.0%}" * slots for fit, share, part in numbers]
-        rows.append([f"**{name}** {_vector(vector)}", *cells, f"**{_vector(found.holds[at])}**"])
-    alone = "; ".join(f"{expert}: {_scores(row)}" for expert, row in zip(EXPERTS, found.alone, strict=True))
-    fits = " and ".join(f"{fit:.2f} ({expert})" for expert, fit in zip(EXPERTS, found.fits_back, strict=True))
-    a, b = (f"{share:.0%}" for share in found.back)
-    with panel:
-        st.markdown(SAYS(there))
-        st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        parts = found.back * found.alone[:, found.scores.argmax()]
-        who, part = [*EXPERTS][int(parts.argmax())], f"{parts.max() / parts.sum():.0%}"
-        says = [
-            f"{expert} {_vector(holds)} + {vote:.0%} × {_vector(own)} = **{_vector(said)}**"
-            for (expert, own), vote, holds, said in zip(EXPERTS.items(), VOTES, found.holds, found.says, strict=True)
-        ]
-        told = {"says": ", ".join(says), "scores": _scores(found.scores), "alone": alone, "fits": fits, "who": who, "part": part}
-        st.markdown(SAYS(back, last=[*ITEMS][-1], a=a, b=b, **told))
-
-
-def _scores(of: Iterable[float]) -> str:
-    return ", ".join(f"{name} {score:.2f}" for name, score in zip(ITEMS, of, strict=True))
-
-
-def _vector(of: Iterable[float]) -> str:
-    return f"({', '.join(f'{value:.2g}' for value in of)})"
-
-
-def _data(found: Dispatch, words: inspect.Words) -> dict[str, Any]:
-    palette, names = shell.palette(), [f"expert {expert}" for expert in found.experts]
-    titles, n = [inspect.split_year(title)[0] for title in found.titles], len(found.titles)
-    holds = "holds" if found.apart else "reads"
-    return {
-        "events": titles, "experts": names, "held": found.held.round(4).tolist(),
-        "older": found.older.round(4).tolist(), "back": found.back.round(4).tolist(),
-        "colours": {"muted": palette.muted},
-        "says": {
-            "heads": [f"{n} {words.many}", "aggregate → dispatch", f"the same {n}"],
-            "pairs": f"{n}² = {found.pairs:,} lines",
-            "alt": f"{n} {words.many}, {len(names)} experts and the lines between them. Arrow keys walk.",
-            "rest": f"Point at an expert: what does it {holds[:-1]}? Point at {words.a} on the right: what does it get back?",
-            "event": ["{} is", f"{{}} of what {{}} {holds}"],
-            "back": ["Of what {} gets back (100%):", "{} from {}"],
-            "expert": [f"Of all that {{}} {holds} (100%):", "{} {}"],
-            "older": f"{{}} older {words.many}", "empty": "{} still empty", "nobody": "{} from no expert",
-            "nothing": "nothing, more than 1%",
-        },
-    }  # fmt: skip
+    if panel.open:
+        panel.markdown(SAYS("EXAMPLE_SLOTS" if slots else "EXAMPLE"))

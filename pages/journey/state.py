@@ -17,24 +17,22 @@ from pages.kit import handed
 from pages.kit.control import bound
 
 MOMENT, CODE = "jrn_t", "jrn_edits"
-OF, BASE, TREES, NOW, SAID = "jrn_of", "jrn_base", "jrn_trees", "jrn_now", "jrn_said"
+BASE, TREES, NOW, SAID = "jrn_base", "jrn_trees", "jrn_now", "jrn_said"
 MOST_TREES = 16
 
 
 def settle(now: Context) -> int:
     """The last moment of this person. Another person starts at it; a moment they do not have is said and replaced."""
-    last, person = len(now.dataset.histories.of(now.user)) - 1, (now.dataset.hash, now.user)
-    known = st.session_state.get(OF)
-    asked = st.session_state[MOMENT] if MOMENT in st.session_state else st.query_params.get(MOMENT)
+    last, known = len(now.dataset.histories.of(now.user)) - 1, st.session_state.get(BASE)
+    asked = st.session_state.get(MOMENT, st.query_params.get(MOMENT))
     fits = asked is None or 1 <= (whole(asked) or 0) <= last
     if handed.waiting(now, handed.JOURNEY):
         st.session_state[MOMENT] = last
-    elif known not in (None, person):
+    elif known is not None and (known.data, known.user) != (now.dataset.hash, now.user):
         st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
     elif not fits:
         say(f"This person has no moment {shell.quoted(asked)} (1 to {last}). So you see the last one.")
         st.session_state[MOMENT] = last
-    st.session_state[OF] = person
     return last
 
 
@@ -49,14 +47,8 @@ def code_box(now: Context, moment: int) -> Tree:
         trees[fresh.base] = kept
         st.session_state[CODE] = short(kept)
     st.session_state[BASE] = fresh.base
-    code = bound(
-        st.text_input,
-        "Edits as a code",
-        key=CODE,
-        called="Edits",
-        max_chars=LONGEST_CODE,
-        help="Also in the address. Paste a code to see its versions.",
-    ).strip()
+    help_ = "Also in the address. Paste a code to see its versions."
+    code = bound(st.text_input, "Edits as a code", key=CODE, called="Edits", max_chars=LONGEST_CODE, help=help_).strip()
     if kept is None or short(kept) != code:
         try:
             kept = decode(code, fresh)
@@ -75,14 +67,12 @@ def code_box(now: Context, moment: int) -> Tree:
 def _handed(tree: Tree, found: handed.Edited) -> Tree:
     """What was done to this person on another screen, as a version of its own."""
     if found.silenced:
-        numbers = ", ".join(map(str, found.silenced))
-        say(f"On Start, expert {numbers} was silenced. Here all experts work.")
-    tree, gone = tree.go(0), sorted(found.removed or (), reverse=True)
-    for last in (place for place in gone if place + 1 not in gone):  # stretch after stretch, from the end
-        first = last
-        while first - 1 in gone:
-            first -= 1
-        tree = tree.then(Cut(first, last + 1))
+        say(f"On Start, expert {', '.join(map(str, found.silenced))} was silenced. Here all experts work.")
+    tree, gone = tree.go(0), sorted(found.removed or ())
+    stops = [place + 1 for place in gone if place + 1 not in gone]
+    starts = [place for place in gone if place - 1 not in gone]
+    for stretch in reversed([*map(Cut, starts, stops)]):  # from the end, so that places stay what they are
+        tree = tree.then(stretch)
     return tree
 
 
@@ -140,13 +130,14 @@ def load(now: Context, text: bytes) -> None:
     except InputError as error:
         say(f"The file was not loaded: {shell.plain(error)}.")
         return
-    if tree.base.user != now.user and shell.locked("user"):
-        say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link shows only person {now.user + 1}.")
-        return
-    if tree.base.user != now.user:
-        shell.meet(tree.base.user, keep_expert=False)
-        st.session_state["jrn_wanted_t"] = tree.base.events
-    reach(tree.base.events)
+    user, events = tree.base.user, tree.base.events
+    if user != now.user:
+        if shell.locked("user"):
+            say(f"The file was not loaded: it is about person {user + 1}, and this link shows only person {now.user + 1}.")
+            return
+        shell.meet(user, keep_expert=False)
+        st.session_state["jrn_wanted_t"] = events
+    reach(events)
     _keep(tree)
 
 

@@ -20,39 +20,35 @@ from pages.kit.tiles import Tile
 
 EXPERT = "jrn_expert"
 GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
-SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
-NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
+MARKS = {ADDED: ("+ ", "added here"), MOVED: ("↔ ", "moved here"), REMOVED: ("− ", "removed")}
 
 
-def ribbon(now: Context, tree: Tree, words: Words) -> None:
+def ribbon(now: Context, tree: Tree) -> None:
     """The latest events; added, moved and removed ones are marked in words and sign."""
-    table, count = ribbon_rows(now.dataset, tree), len(tree.here.items)
-    shown = int((table["state"] != REMOVED).sum())
-    read = min(count, now.model.length)
+    table, count, length = ribbon_rows(now.dataset, tree), len(tree.here.items), now.model.length
+    cells, signs = [], set()
+    for row in table.to_dict("records"):
+        (name, year), state = inspect.split_year(row["title"]), row["state"]
+        sign, note = MARKS.get(state, ("", ""))
+        signs |= {sign + state} if sign else set()
+        cells.append(Tile(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
+    shown = sum(not cell.faded for cell in cells)
     before = f" ({len(tree.original)} before your edits)" if tree.current and count != len(tree.original) else ""
     parts = [f"The last {shown} of {count}{before}." if shown < count or before else "Oldest first."]
-    trained = now.model.trained
-    parts += [f"Read: the last {read}." if read < count and trained else ""]
-    signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}
-    parts += [f"{', '.join(sorted(signs))}." if signs else ""]
-    cells = []
-    for row in table.to_dict("records"):
-        name, year = inspect.split_year(row["title"])
-        state = row["state"]
-        cells.append(Tile(SIGNS.get(state, "") + name, year, row["genres"], note=NOTES.get(state, ""), faded=state == REMOVED))
-    person.ribbon(now, cells, f"The last {shown} {words.many} of this history", " ".join(filter(None, parts)))
+    parts += [f"Read: the last {length}."] if length < count and now.model.trained else []
+    parts += [f"{', '.join(sorted(signs))}."] if signs else []
+    person.ribbon(now, cells, f"The last {shown} {now.words.many} of this history", " ".join(parts))
 
 
 def lists(now: Context, here: Situation, before: Situation | None, peer: str) -> None:
     """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
     change = moved((before or here).answer, here.answer)
-    if peer and before is not None:
+    if peer:
         st.markdown(f"**{shell.plain(cache.called(now.run))}**")
-        person.suggestions(now, here, change, changed=True)
+    person.suggestions(now, here, change, changed=before is not None)
+    if peer and before is not None:
         st.markdown(f"**{shell.plain(peer)}**")
         person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
-    else:
-        person.suggestions(now, here, change, changed=before is not None)
     panel = st.expander("As a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
@@ -61,15 +57,16 @@ def lists(now: Context, here: Situation, before: Situation | None, peer: str) ->
 
 def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: Words) -> None:
     """One or two sentences: what moved."""
-    change = moved(earlier.answer, here.answer)
-    truth = f" What they {words.did} next {change.truth_moved}." if here.answer.truth is not None else ""
+    change, truth = moved(earlier.answer, here.answer), ""
     if peer:
+        if here.answer.truth is not None:
+            truth = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there."
         same = len(change.table) - change.counts["new"]
-        where = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there."
-        truth = where if here.answer.truth is not None else ""
         text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
+    if here.answer.truth is not None:
+        truth = f" What they {words.did} next {change.truth_moved}."
     moves = f"{shell.plain(change.summary(words.many))} {inspect.others_retrieved(earlier, here)}"
     st.info(f"**Against {shell.plain(before)}:**{truth} {moves}", icon=":material/swap_vert:")
 
@@ -94,14 +91,14 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
 def experts(now: Context, here: Situation, before: Situation | None) -> None:
     """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
     assert here.found is not None
-    experts, earlier = here.found.experts[0].tolist(), before.heard if before is not None else None
-    names = person.expert_names(now, here, moved(here.answer, here.answer))
+    earlier = here.experts if before is None else before.heard
+    names = person.expert_names(now, here)
     _, reads = cache.reads(now, here.read.items)
-    largest, colours = max(float(here.found.gates.max()), 1e-9), shell.palette()
-    rows = []
-    for place, (expert, gate, part) in enumerate(zip(experts, here.found.gates[0].tolist(), _parts(here.found), strict=True), 1):
-        was = place if earlier is None else earlier.index(expert) + 1 if expert in earlier else 0
-        change = "new here" if not was else f"was {was}." if was != place else ""
+    gates, colours, rows = here.found.gates[0].tolist(), shell.palette(), []
+    largest = max(*gates, 1e-9)
+    for place, (expert, gate, part) in enumerate(zip(here.experts, gates, _parts(here.found), strict=True), 1):
+        was = earlier.index(expert) + 1 if expert in earlier else None
+        change = "new here" if was is None else f"was {was}." if was != place else ""
         rows.append(
             f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
             f'<span style="width:1.2rem;text-align:right;flex:none">{place}</span>'
@@ -114,11 +111,10 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
-    gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
-    if gone:
+    if gone := [str(expert) for expert in earlier if expert not in here.heard]:
         st.caption(f"No longer there: expert {', '.join(gone)}.")
     view.explain(EXPERTS)
-    _one(now, here, experts)
+    _one(now, here)
 
 
 def _parts(found: Retrieved) -> list[str]:
@@ -129,11 +125,11 @@ def _parts(found: Retrieved) -> list[str]:
     return [f"{found.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
 
 
-def _one(now: Context, here: Situation, retrieved: list[int]) -> None:
+def _one(now: Context, here: Situation) -> None:
     """The expert that all pages look at, and the way to its own page."""
-    st.session_state[EXPERT] = now.expert if now.expert in retrieved else here.strongest
+    st.session_state[EXPERT] = now.expert if now.expert in here.experts else here.strongest
     st.selectbox(
-        "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
+        "Expert", here.experts, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
     view.expert_card("Who uses it?")

@@ -7,4 +7,4 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 SURE = "Proofs"
 
-PICTURE = {name: text.split(" | ") if " | " in text else text for name, text in SAYS.named("PICTURE").items()}
+PICTURE = SAYS.named("PICTURE")

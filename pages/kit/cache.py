@@ -260,7 +260,7 @@ def reads(of: Opened, items: np.ndarray) -> tuple[DataFrame | None, dict[int, st
     """What every retrieved expert reads of a history, by name, and what it holds or reads most, in words; nothing for a model
     that does not say."""
     if (inside := traced(of, items)) is not None:
-        found = trace.reads(of.model, of.dataset, items, inside)
+        found = trace.reads(of.dataset, items, inside)
         verb = "reads" if inside.strength is None else "holds"
         return found, {expert: f"{verb} {said}" for expert, said in trace.by_name(found).items()}
     return None, {}

@@ -7,14 +7,14 @@ import streamlit as st
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.chance import Chance
 from elastic_core.services.person.inspect import Situation
-from elastic_core.services.person.recommend import Moved, silence
+from elastic_core.services.person.recommend import BELOW, Moved, silence
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, tiles
 from pages.kit.control import one_of
 from pages.kit.tiles import Tile
 
-MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "="}
+MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "=", BELOW: "was {}"}
 EVERYTHING, UNMET = "everything", "what is new to them"
 
 
@@ -47,25 +47,19 @@ def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> 
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
     edit = silence(here.silenced)
     why = attribution.reasons(now.model, here.read, change.table["item"].tolist(), edit)
-    ranked(now, change, here.answer.truth, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
+    ranked(now, change, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
 
 
-def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: Sequence[str] = ()) -> None:
+def ranked(now: Context, change: Moved, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
     words, rows = now.words, []
     names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
-    note = f"{words.did} next"
-    for place, row in enumerate(change.table.to_dict("records")):
-        name, year = names[place], inspect.split_year(row["title"])[1]
+    for place, row in enumerate([*change.table.to_dict("records"), *change.below.to_dict("records")]):
+        name, year = inspect.split_year(row["title"])
+        name = names[place] if place < len(names) else name
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
-        by = why[place] if why else ""
-        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"], why=by))
-    rank = change.truth_after
-    if truth is not None and rank and rank > len(rows):
-        catalog = now.dataset.catalog
-        name, year = inspect.split_year(catalog.title(truth))
-        mark = f"was {change.truth_before}" if changed else ""
-        rows.append(Tile(name, year, catalog.genres[truth] if catalog.genres else (), str(rank), mark, note, gold=True))
+        by = why[place] if place < len(why) else ""
+        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, f"{words.did} next", row["is_truth"], why=by))
     st.html(tiles.ranking(rows, colours(now), "Suggestions, best first"))
     if len(change.gone):
         left = []
@@ -76,13 +70,13 @@ def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: S
         st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
-def expert_names(now: Context, here: Situation, change: Moved) -> dict[int, str]:
+def expert_names(now: Context, here: Situation) -> dict[int, str]:
     """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them."""
-    edit = silence(here.silenced)
-    found = attribution.attributed(now.model, here.read, change.table["item"].tolist(), edit)
+    table = here.answer.table
+    found = attribution.attributed(now.model, here.read, table["item"].tolist(), silence(here.silenced))
     if found is not None:
         heard = found.experts[0].tolist()
-        given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), change.table["genres"].tolist())
+        given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
     evidence = cache.evidence(now)
     labels = {expert: evidence.label(expert) for expert in here.heard} if evidence is not None else {}

@@ -7,7 +7,7 @@ begin with `Careful:`, `Formula:` or `Test:` are what they say. tests/test_plain
 
 import functools
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MARKS = ("Careful:", "Formula:", "Test:")
 
@@ -32,10 +32,11 @@ class Words(NamedTuple):
         """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
         return self.sections[name].format(**values) if values else self.sections[name]
 
-    def named(self, name: str, /, **values: object) -> dict[str, str]:
-        """Return what a section says by name, its paragraphs being `name: text`; a name may stand in backticks."""
+    def named(self, name: str, /, **values: object) -> dict[str, Any]:
+        """Return what a section says by name, its paragraphs being `name: text`; a name may stand in backticks. `|` makes a
+        list of a text."""
         parted = (paragraph.split(": ", 1) for paragraph in self(name, **values).split("\n\n"))
-        return {each.strip("`"): text for each, text in parted}
+        return {each.strip("`"): [part.strip() for part in text.split("|")] if "|" in text else text for each, text in parted}
 
     def about(self, name: str) -> About:
         """Return what a section says about a chart."""
@@ -74,7 +75,10 @@ def _read(path: Path) -> Words:
         name, _, body = part.partition("\n")
         if name.strip() in sections:
             raise ValueError(f"{path} has two sections {name.strip()!r}")
-        paragraphs = (" ".join(line.strip() for line in paragraph.splitlines()) for paragraph in body.strip().split("\n\n"))
+        paragraphs = (
+            paragraph if paragraph.startswith("|") else " ".join(line.strip() for line in paragraph.splitlines())
+            for paragraph in body.strip().split("\n\n")
+        )  # a table keeps its lines
         sections[name.strip()] = "\n\n".join(paragraphs)
     return Words(path, sections)
 

@@ -9,6 +9,7 @@ from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.recommend import Change, experts_silenced, places_left
 from pages.frame.shell import Context
 from pages.kit import handed, view
+from pages.kit.control import write_in_address
 
 PARAMETER, KEPT, MOST = "edits", "start_edits", 60
 Edits = list[Change]
@@ -57,10 +58,9 @@ def current(now: Context) -> Edits:
 
 def toggled(done: Edits, edit: int, events: int) -> Edits:
     """The same with one edit more, or, where it was made already, without it."""
-    left, known = list(range(events)), Edits()
+    known = Edits()
     for each in done:  # the last that was left is an event like any other
-        known.append(-left[-1] - 1 if each is None else each)
-        left = places_left(events, known)
+        known.append(-places_left(events, known)[-1] - 1 if each is None else each)
     return [each for each in known if each != edit] if edit in known else [*done, edit]
 
 
@@ -72,26 +72,21 @@ def keep(now: Context, done: Edits) -> None:
 
 def _events(now: Context) -> int:
     """How many events may be read of this person."""
-    return int(now.dataset.ends("test")[now.user] - now.dataset.histories.offsets[now.user])
+    return int(now.dataset.readable()[now.user])
 
 
 def _asked(now: Context) -> Edits | None:
     """None for a text that is no edits."""
-    asked = st.query_params.get(PARAMETER)
-    if asked is None:
-        asked = st.session_state.get(KEPT, "")
+    asked = st.query_params.get(PARAMETER, st.session_state.get(KEPT, ""))
     return parse(asked, now.run.name, now.user, memory_size(now.model)) if asked else []
 
 
 def _give(now: Context, done: Edits) -> None:
-    events = _events(now)
-    gone = sorted(set(range(events)) - set(places_left(events, done)))
+    left = places_left(_events(now), done)
+    gone = (place for place in range(_events(now)) if place not in left)
     handed.give(now, handed.START, tuple(gone), experts_silenced(done))
 
 
 def _write(now: Context, done: Edits) -> None:
     kept = st.session_state[KEPT] = text(now.run.name, now.user, done[:MOST])
-    if kept:
-        st.query_params[PARAMETER] = kept
-    else:
-        st.query_params.pop(PARAMETER, None)
+    write_in_address(PARAMETER, kept or None)

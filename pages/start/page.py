@@ -5,19 +5,19 @@ import streamlit as st
 
 from elastic_core.services.journey.shown import raw_ids
 from elastic_core.services.person import attribution, inspect
-from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.path import SHOWN, Path, path
-from elastic_core.services.person.recommend import Change, Moved, moved, places_left
+from elastic_core.services.person.recommend import Moved, moved, places_left
 from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, person, prose, view
 from pages.kit.cache import Opened
 from pages.kit.control import button
-from pages.kit.kept import copied, kept
+from pages.kit.kept import asking, copied, kept
 from pages.start import edits, strip
 
 SAYS = prose.of(__file__)
+owners = asking(copied(12), attribution.share_agreement)  # do shares say what a removal does?
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
@@ -27,23 +27,9 @@ LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
 
 
 @kept(64)
-def way(of: Opened, items: np.ndarray, silenced: object, stay: bool, shown: list[int], _here: Situation) -> Path:
+def way(of: Opened, items: np.ndarray, silenced: object, stay: bool, places: list[int | None], _here: Situation) -> Path:
     """What asks, keeps and gives what in this situation."""
-    return path(of.model, _here, shown)
-
-
-@copied(12)
-def owners(of: Opened) -> Agreement | None:
-    """Do shares say what a removal does? Of some people; None for a model without shares."""
-    return attribution.share_agreement(of.model, of.dataset, PEOPLE, stay=of.stay)
-
-
-def do(edit: Change) -> None:
-    edits.keep(now, [*broken, edit])
-
-
-def undo(keep: int) -> None:
-    edits.keep(now, broken[:keep])
+    return path(of.model, _here, places)
 
 
 def pointed(what: str, number: int) -> None:
@@ -60,16 +46,16 @@ def pointed(what: str, number: int) -> None:
 
 
 def opening() -> None:
-    size, found = f"{now.dataset.catalog.n_items:,}", start.found
+    found, said = start.found, {"one": words.one, "many": words.many, "size": f"{now.dataset.catalog.n_items:,}"}
     lead = SAYS("lead", person=now.user + 1, did=words.did, events=start.events + 1, many=words.many)
     if found is None:
-        st.markdown(f"{lead} {SAYS('plain', size=size, many=words.many)}")
+        st.markdown(f"{lead} {SAYS('plain', **said)}")
         st.info(SAYS("no experts"))
         return
-    experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
-    chosen = f"**{found.experts.shape[1]} of {experts:,} experts**"
-    how = SAYS("query" if found.ballots is None else "votes", one=words.one, chosen=chosen, size=size, many=words.many)
-    st.markdown(f"{lead} {how}", help=SAYS("expert", many=words.many))
+    k = len(start.experts)
+    chosen = f"**{k} of {found.halves.shape[2] ** 2 or k:,} experts**"
+    how = SAYS("query" if found.ballots is None else "votes", chosen=chosen, **said)
+    st.markdown(f"{lead} {how}", help=SAYS("expert", **said))
 
 
 def breaking() -> None:
@@ -77,42 +63,39 @@ def breaking() -> None:
     strongest = here.strongest
     with view.row("bottom", gap="small"):
         button(
-            f"Remove the last {words.one}", "start_remove", do, None, icon="backspace",
+            f"Remove the last {words.one}", "start_remove", edits.keep, now, [*broken, None], icon="backspace",
             disabled=here.events < 2 or shell.locked("start_remove"),
             help=f"Forget “{_title(here.read.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.found is not None:
             button(
-                f"Silence expert {strongest}", "start_silence", do, strongest, icon="volume_off",
+                f"Silence expert {strongest}", "start_silence", edits.keep, now, [*broken, strongest], icon="volume_off",
                 disabled=len(here.heard) < 2 or shell.locked("start_silence"),
                 help=f"Takes away expert {strongest}, the one behind the first suggestion, and asks again.",
             )  # fmt: skip
-        button("Undo", "start_undo", undo, -1, icon="undo", disabled=not broken)
-        button("Reset", "start_reset", undo, 0, icon="restart_alt", disabled=not broken)
+        button("Undo", "start_undo", edits.keep, now, broken[:-1], icon="undo", disabled=not broken)
+        button("Reset", "start_reset", edits.keep, now, [], icon="restart_alt", disabled=not broken)
 
 
 def verdict() -> None:
     """What was done, and what list and experts answered."""
     gone = [place for place in range(start.events) if place not in left]
-    acts = [f"without {_named(gone)}"] if gone else []
-    acts += [f"without expert {' and '.join(map(str, here.silenced))}"] if here.silenced else []
-    if acts:
-        item = here.answer.truth
-        truth = f"★ {_title(item)}, which they really {words.did} next, {change.truth_moved}." if item else ""
-        moved_list = shell.plain(change.summary(words.many))
+    away = [_named(gone)] if gone else []
+    away += [f"expert {' and '.join(map(str, here.silenced))}"] if here.silenced else []
+    if away:
+        truth = f"★ {_title(here.answer.truth or 0)}, which they really {words.did} next, {change.truth_moved}."
         others = inspect.others_retrieved(start, here) if gone else ""
-        said = " and ".join(acts)
+        said = f"**Without {' and without '.join(away)}:** {truth} {shell.plain(change.summary(words.many))} {others}"
         with st.container(key="start_said"):
-            st.info(f"**{said[:1].upper()}{said[1:]}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
+            st.info(said, icon=":material/swap_vert:")
 
 
 def _named(gone: list[int]) -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
-    if gone == list(range(start.events - len(gone), start.events)):
-        return f"the last {words.one if len(gone) == 1 else f'{len(gone)} {words.many}'}"
-    if len(gone) > 1:
-        return f"{len(gone)} {words.many}"
-    return _title(start.read.items[gone[0]])
+    count = f"{len(gone)} {words.many}"
+    if left == list(range(len(left))):
+        return f"the last {words.one if len(gone) == 1 else count}"
+    return count if len(gone) > 1 else _title(start.read.items[gone[0]])
 
 
 def _title(item: int) -> str:
@@ -121,17 +104,12 @@ def _title(item: int) -> str:
 
 def drawn() -> None:
     """The strip, and what its list is chosen from."""
-    window = range(max(start.events - SHOWN, 0), start.events)
     where = {place: at for at, place in enumerate(left)}
-    shown = [where[place] for place in window if place in where]
-    links = way(now, here.read.items, here.silenced, stay, shown, here)
-    rows = {place: row for row, place in enumerate(links.places)}
+    places = [where.get(place) for place in range(max(start.events - SHOWN, 0), start.events)]
+    links = way(now, here.read.items, here.silenced, stay, places, here)
     traffic = cache.traffic(now) if here.found is not None else None
-    names = person.expert_names(now, here, change) if here.found is not None else {}
-    opened = strip.draw(
-        now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
-        names=names, traffic=traffic, changed=bool(broken), on_act=pointed,
-    )  # fmt: skip
+    names = person.expert_names(now, here) if here.found is not None else {}
+    opened = strip.draw(now, start, here, links, change, names=names, traffic=traffic, changed=bool(broken), on_act=pointed)
     among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
     st.caption(SAYS("all" if stay else "new ones", **among))
     if opened:
@@ -160,7 +138,7 @@ def doubt() -> None:
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = owners(now)
+    found = owners(now, PEOPLE, now.stay)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
         held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
@@ -171,14 +149,10 @@ def onwards() -> None:
     """Links that lead on; run and person stay."""
     opens = start.strongest if now.expert is None else now.expert  # that page knows of no edits
     which = "one expert" if opens is None else f"expert {opens}"
-    links = (
-        ("keys", "grid_on", "How is the search so fast?"),
-        ("journey", "route", "What if the history were different?"),
-        ("experts", "hub", f"What does {which} stand for?"),
-    )
     with view.row("top"):
-        for page, icon, text in links:
-            st.page_link(f"{page}/page.py", label=text, icon=f":material/{icon}:")
+        st.page_link("keys/page.py", label="How is the search so fast?", icon=":material/grid_on:")
+        st.page_link("journey/page.py", label="What if the history were different?", icon=":material/route:")
+        st.page_link("experts/page.py", label=f"What does {which} stand for?", icon=":material/hub:")
 
 
 shell.lockable({
@@ -209,10 +183,9 @@ with body:
     agree = st.empty()
 doubt()
 onwards()
-view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
+view.remember("history", inspect.history_table(now.dataset, start.read, start.events))
 view.remember("suggestions", change.table)
-removed = start.events - here.events
-tail = left == list(range(here.events))
+removed, tail = start.events - here.events, left == list(range(here.events))
 view.foot(
     "python -m elastic_core recommend", now.run.name,
     f"--user={now.dataset.histories.user_ids[now.user]}" if tail else f"--history={raw_ids(now.dataset, here.read.items)}",

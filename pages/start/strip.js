@@ -206,13 +206,13 @@ export default function({ data, setTriggerValue, parentElement }) {
     lines.querySelector('.lit').innerHTML = ''
     told.textContent = says.rest
     root.lit = ''
-    heads({})
+    heads([])
   }
   // Of what the numbers of a column are parts, as long as a path is lit.
   function heads(said, id) {
-    for (const [kind, rests] of [['events', says.history], ['experts', says.experts], ['list', says.list]]) {
+    for (const [i, [kind, rests]] of [['events', says.history], ['experts', says.experts], ['list', says.list]].entries()) {
       const head = flow.querySelector(`.${kind} .of`)
-      if (head) head.textContent = said[kind] ? said[kind].replace('{}', () => id) : rests[1]
+      if (head) head.textContent = said[i] ? said[i].replace('{}', () => id) : rests[1]
     }
   }
   function on(kind, at, number) {
@@ -231,7 +231,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     const it = events[at], links = [...asks(at, true)], keepers = every(experts).filter(e => kept(e, at) >= CLEAR || (!votes && kept(e, at)))
     on('event', at, '')
     if (it.gone) return says.goneLong.replace('{}', () => it.name)
-    heads(says.of.event)
+    heads(says.ofEvent)
     for (const [e, share] of it.asks ?? []) if (grid && square(e)) asked(e, share)
     for (const e of every(experts)) {
       const vote = (it.asks ?? []).find(([id]) => id === experts[e].id)
@@ -258,7 +258,7 @@ export default function({ data, setTriggerValue, parentElement }) {
   }
   function lightExpert(at) {
     const it = experts[at], links = [...wanted(at)]
-    heads(says.of.expert, it.id)
+    heads(says.ofExpert, it.id)
     if (grid && square(it.id)) asked(it.id, 1)
     for (const event of read(at)) {
       on('event', event, part(kept(at, event)))
@@ -296,7 +296,7 @@ export default function({ data, setTriggerValue, parentElement }) {
       if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
     })
     draw('.lit', links)
-    heads(says.of.item, owner >= 0 ? experts[owner].id : '')
+    heads(says.ofItem, owner >= 0 ? experts[owner].id : '')
     const least = deepest(experts, at => it.without[at]), known = least >= 0 && it.without[least] !== null
     if (owner >= 0) {
       const shares = sources.sort((a, b) => gift(item, b) - gift(item, a))

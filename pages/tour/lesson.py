@@ -26,9 +26,7 @@ class Part(NamedTuple):
 
 
 PLAN = tuple(
-    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask)
-    for when, said in SAYS.named("plan").items()
-    for stops, ask in [said.split(" | ")]
+    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask) for when, (stops, ask) in SAYS.named("plan").items()
 )
 
 

@@ -101,7 +101,7 @@ def _stop(
 ) -> Step:  # fmt: skip
     """`name`: of the section that has its words."""
     said = SAYS.named(name)
-    options = tuple(said.pop("options").split(" | "))
+    options = tuple(said.pop("options"))
     return Step(**said, page=page, done=done, options=options, answer=answer, target=target, bound=bound or {}, memory=memory)
 
 

@@ -34,10 +34,10 @@ def elsewhere(edit: Edit, items: tuple[int, ...], n_items: int, length: int) -> 
         return [Add(int(item), edit.at) for item in rng.permutation(unmet)[:MOST]]
     if isinstance(edit, Cut):
         wide = edit.stop - edit.start
-        places = [at for at in range(first, count - wide + 1) if at != edit.start] if wide < count else []
-        return [Cut(at, at + wide) for at in sorted(rng.permutation(places)[:MOST].tolist())] if places else []
-    assert isinstance(edit, Move)
-    to_an_end = edit.to in (0, count - 1)
-    moves = [(at, edit.to if to_an_end else at + edit.to - edit.at) for at in range(first, count) if at != edit.at]
-    able = [(at, to) for at, to in moves if 0 <= to < count and at != to]
-    return [Move(*able[row]) for row in sorted(rng.permutation(len(able))[:MOST].tolist())]
+        able: list[Edit] = [Cut(at, at + wide) for at in range(first, count - wide + 1) if at != edit.start]
+    else:
+        assert isinstance(edit, Move)
+        to_an_end, places = edit.to in (0, count - 1), [at for at in range(first, count) if at != edit.at]
+        moves = [Move(at, edit.to if to_an_end else at + edit.to - edit.at) for at in places]
+        able = [move for move in moves if 0 <= move.to < count and move.to != move.at]
+    return [able[row] for row in sorted(rng.permutation(len(able))[:MOST])]

@@ -9,22 +9,23 @@ All of it comes from outside and is untrusted: whatever is wrong raises InputErr
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from elastic_core.data import Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.journey.versions import Add, Cut, Edit, Move, Replace, Tree, Version, start
-from elastic_core.services.person.inspect import split_year
+from elastic_core.services.journey.versions import Add, Cut, Move, Replace, Tree, Version, start
+from elastic_core.services.person.names import split_year
 
 LONGEST_CODE = 1_200
 LARGEST_FILE = 1_000_000
 MOST_LINES = 1_000
 KIND = "journey"
-KINDS: dict[str, Callable[..., Edit]] = {"a": Add, "x": Cut, "m": Move, "r": Replace}
+KINDS: dict[str, type] = {"a": Add, "x": Cut, "m": Move, "r": Replace}
 STEP = re.compile(r"(?:(?P<parent>\d{1,4})\.)?(?P<what>[axmr])(?P<numbers>\d{0,9}(?:-\d{1,9})*)", re.ASCII)
 LEADING = re.compile(r"^(?:[-*•]\s+|\d{1,3}[.)]\s+)")
 
@@ -60,7 +61,7 @@ def decode(code: str, fresh: Tree) -> Tree:
     if steps and re.fullmatch(r"c\d{1,4}", steps[-1], re.ASCII):
         current = int(steps.pop()[1:])
     versions = tuple(_version(step, number) for number, step in enumerate(steps))
-    return replace(fresh, versions=versions, current=current).checked()
+    return replace(fresh, versions=versions, current=current)
 
 
 def _version(step: str, number: int) -> Version:
@@ -108,23 +109,24 @@ def from_json(dataset: Dataset, text: str | bytes) -> Tree:
     if not isinstance(steps, list):
         raise InputError('"versions" in the file must be a list')
     versions = tuple(_from_file(dataset, step, f"version {number}") for number, step in enumerate(steps, start=1))
-    return replace(fresh, versions=versions, current=_whole_number(found, "current", "the file")).checked()
+    return replace(fresh, versions=versions, current=_whole_number(found, "current", "the file"))
 
 
 def _from_file(dataset: Dataset, step: Any, where: str) -> Version:
     edit = step.get("edit") if isinstance(step, dict) else None
     if not isinstance(edit, dict):
         raise InputError(f'{where} of the file has no "edit"')
-    parent, what = _whole_number(step, "parent", where), edit.get("do")
-    if what == "add":
-        return Version(parent, Add(_item(dataset, edit.get("item"), where), _whole_number(edit, "at", where)))
-    if what == "cut":
-        return Version(parent, Cut(_whole_number(edit, "start", where), _whole_number(edit, "stop", where)))
-    if what == "move":
-        return Version(parent, Move(_whole_number(edit, "at", where), _whole_number(edit, "to", where)))
-    if what == "replace" and isinstance(edit.get("items"), list):
-        return Version(parent, Replace(tuple(_item(dataset, raw, where) for raw in edit["items"])))
+    parent = _whole_number(step, "parent", where)
+    for kind in KINDS.values():
+        if kind.__name__.lower() == edit.get("do") and (kind is not Replace or isinstance(edit.get("items"), list)):
+            return Version(parent, kind(*(_value(dataset, edit, field.name, where) for field in fields(kind))))
     raise InputError(f"{where} of the file does none of add, cut, move, replace")
+
+
+def _value(dataset: Dataset, edit: dict[str, Any], name: str, where: str) -> Any:
+    if name == "items":
+        return tuple(_item(dataset, raw, where) for raw in edit[name])
+    return _item(dataset, edit.get(name), where) if name == "item" else _whole_number(edit, name, where)
 
 
 def _whole_number(found: dict[str, Any], name: str, where: str) -> int:
@@ -137,10 +139,10 @@ def _whole_number(found: dict[str, Any], name: str, where: str) -> int:
 def _item(dataset: Dataset, raw: Any, where: str) -> int:
     if not isinstance(raw, str) or not raw:
         raise InputError(f"{where} of the file names an item that is not a raw id in quotes")
-    try:
-        return dataset.catalog.index(raw)
-    except InputError:
-        raise InputError(f"{where} of the file names the item {raw[:40]!r}, which the data does not have") from None
+    found = dataset.catalog.find(raw)
+    if not found:
+        raise InputError(f"{where} of the file names the item {raw[:40]!r}, which the data does not have")
+    return found
 
 
 class Pasted(NamedTuple):
@@ -160,7 +162,7 @@ def parse_list(dataset: Dataset, text: str) -> Pasted:
     for number, line in lines:
         found = _meant(dataset, names, line)
         if len(found) == 1:
-            items.append(found[0])
+            items += found
             continue
         titles = [f"“{dataset.catalog.title(item)}” (id:{dataset.catalog.ids[item]})" for item in found[:3]]
         said = line if len(line) <= 60 else line[:59] + "…"
@@ -172,21 +174,17 @@ def parse_list(dataset: Dataset, text: str) -> Pasted:
 
 def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int]:
     """Every item that a line can mean: an exact title or id first, else titles that have all its words."""
+    find = dataset.catalog.find  # 0 for an id that is not there
     if line.lower().startswith("id:"):
-        return _by_id(dataset, line[3:].strip())
-    for text in dict.fromkeys((line, LEADING.sub("", line))):
-        exact = list(dict.fromkeys(names.get(_folded_text(text), []) + _by_id(dataset, text)))
-        if exact:
-            return exact
-    found = find_titles(dataset.catalog, LEADING.sub("", line)).tolist()
-    return sorted(found, key=lambda item: -dataset.all_counts()[item]) if len(found) > 1 else found
-
-
-def _by_id(dataset: Dataset, raw: str) -> list[int]:
-    try:
-        return [dataset.catalog.index(raw)] if raw else []
-    except InputError:
-        return []
+        item = find(line[3:].strip())
+        return [item] if item else []
+    bare = LEADING.sub("", line)
+    for text in (line, bare):
+        exact = [*names.get(_folded_text(text), []), find(text)]
+        if any(exact):
+            return list(dict.fromkeys(filter(None, exact)))
+    found = find_titles(dataset.catalog, bare)
+    return found[np.argsort(-dataset.all_counts()[found], kind="stable")].tolist()
 
 
 def _names(dataset: Dataset) -> dict[str, list[int]]:

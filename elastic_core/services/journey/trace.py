@@ -1,5 +1,6 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -8,15 +9,14 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.peers.parts.capabilities import Attends
-from elastic_core.services.person.inspect import split_year
+from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import spaced
-from elastic_core.services.person.recommend import Reading, packed, rank_of_target, running
+from elastic_core.services.person.recommend import Reading, packed, ranked, scored
 
 BINS = 48
 MOMENTS = 40
@@ -33,24 +33,25 @@ class Along(NamedTuple):
 def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
-    ends = np.unique(np.linspace(1, len(items) - 1, min(most, len(items) - 1)).round().astype(np.int64))
+    ends = spaced(len(items) - 1, most) + 1
     reads = [Reading(items[:end], int(items[end])) for end in ends]
     batch = packed(reads, model.length)
-    scores = model.score(batch).float().numpy()
-    parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
-    rows = []
-    for end, read, values, part in zip(ends, reads, scores, parts, strict=True):
-        truth, free = int(items[end]), running(len(values), read, stay)
-        rows.append((int(end), truth, dataset.catalog.title(truth), rank_of_target(values, free, truth), int(free.sum()), part))
-    ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
+    places = [ranked(row, read, stay)[1] for row, read in zip(scored(model, batch).numpy(), reads, strict=True)]
+    ranks = item_table(dataset.catalog, items[ends]).drop(columns="genres").assign(
+        rank=[each[item] for each, item in zip(places, items[ends], strict=True)], running=[each.max() for each in places],
+        part=np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training"),
+    )  # fmt: skip
+    ranks.insert(0, "event", ends)
     if not model.retrieves:
-        return Along(ranks, pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []}))
-    found: Retrieved = memory_of(model).retrieve(batch)
-    people, k = found.experts.shape
-    events, places = np.repeat(ends, k), np.tile(np.arange(1, k + 1), people)
-    gates = found.gates.numpy().ravel().astype(float)
-    experts = {"event": events, "expert": found.experts.numpy().ravel(), "place": places, "gate": gates}
-    return Along(ranks, pd.DataFrame(experts))
+        return Along(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
+    found = memory_of(model).retrieve(batch)
+    experts = every_pair(event=ends, place=range(1, found.experts.shape[1] + 1))
+    return Along(ranks, experts.assign(expert=found.experts.numpy().ravel(), gate=found.gates.numpy().ravel().astype(float)))
+
+
+def every_pair(**columns: Iterable[object]) -> pd.DataFrame:
+    """A row for every combination of these values, those of the last column changing first."""
+    return pd.MultiIndex.from_product(columns.values(), names=columns).to_frame(index=False)
 
 
 class Aggregation(NamedTuple):
@@ -69,52 +70,34 @@ def traced(model: Recommender, items: np.ndarray) -> Trace:
     return tracing(model).trace(history_batch(items, model.length))
 
 
-@torch.inference_mode()
-def aggregation(
-    model: Recommender, items: np.ndarray, layer: int = 0, bins: int = BINS, trace: Trace | None = None
-) -> Aggregation:
-    """How each retrieved expert reads the history, and how the last event reads them; `trace` is of the same history, if it is
-    at hand. Raises InputError without a dispatcher."""
-    if not model.retrieves:
-        raise InputError("this run has no interest memory, so there is no aggregation to show")
-    trace = trace or traced(model, items)
-    if not 0 <= layer < len(trace.reading):
-        raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
-    count = min(len(items), model.length)
-    weights = trace.reading[layer][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
-    experts = trace.retrieved[layer].experts[0].numpy()
-    edges, skipped = spaced(count + 1, bins + 1), len(items) - count
-    slots = pd.DataFrame(
-        {"place": np.arange(1, len(experts) + 1), "expert": experts, "reads": trace.slots[layer][0].mean(0).numpy()}
-    )
-    cells = slots[["place", "expert"]].merge(
-        pd.DataFrame({"first": skipped + edges[:-1] + 1, "last": skipped + edges[1:]}), how="cross"
-    )
-    cells["weight"] = np.add.reduceat(weights, edges[:-1], axis=1).ravel()
+def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS) -> Aggregation:
+    """How each retrieved expert reads the history in a layer, from 1, and how the last event reads them. Raises InputError
+    without a dispatcher."""
+    trace, count = traced(model, items), min(len(items), model.length)
+    experts, reads = trace.retrieved[layer - 1].experts[0].numpy(), trace.slots[layer - 1][0].mean(0).numpy()
+    slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
+    edges = spaced(count + 1, bins + 1)
+    spans = pd.DataFrame({"first": edges[:-1] + 1, "last": edges[1:]}) + len(items) - count
+    weights = np.add.reduceat(trace.reading[layer - 1][0].mean(0)[:, -count:].numpy().astype(float), edges[:-1], axis=1)
+    cells = slots[["place", "expert"]].merge(spans, how="cross").assign(weight=weights.ravel())
     return Aggregation(cells, slots, len({id(each) for each in trace.reading}))
 
 
-@torch.inference_mode()
-def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace | None = None) -> pd.DataFrame:
-    """What every retrieved expert reads, by name, in every layer: layer, place, expert, event (from 1), item, title, weight (of
-    this expert's reading, mean over heads), others (the mean of the person's other experts), even (were all events alike).
-
-    Raises InputError for models that do not say."""
-    trace, count = trace or traced(model, items), min(len(items), model.length)
-    recent = np.asarray(items)[len(items) - count :]
-    titles = np.array(dataset.catalog.called(recent), dtype=object)
-    parts = []
-    for layer, (found, reading) in enumerate(zip(trace.retrieved, trace.reading, strict=True), start=1):
-        weights = reading[0].mean(0)[:, -count:].double().numpy()  # [k, count]
-        k = len(weights)
-        others = (weights.sum(0) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
-        columns = {
-            "layer": layer, "place": np.repeat(np.arange(1, k + 1), count), "expert": found.experts[0].numpy().repeat(count),
-            "event": np.tile(np.arange(len(items) - count + 1, len(items) + 1), k), "item": np.tile(recent, k),
-            "title": np.tile(titles, k), "weight": weights.ravel(), "others": others.ravel(), "even": 1 / count,
-        }  # fmt: skip
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+def reads(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFrame:
+    """What every retrieved expert reads of a history that was traced, by name, in every layer: layer, place, expert, event (from
+    1), item, title, weight (of this expert's reading, mean over heads), others (the mean of the person's other experts), even
+    (were all events alike)."""
+    count = min(len(items), trace.reading[0].shape[-1])
+    weights = np.stack([layer[0].mean(0)[:, -count:].double().numpy() for layer in trace.reading])  # [layers, k, count]
+    layers, k, _ = weights.shape
+    others = (weights.sum(1, keepdims=True) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
+    events = range(len(items) - count + 1, len(items) + 1)
+    table = every_pair(layer=range(1, layers + 1), place=range(1, k + 1), event=events)
+    table.insert(2, "expert", np.concatenate([found.experts[0].numpy() for found in trace.retrieved]).repeat(count))
+    read = items[table["event"] - 1]
+    return table.assign(
+        item=read, title=dataset.catalog.called(read), weight=weights.ravel(), others=others.ravel(), even=1 / count
+    )
 
 
 def by_name(found: pd.DataFrame) -> dict[int, str]:
@@ -123,20 +106,22 @@ def by_name(found: pd.DataFrame) -> dict[int, str]:
     of_items = found.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
-    said: dict[int, dict[int, str]] = {}
-    for (expert, layer), rows in sums.groupby(["expert", "layer"]):
-        most = rows.head(2)
-        names = [
-            f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
-            for row in most.itertuples()
-        ]
-        beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
-        said.setdefault(expert, {})[layer] = ", ".join(names) + beside
     told = {}
-    for expert, of in said.items():
-        once = set(of.values())  # one sentence for all layers, as where an event is written to its expert only once
-        told[int(expert)] = once.pop() if len(once) == 1 else "; ".join(f"layer {layer}: {of[layer]}" for layer in sorted(of))
+    for expert, of_expert in sums.groupby("expert"):
+        said = {layer: _two_most(rows) for layer, rows in of_expert.groupby("layer")}
+        same = len(set(said.values())) == 1  # as where an event is written to its expert only once
+        told[int(expert)] = said[1] if same else "; ".join(f"layer {layer}: {text}" for layer, text in said.items())
     return told
+
+
+def _two_most(rows: pd.DataFrame) -> str:
+    most = rows.head(2)
+    names = [
+        f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
+        for row in most.itertuples()
+    ]
+    beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
+    return ", ".join(names) + beside
 
 
 def _share_text(share: float) -> str:
@@ -144,7 +129,7 @@ def _share_text(share: float) -> str:
 
 
 @torch.inference_mode()
-def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> np.ndarray | None:
+def attention(model: Recommender, read: Reading) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
@@ -155,7 +140,7 @@ def attention(model: Recommender, read: Reading, trace: Trace | None = None) -> 
         found = shares(model, packed([read], model.length))
     elif model.retrieves:
         with suppress(InputError):
-            trace = trace or traced(model, read.items)
+            trace = traced(model, read.items)
             paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
             found = torch.stack(paths).mean(0).unsqueeze(0).numpy()
     if found is None:
@@ -196,6 +181,13 @@ class Dispatch(NamedTuple):
     apart: bool
 
     @property
+    def table(self) -> pd.DataFrame:
+        """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, held, back."""
+        table = every_pair(event=range(1, len(self.titles) + 1), expert=self.experts)
+        table.insert(1, "title", np.repeat(np.array(self.titles, dtype=object), len(self.experts)))
+        return table.assign(held=self.held.T.ravel(), back=self.back.ravel())
+
+    @property
     def links(self) -> int:
         """Aggregate and dispatch together."""
         return 2 * self.held.size
@@ -210,9 +202,7 @@ class Dispatch(NamedTuple):
 def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
     """The last `events` of a history `items`, read with the experts that the whole history retrieves.
 
-    Raises InputError for a model without experts or without a dispatcher, and for less than one event."""
-    if not model.retrieves:
-        raise InputError("this run has no interest memory, so there is no dispatcher to show")
+    Raises InputError for a model without a dispatcher, and for less than one event."""
     most = min(len(items), model.length)
     if not 1 <= events <= most:
         raise InputError(f"of this history 1 to {most} events are read, not {events}")

@@ -129,7 +129,8 @@ class Version:
 
 @dataclass(frozen=True)
 class Tree:
-    """All versions of one history and the one that is looked at. Immutable: every act answers with another tree."""
+    """All versions of one history and the one that is looked at. Immutable: every act answers with another tree, and none is
+    unsound."""
 
     base: Base
     original: tuple[int, ...]
@@ -137,9 +138,13 @@ class Tree:
     versions: tuple[Version, ...] = ()
     current: int = 0
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a tree that does not hold together."""
+        _ = self.contents
+
     @cached_property
     def contents(self) -> tuple[Contents, ...]:
-        """Every version's contents, the original first. Raises InputError for a tree that does not hold together."""
+        """Every version's contents, the original first."""
         if len(self.versions) > MOST_VERSIONS:
             raise InputError(f"at most {MOST_VERSIONS} versions are kept, not {len(self.versions)}; start anew from the original")
         made = [Contents(self.original, tuple(range(len(self.original))))]
@@ -160,25 +165,15 @@ class Tree:
         step = Version(self.current, edit)
         if step in self.versions:
             return self.go(self.versions.index(step) + 1)
-        return replace(self, versions=(*self.versions, step), current=len(self.versions) + 1).checked()
+        return replace(self, versions=(*self.versions, step), current=len(self.versions) + 1)
 
     def go(self, number: int) -> "Tree":
         """The same tree, looking at version `number`."""
-        return replace(self, current=number).checked()
-
-    def checked(self) -> "Tree":
-        """The tree itself. Raises InputError if it does not hold together."""
-        _ = self.contents
-        return self
-
-    @property
-    def parent(self) -> int:
-        """The version before the current one; the original's is itself."""
-        return self.versions[self.current - 1].parent if self.current else 0
+        return replace(self, current=number)
 
     def undo(self) -> "Tree":
-        """Back to the version before; nothing is lost."""
-        return self.go(self.parent)
+        """Back to the version before, the original's is itself; nothing is lost."""
+        return self.go(self.path(self.current)[-2:][0])
 
     def path(self, number: int) -> list[int]:
         """The versions that lead from the original to `number`, both included."""
@@ -199,7 +194,7 @@ def start(dataset: Dataset, user: int, events: int) -> Tree:
     items = dataset.histories.of(user)
     if not 1 <= events < len(items):
         raise InputError(f"this history can be read up to event 1 … {len(items) - 1}, not {events}")
-    return Tree(Base(dataset.hash, user, events), tuple(int(i) for i in items[:events]), dataset.catalog.n_items)
+    return Tree(Base(dataset.hash, user, events), tuple(items[:events].tolist()), dataset.catalog.n_items)
 
 
 def read_version(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
@@ -215,22 +210,21 @@ def reading(dataset: Dataset, base: Base, found: Contents) -> Reading:
 
 def in_words(dataset: Dataset, edit: Edit, before: Contents) -> str:
     """What an edit did, to be read by people."""
+    title = dataset.catalog.title
     if isinstance(edit, Replace):
         return f"another history of {len(edit.items)} events" if edit.items else "an empty history"
     if isinstance(edit, Add):
-        return f"added {dataset.catalog.title(edit.item)} as event {edit.at + 1}"
+        return f"added {title(edit.item)} as event {edit.at + 1}"
     if isinstance(edit, Move):
-        return f"moved {dataset.catalog.title(before.items[edit.at])} from place {edit.at + 1} to {edit.to + 1}"
-    first = dataset.catalog.title(before.items[edit.start])
-    count = edit.stop - edit.start
+        return f"moved {title(before.items[edit.at])} from place {edit.at + 1} to {edit.to + 1}"
+    first, count = title(before.items[edit.start]), edit.stop - edit.start
     return f"removed {first}" if count == 1 else f"removed {count} events from {first} on"
 
 
 def versions_table(dataset: Dataset, tree: Tree) -> pd.DataFrame:
     """version, follows, what, events, steps (edits since the original), seen (whether it is looked at)."""
-    table = pd.DataFrame({"version": range(len(tree.contents))})
-    table["follows"] = pd.array([None, *(version.parent for version in tree.versions)], dtype="Int64")
-    edits = [in_words(dataset, version.edit, tree.contents[version.parent]) for version in tree.versions]
-    table["what"], table["events"] = ["the original", *edits], [len(each.items) for each in tree.contents]
-    table["steps"] = [len(tree.path(number)) - 1 for number in table["version"]]
-    return table.assign(seen=table["version"] == tree.current)
+    rows: list[tuple[int | None, str]] = [(None, "the original")]
+    rows += [(each.parent, in_words(dataset, each.edit, tree.contents[each.parent])) for each in tree.versions]
+    table = pd.DataFrame(rows, columns=["follows", "what"]).astype({"follows": "Int64"}).rename_axis("version").reset_index()
+    steps = [len(tree.path(number)) - 1 for number in table["version"]]
+    return table.assign(events=[len(each.items) for each in tree.contents], steps=steps, seen=table["version"] == tree.current)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from elastic_core.core.contract import Attribution, Edit
 from elastic_core.core.evaluate import Candidates
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
-from elastic_core.models import Recommender, Retrieves, can_retrieve, memory_of
+from elastic_core.models import Recommender, Retrieves, can_retrieve
 from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Reading, batches
 
@@ -26,9 +26,9 @@ CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
 
 
 class Reason(NamedTuple):
-    """One suggestion. `expert` is None for the part that reads no slot; `after` is a dense item id, None if none stands out."""
+    """Who makes a suggestion. `expert` is None for the part that reads no slot; `after` is a dense item id, None if none stands
+    out."""
 
-    item: int
     expert: int | None
     share: float  # of the item's probability
     after: int | None
@@ -51,7 +51,7 @@ def attributed(model: Recommender, read: Reading, items: Sequence[int], edit: Ed
     if not can_retrieve(model) or not len(read.items) or not len(items):
         return None
     try:
-        return model.attribute(history_batch(read.items, model.length, read.times), torch.tensor([list(items)]), edit)
+        return model.attribute(read.batch(model.length), torch.tensor([list(items)]), edit)
     except InputError:
         return None
 
@@ -86,13 +86,12 @@ def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit 
     found = attributed(model, read, items, edit)
     if found is None:
         return None
-    recent, experts = np.asarray(read.items)[-model.length :], found.experts[0].tolist()
-    held = found.held[0].numpy()[:, -len(recent) :]
-    best, rows = found.parts[0].max(-1), []
-    for item, part, share in zip(items, best.indices.tolist(), best.values.tolist(), strict=True):
+    recent, best, rows = read.items[-model.length :], found.parts[0].max(-1), []
+    experts, held = found.experts[0].tolist(), found.held[0].numpy()[:, -len(recent) :]
+    for part, share in zip(best.indices.tolist(), best.values.tolist(), strict=True):
         reads = part < len(experts)  # or it reads no slot
         after = int(recent[held[part].argmax()]) if reads and held[part].max() >= CLEAR else None
-        rows.append(Reason(int(item), experts[part] if reads else None, share, after))
+        rows.append(Reason(experts[part] if reads else None, share, after))
     return rows
 
 
@@ -112,36 +111,29 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
         return None
-    memory, candidates, protocol = memory_of(model), Candidates(dataset, "test", 0), "full-seen" if stay else PROTOCOL
+    candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if stay else PROTOCOL
     users = np.sort(np.random.default_rng(0).permutation(len(candidates.ends))[:most])
     shares, taken = [], []
     for rows, batch in batches(model, dataset, users):
         scores = model.scorer()(model.last_state(batch)).float()
         top = scores.masked_fill(~candidates.mask(protocol, users[rows]), -torch.inf).argmax(1, keepdim=True)
         try:
-            parts = memory.attribute(batch, top).parts[:, 0]
+            found = model.attribute(batch, top)
         except InputError:
             return None
-        k = memory.retrieve(batch).experts.shape[1]
+        parts, k = found.parts[:, 0], found.experts.shape[1]
         if k < 2:
             return None
-        before, lost = scores[:, 1:].log_softmax(1).gather(1, top - 1), []
-        for rank in range(k):
-            after = model.scorer()(memory.last_state(batch, drop(np.full(len(rows), rank)))).float()
-            lost.append(before - after[:, 1:].log_softmax(1).gather(1, top - 1))
+        less = (model.scorer()(model.last_state(batch, drop(np.full(len(rows), rank)))).float() for rank in range(k))
+        before, *after = (each[:, 1:].log_softmax(1).gather(1, top - 1) for each in (scores, *less))
         owned = parts.argmax(1) < k
         shares.append(parts[owned, :k].numpy())
-        taken.append(torch.cat(lost, 1)[owned].numpy())
+        taken.append((before - torch.cat(after, 1))[owned].numpy())
     share, loss = np.concatenate(shares), np.concatenate(taken)
     if not len(share):
         return None
     others = share[np.random.default_rng(0).permutation(len(share))]
     owners = float((share.argmax(1) == loss.argmax(1)).mean())
-    return Agreement(len(share), owners, 1 / share.shape[1], _rank_correlation(share, loss), _rank_correlation(others, loss))
-
-
-def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean over rows of the correlation of ranks within a row."""
-    ranks = [values.argsort(1).argsort(1).astype(float) for values in (a, b)]
-    left, right = (rank - rank.mean(1, keepdims=True) for rank in ranks)
-    return float(((left * right).sum(1) / np.sqrt((left**2).sum(1) * (right**2).sum(1))).mean())
+    ranks = [pd.DataFrame(values).rank(axis=1) for values in (loss, share, others)]
+    correlation, shuffled = (float(each.corrwith(ranks[0], axis=1).mean()) for each in ranks[1:])
+    return Agreement(len(share), owners, 1 / share.shape[1], correlation, shuffled)

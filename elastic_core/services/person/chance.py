@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
-from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.models import Recommender, memory_of
 from elastic_core.services.person import recommend
 
 MOST = 64  # other events that an act is tried on
@@ -45,33 +45,21 @@ class Chance(NamedTuple):
         """Is it known what came next?"""
         return bool(self.table["places"].notna().all())
 
-    def as_far(self, column: str) -> int:
-        """How many of the others moved as much or more."""
-        values = self.table[column].abs()
-        return int((values.iloc[1:] >= values.iloc[0]).sum())
-
-    def others(self, column: str) -> str:
-        """`1 (95%: 0 to 9)`: the median of what the others did, either way, and its range; that of all where they are few."""
-        values = self.table[column].iloc[1:].abs()
-        if not values.any():
-            return "none changed it"
-        tails = (0.025, 0.975) if self.n >= ENOUGH else (0.0, 1.0)
-        low, high = (np.quantile(values, tail, method="inverted_cdf") for tail in tails)
-        return f"{values.median():g} ({'95%' if self.n >= ENOUGH else 'all'}: {low:.0f} to {high:.0f})"
-
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
-        """What is compared, the act's number, the others', and how many of them reach it; `did` is what people do with items."""
-        names = {
-            "places": f"places that what they {did} next moved",
-            "furthest": "largest move in the list (places)",
-            "replaced": "replaced among the ten",
-        }
-        shown = {column: name for column, name in names.items() if self.known or column != "places"}
-        moved = {column: abs(self.table[column].iloc[0]) for column in shown}
-        return [
-            (name, f"{moved[column]:.0f}", self.others(column), f"{self.as_far(column)} of {self.n}" if moved[column] else "–")
-            for column, name in shown.items()
-        ]
+        """What is compared, the act's number, the others' (`1 (95%: 0 to 9)`: median and range, either way; of all where they are
+        few), and how many of them reach it; `did` is what people do with items."""
+        names = {"furthest": "largest move in the list (places)", "replaced": "replaced among the ten"}
+        if self.known:
+            names = {"places": f"places that what they {did} next moved"} | names
+        rows = []
+        for column, name in names.items():
+            mine, *rest = self.table[column].abs()
+            within, tails = ("95%", (0.025, 0.975)) if self.n >= ENOUGH else ("all", (0.0, 1.0))
+            low, high = np.quantile(rest, tails, method="inverted_cdf")
+            others = f"{np.median(rest):g} ({within}: {low:.0f} to {high:.0f})" if any(rest) else "none changed it"
+            reached = int((np.array(rest) >= mine).sum())
+            rows.append((name, f"{mine:.0f}", others, f"{reached} of {self.n}" if mine else "–"))
+        return rows
 
 
 def of_edits(
@@ -81,30 +69,33 @@ def of_edits(
     *earlier, last = edits
     silenced, whole = frozenset(recommend.experts_silenced(earlier)), recommend.reading(dataset, user)
     left = recommend.places_left(len(whole.items), earlier)
-    read = whole.only(left)
-    before = Version(read, silenced)
+    before = Version(whole.only(left), silenced)
     if last is None or last < 0:
         place = left[-1] if last is None else -last - 1
         if place not in left:
             return None
         at = left.index(place)
-        act = Version(read.without(at), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
-        return compare_acts(model, before, act, removals(model, dataset, before, [at]), stay)
-    rest = [expert for expert in recommend.retrieved(model, read).experts[0].tolist() if expert not in silenced | {last}]
-    others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in rest]
-    return compare_acts(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
+        return compare_acts(model, before, removal(dataset, before, at), removals(model, dataset, before, [at]), stay)
+    found = recommend.retrieved(model, before.read).experts[0].tolist()
+    act, *others = (
+        Version(before.read, silenced | {expert}, f"without expert {expert}")
+        for expert in [last, *(other for other in found if other not in silenced | {last})]
+    )
+    return compare_acts(model, before, act, others, stay)
 
 
 def removals(model: Recommender, dataset: Dataset, before: Version, spared: Collection[int]) -> list[Version]:
     """The same history without one of its events that the model reads, for up to `MOST` of them drawn at random."""
-    read, count = before.read, len(before.read.items)
+    count = len(before.read.items)
     places = [at for at in range(max(count - model.length, 0), count) if at not in spared]
-    drawn = sorted(np.random.default_rng(0).permutation(places)[:MOST].tolist()) if places else []
-    return [
-        Version(read.without(at), before.silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
-        for at in drawn
-        if count > 1
-    ]
+    drawn = sorted(np.random.default_rng(0).permutation(places)[:MOST].astype(int))
+    return [removal(dataset, before, at) for at in drawn if count > 1]
+
+
+def removal(dataset: Dataset, before: Version, at: int) -> Version:
+    """The same without the event at this place."""
+    title = dataset.catalog.title(int(before.read.items[at]))
+    return Version(before.read.without(at), before.silenced, f"without {title}")
 
 
 def compare_acts(
@@ -114,38 +105,29 @@ def compare_acts(
     holds is ranked, too."""
     if not others:
         return None
-    versions = [before, act, *others]
-    values, ranks, tens = scores(model, versions), [], list[list[int]]()
-    for row, (read, *_) in zip(values, versions, strict=True):  # ranked as by `recommend.answer`
-        free = recommend.running(len(row), read, stay)
-        row[~free] = -np.inf
-        ranks.append(recommend.rank_of_target(row, free, read.truth) if read.truth else 0)
-        least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
-        near = np.flatnonzero((row >= least) & np.isfinite(row))
-        tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
-    was = recommend.order_of(values[0])[1]  # where every item stood before; 0: not in the running
-    rows = []
-    for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True):
-        furthest = max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0)
-        places = float(ranks[0] - rank) if version.read.truth else np.nan
-        rows.append((version.name, places, furthest, len(set(tens[0]) - set(ten))))
+    first, *values = scores(model, [before, act, *others])
+    had, was = recommend.ranked(first, before.read, stay)
+    rows, truth = [], before.read.truth
+    for version, row in zip([act, *others], values, strict=True):
+        order, ranks = recommend.ranked(row, version.read, stay)
+        ten = order[:TOP]
+        moves = np.abs(was[ten] - ranks[ten])[was[ten] > 0]  # of what was in the running before
+        places = np.nan if truth is None else float(was[truth] - ranks[truth])
+        rows.append((version.name, places, moves.max(initial=0), len(np.setdiff1d(had[:TOP], ten))))
     return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 
 @torch.inference_mode()
 def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
     """float32 [versions, n_items + 1], in one batch wherever as many experts are left to every history."""
-    batch = recommend.packed([version.read for version in versions], model.length)
-    edit = recommend.silence(*(version.silenced for version in versions))
-    if edit is None:
-        return model.score(batch).float().numpy().copy()
-    try:
-        states = memory_of(model).last_state(batch, edit)
-    except recommend.Uneven as uneven:
-        done = {
-            row: values
-            for rows in uneven.groups
-            for row, values in zip(rows, scores(model, [versions[row] for row in rows]), strict=True)
-        }
-        return np.stack([done[row] for row in range(len(versions))])
-    return model.scorer()(states, Met.by(batch)).float().numpy().copy()
+    reads, silenced = [version.read for version in versions], [version.silenced for version in versions]
+    batch = recommend.packed(reads, model.length)
+    if not any(silenced):
+        return recommend.scored(model, batch).numpy()
+    left = recommend.heard(memory_of(model).retrieve(batch), silenced).sum(1)
+    values = np.empty((len(versions), model.n_items + 1), dtype=np.float32)
+    for count in left.unique():
+        rows = torch.nonzero(left == count)[:, 0].tolist()
+        edit = recommend.silence(*(silenced[row] for row in rows))
+        values[rows] = recommend.scored(model, recommend.packed([reads[row] for row in rows], model.length), edit)
+    return values

@@ -13,9 +13,10 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, Trace
+from elastic_core.models import Recommender
 from elastic_core.services.journey.trace import attention
-from elastic_core.services.person.recommend import Reading, packed, rank_of_target, reading, running
+from elastic_core.services.person.names import item_table
+from elastic_core.services.person.recommend import Reading, packed, ranked, reading, running, scored
 
 LAST = 50
 
@@ -44,6 +45,10 @@ class Influence(NamedTuple):
         """No removal changed anything (popularity)."""
         return bool(self.table["change"].abs().max() < 1e-6)
 
+    def strongest(self, most: int) -> pd.DataFrame:
+        """The rows with the largest changes, either way."""
+        return self.table.sort_values("change", key=abs, ascending=False, kind="stable").head(most)
+
     @property
     def sentence(self) -> str:
         """What the comparison with attention found."""
@@ -60,36 +65,28 @@ def of_person(model: Recommender, dataset: Dataset, user: int, stay: bool = Fals
 
 
 @torch.inference_mode()
-def influence(
-    model: Recommender, dataset: Dataset, read: Reading, last: int = LAST, stay: bool = False, trace: Trace | None = None
-) -> Influence:
-    """Takes away each of the last `last` events once, in one batch, and asks where its truth stands then, among items that the
-    history does not hold or (`stay`) among all. `trace`, if it is at hand, is of the same events.
+def influence(model: Recommender, dataset: Dataset, read: Reading, stay: bool = False) -> Influence:
+    """Takes away each of the `LAST` last events once, in one batch, and asks where its truth stands then, among items that the
+    history does not hold or (`stay`) among all.
 
     Raises InputError for an unknown truth and for histories of fewer than two events.
     """
-    items, target = np.asarray(read.items, dtype=np.int64), read.truth or 0
+    target, count = read.truth or 0, len(read.items)
     dataset.catalog.title(target)  # raises where there is none
-    if len(items) < 2:
+    if count < 2:
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
-    taken = np.arange(max(len(items) - last, 0), len(items))
-    scores = model.score(packed([read, *map(read.without, taken.tolist())], model.length)).double()
+    taken = np.arange(max(count - LAST, 0), count)
+    scores = scored(model, packed([read, *map(read.without, taken.tolist())], model.length)).double()
+    first, *ranks = (int(ranked(row, read, stay)[1][target]) for row in scores.numpy())
     free = running(scores.shape[1], read, stay)
     logs = scores.masked_fill(~torch.from_numpy(free), -torch.inf).log_softmax(1)[:, target].numpy()
-    first, *ranks = (rank_of_target(row, free, target) for row in scores.numpy())
-    change = logs[0] - logs[1:]
-    weights = attention(model, read, trace)
-    table = pd.DataFrame(
-        {
-            "position": taken + 1,
-            "item": items[taken],
-            "title": dataset.catalog.called(items[taken]),
-            "change": change,
-            "times": np.exp(np.clip(change, -50, 50)),
-            "places": [rank - first for rank in ranks],
-            "attention": np.nan if weights is None else weights[taken],
-        }
-    )
+    change, weights = logs[0] - logs[1:], attention(model, read)
+    table = item_table(dataset.catalog, read.items[taken]).drop(columns="genres")
+    table.insert(0, "position", taken + 1)
+    table = table.assign(
+        change=change, times=np.exp(np.clip(change, -50, 50)), places=np.array(ranks) - first,
+        attention=np.nan if weights is None else weights[taken],
+    )  # fmt: skip
     return Influence(table, target, first, int(free.sum()), rank_agreement(table["attention"].to_numpy(), np.abs(change)))
 
 
@@ -99,8 +96,8 @@ def rank_agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:
     n = int(known.sum())
     if n < 5 or not np.ptp(first[known]) or not np.ptp(second[known]):
         return None
-    a, b = (pd.Series(column[known]).rank().to_numpy() for column in (first, second))
-    correlation = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
+    a, b = (pd.Series(column[known]).rank() for column in (first, second))
+    correlation = float(np.corrcoef(a, b)[0, 1])
     middle = math.atanh(min(max(correlation, -0.999999), 0.999999))
     half = 1.96 * math.sqrt((1 + correlation**2 / 2) / (n - 3))
     return Agreement(correlation, n, math.tanh(middle - half), math.tanh(middle + half))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.attribution import strongest
+from elastic_core.services.person.names import item_table
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
 from elastic_core.services.person.people import numbered
@@ -38,16 +40,16 @@ def first_genres(dataset: Dataset, user: int) -> list[str]:
     listed = dataset.catalog.genres or ()
     if listed and dataset.truth is not None:
         listed = tuple(listed[i] for i in dataset.histories.of(user))
-    return _frequent((genres[0] for genres in listed if genres), 7)
+    return _frequent(genres[0] for genres in listed if genres)[:7]
 
 
-def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
+def common_genres(dataset: Dataset, top: int) -> list[str]:
     """The genres that most items have, the most frequent first; ties by name."""
-    return _frequent((genre for genres in dataset.catalog.genres or () for genre in genres), top)
+    return _frequent(chain.from_iterable(dataset.catalog.genres or ()))[:top]
 
 
-def _frequent(genres: Iterable[str], top: int) -> list[str]:
-    return [genre for genre, _ in sorted(Counter(genres).items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
+def _frequent(genres: Iterable[str]) -> list[str]:
+    return [genre for genre, _ in Counter(sorted(genres)).most_common()]
 
 
 class Words(NamedTuple):
@@ -105,28 +107,21 @@ def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
-def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | None = None) -> pd.DataFrame:
+def history_table(dataset: Dataset, read: Reading, last: int = 12) -> pd.DataFrame:
     """The most recent `last` events, oldest first: position, item, title, genres, and the date where one is known."""
-    start = max(len(read.items) - last, 0)
-    items, catalog = read.items[start:], dataset.catalog
-    genres = [catalog.genres[int(i)] if catalog.genres else () for i in items]
-    numbers = np.arange(start + 1, len(read.items) + 1)
-    table = pd.DataFrame({"position": numbers, "item": items, "title": catalog.called(items), "genres": genres})
-    if user is not None and dataset.has_times and dataset.truth is None:
-        at = dataset.histories.offsets[user] + start
-        table["date"] = pd.to_datetime(dataset.histories.times[at : at + len(items)], unit="s").strftime("%Y-%m-%d")
+    table = item_table(dataset.catalog, read.items[-last:])
+    table.insert(0, "position", np.arange(len(read.items))[-last:] + 1)
+    if read.times is not None and dataset.truth is None:
+        table["date"] = pd.to_datetime(read.times[-last:], unit="s").strftime("%Y-%m-%d")
     return table
 
 
 def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
-    offsets, ends = dataset.histories.offsets[:-1], dataset.ends("test")
-    where = np.flatnonzero(dataset.histories.items == item)
+    offsets, where = dataset.histories.offsets[:-1], np.flatnonzero(dataset.histories.items == item)
     users = np.searchsorted(offsets, where, side="right") - 1
-    readable = where < ends[users]
-    users, where = users[readable], where[readable]
-    table = pd.DataFrame({"user": users, "events": ends[users] - offsets[users], "since": ends[users] - 1 - where})
-    return table.sort_values(["since", "user"]).drop_duplicates("user").reset_index(drop=True)
+    table = pd.DataFrame({"user": users, "events": dataset.readable()[users], "since": dataset.ends("test")[users] - 1 - where})
+    return table[table["since"] >= 0].sort_values(["since", "user"]).drop_duplicates("user", ignore_index=True)
 
 
 class Situation(NamedTuple):
@@ -151,23 +146,23 @@ class Situation(NamedTuple):
         return min(self.events, self.length)
 
     @property
+    def experts(self) -> list[int]:
+        """The experts that were retrieved, best first."""
+        return [] if self.found is None else self.found.experts[0].tolist()
+
+    @property
     def heard(self) -> list[int]:
-        """The experts that were retrieved and not silenced, best first."""
-        retrieved = self.found.experts[0].tolist() if self.found else []
-        return [expert for expert in retrieved if expert not in self.silenced]
+        """Those of them that were not silenced."""
+        return [expert for expert in self.experts if expert not in self.silenced]
 
 
 def situation_of(
     model: Recommender, dataset: Dataset, read: Reading, silenced: Collection[int] = (), stay: bool = False
 ) -> Situation:
     """Any history, read as a person's own would be, without the experts `silenced`; do its items `stay` in the running?"""
-    if not model.retrieves:
-        return Situation(read, model.length, None, answer(model, dataset, read, stay=stay), stay=stay)
-    found = retrieved(model, read)
-    edit = silence(silenced)
-    answered = answer(model, dataset, read, edit=edit, stay=stay)
-    here = Situation(read, model.length, found, answered, tuple(silenced), stay)
-    return here._replace(strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
+    found, edit = (retrieved(model, read), silence(silenced)) if model.retrieves else (None, None)
+    here = Situation(read, model.length, found, answer(model, dataset, read, edit=edit, stay=stay), tuple(silenced), stay)
+    return here._replace(strongest=strongest(model, read, here.answer.table["item"].tolist(), here.heard, edit))
 
 
 def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change] = (), stay: bool = False) -> Situation:
@@ -178,32 +173,26 @@ def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Chang
 
 def grid(side: int) -> pd.DataFrame:
     """All experts of a memory: expert, row, column."""
-    row, column = np.divmod(np.arange(side**2), side)
-    return pd.DataFrame({"expert": np.arange(side**2), "row": row, "column": column})
-
-
-def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
-    """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
-
-    The score is what experts are chosen by (`Retrieved.every`): the sum of the two halves', where nothing votes."""
-    rows, columns = found.halves[0].numpy()
-    if not len(rows):
-        raise InputError("this run's experts are the same for everybody: it has no keys to look up")
-    table, retrieved = grid(len(rows)), found.experts[0].numpy()
-    table["row_score"], table["column_score"] = rows[table["row"]], columns[table["column"]]
-    table = table.assign(score=found.every[0].numpy(), load=load, rank=0, gate=0.0)
-    table.loc[retrieved, "rank"] = np.arange(1, len(retrieved) + 1)
-    table.loc[retrieved, "gate"] = found.gates[0].numpy().astype(float)
-    return table
+    numbers = np.arange(side**2)
+    return pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
 
 
 def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFrame:
-    """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
-    `experts_table`. `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a
-    memory of its own for everybody, and for somebody who is not there."""
-    user = numbered(dataset, user) if isinstance(user, str) else user
-    table = experts_table(retrieved(model, reading(dataset, user)), routing(model, dataset, "test").load)
-    return table[table["rank"] > 0].sort_values("rank", ignore_index=True)
+    """The experts that a person's history retrieves, best first: expert, row, column, row_score, column_score, score (what they
+    are chosen by: the sum of the two, where nothing votes), load (how many people retrieve it), rank, gate.
+
+    `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a memory of its own
+    for everybody, and for somebody who is not there."""
+    found = retrieved(model, reading(dataset, numbered(dataset, user) if isinstance(user, str) else user))
+    (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
+    if not len(rows):
+        raise InputError("this run's experts are the same for everybody: it has no keys to look up")
+    table = grid(len(rows)).iloc[numbers].reset_index(drop=True)
+    return table.assign(
+        row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.every[0].numpy()[numbers],
+        load=routing(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
+        gate=found.gates[0].numpy().astype(float),
+    )  # fmt: skip
 
 
 def memory_size(model: Recommender) -> int:
@@ -219,17 +208,15 @@ def too_many(model: Recommender) -> str:
 
 def others_retrieved(before: Situation, here: Situation) -> str:
     """How many of the retrieved experts are others than before; empty for models that retrieve none."""
-    if before.found is None or here.found is None:
+    new, count = len(set(here.experts) - set(before.experts)), len(here.experts)
+    if not count:
         return ""
-    earlier, mine = before.found.experts[0].tolist(), here.found.experts[0].tolist()
-    new = len(set(mine) - set(earlier))
-    words = f"{new} of its {len(mine)} experts {'is another' if new == 1 else 'are others'}."
-    return words if new else f"The same {len(mine)} experts."
+    return f"{new} of its {count} experts {'is another' if new == 1 else 'are others'}." if new else f"The same {count} experts."
 
 
 def good_example(model: Recommender, dataset: Dataset) -> int:
     """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best."""
     lengths = dataset.readable()
-    able = np.flatnonzero((lengths >= 20) & (lengths <= 120))[:64]
-    able = able if len(able) else np.arange(min(64, len(lengths)))
+    fits = (lengths >= 20) & (lengths <= 120)
+    able = np.flatnonzero(fits if fits.any() else lengths >= 0)[:64]
     return int(able[evaluate(model, dataset, protocols=("full",), users=able).ranks["full"].above.argmin()])

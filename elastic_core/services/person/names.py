@@ -4,6 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+import pandas as pd
+
+from elastic_core.data import Catalog
+
 YEAR = re.compile(r"^(?P<name>.*\S)\s*\((?P<year>\d{4})\)\s*$")
 ARTICLE = re.compile(r"^(?P<rest>.+), (?P<article>The|A|An|Il|La|Le|Les|El|Das|Der|Die)$")
 
@@ -21,3 +26,9 @@ def told_apart(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
     often = Counter(titles)
     named = [(split_year(title)[0], of) for title, of in zip(titles, ids, strict=True)]
     return [f"{name} (id {of})" if often[title] > 1 else name for title, (name, of) in zip(titles, named, strict=True)]
+
+
+def item_table(catalog: Catalog, items: Sequence[int] | np.ndarray) -> pd.DataFrame:
+    """Return what items are: item, title, genres."""
+    genres = [catalog.genres[item] if catalog.genres else () for item in items]
+    return pd.DataFrame({"item": items, "title": catalog.called(items), "genres": genres})

@@ -11,8 +11,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs.ranks import evaluate
 
 FEWEST = 10  # events that a share of a genre needs to mean anything
-
-IDS = TOP = 8  # people that a search by id lists, and every other
+TOP = 8  # people that a search lists
 
 
 def spaced(many: int, most: int) -> np.ndarray:
@@ -48,7 +47,7 @@ def by_id(dataset: Dataset, text: str) -> list[int]:
         if exact.any():
             return [int(exact.idxmax())]
     begins, holds = lower.str.startswith(asked), lower.str.contains(asked, regex=False)
-    return [*names.index[begins], *names.index[holds & ~begins]][:IDS] if asked else []
+    return [*names.index[begins], *names.index[holds & ~begins]][:TOP] if asked else []
 
 
 def is_id(dataset: Dataset, user: int, text: str) -> bool:
@@ -70,9 +69,12 @@ def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int |
 
 def by_length(dataset: Dataset, longest: bool = True) -> pd.DataFrame:
     """user, events that may be read; the longest or the shortest histories first."""
-    events = dataset.readable()
-    order = np.argsort(-events if longest else events, kind="stable")[:TOP]
-    return pd.DataFrame({"user": order, "events": events[order]})
+    return _first(pd.DataFrame({"events": dataset.readable()}), "events", ascending=not longest)
+
+
+def _first(table: pd.DataFrame, column: str, ascending: bool = False) -> pd.DataFrame:
+    """Of a table of everybody, the rows that come first by a column; who they are is `user`."""
+    return table.sort_values(column, ascending=ascending, kind="stable").head(TOP).rename_axis("user").reset_index()
 
 
 def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarray:
@@ -85,14 +87,8 @@ def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarr
 
 def by_genre(dataset: Dataset, genre: str) -> pd.DataFrame:
     """user, events, share of `genre` in the history; the largest share first, among people with at least ten events."""
-    genres = dataset.catalog.genres
-    if genres is None or not any(genre in each for each in genres):
-        raise InputError(f"no item here has the genre {genre[:40]!r}")
-    events = dataset.readable()
-    share = np.where(events >= FEWEST, genre_share(dataset, genre), -1.0)
-    order = np.argsort(-share, kind="stable")[:TOP]
-    order = order[share[order] > 0]
-    return pd.DataFrame({"user": order, "events": events[order], "share": share[order]})
+    table = pd.DataFrame({"events": dataset.readable(), "share": genre_share(dataset, genre)})
+    return _first(table[(table["events"] >= FEWEST) & (table["share"] > 0)], "share")
 
 
 def target_ranks(model: Recommender, dataset: Dataset, stay: bool = False) -> np.ndarray:
@@ -104,9 +100,8 @@ def target_ranks(model: Recommender, dataset: Dataset, stay: bool = False) -> np
 def people_table(dataset: Dataset, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None) -> pd.DataFrame:
     """person (from 1), events that may be read, rank of what came next, and the share of `expert` in the weights of all experts
     that the history retrieves; one row a person, in order."""
-    events = dataset.readable()
-    table = pd.DataFrame({"person": np.arange(1, len(events) + 1), "events": events, "rank": ranks})
-    if traffic is not None and expert is not None:
+    table = pd.DataFrame({"person": np.arange(len(ranks)) + 1, "events": dataset.readable(), "rank": ranks})
+    if traffic is not None:
         weights = np.where(traffic.experts == expert, traffic.gates, 0).sum(1)
         table["share"] = weights / np.maximum(traffic.gates.sum(1), 1e-12)
     return table
@@ -117,6 +112,4 @@ def gains(first: np.ndarray, second: np.ndarray, losses: bool = False) -> pd.Dat
 
     With `losses`, where the second run gains most over the first.
     """
-    doublings = np.log2(second / first)
-    order = np.argsort(doublings if losses else -doublings, kind="stable")[:TOP]
-    return pd.DataFrame({"user": order, "rank": first[order], "other": second[order], "doublings": doublings[order]})
+    return _first(pd.DataFrame({"rank": first, "other": second, "doublings": np.log2(second / first)}), "doublings", losses)

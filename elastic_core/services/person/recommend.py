@@ -2,20 +2,20 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch, needed_columns, reading_batch
+from elastic_core import lists
+from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.labels import join_names
-from elastic_core.lists import history_batch
 from elastic_core.models import Met, Recommender, memory_of
-from elastic_core.services.person.names import split_year
+from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import numbered
 
 BATCH = 256  # people that are read together
@@ -25,6 +25,7 @@ VERBS = {
     "down": ("{} moved down", "{} moved down"),
     "same": ("{} kept its place", "{} kept their places"),
 }
+BELOW = "below"  # what happened to what really came next, where it stands below the list
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Reading:
     items: np.ndarray
     truth: int | None = None
     times: np.ndarray | None = None
+
+    def batch(self, length: int) -> Batch:
+        """What a model of this length reads of it."""
+        return lists.history_batch(self.items, length, self.times)
 
     def without_last(self, count: int = 1) -> "Reading":
         """The same person before their last `count` events; at least one event stays."""
@@ -71,6 +76,7 @@ class Answer(NamedTuple):
     """`table`: rank, item, title, genres, score, is_truth. The arrays have one entry per item, 0 = padding."""
 
     table: pd.DataFrame
+    below: pd.DataFrame  # the same of what really came next, where it is not among them
     chances: np.ndarray  # softmax over the items in the running; 0 for the others
     ranks: np.ndarray  # from 1; 0 for an item that is not in the running
     truth: int | None
@@ -108,45 +114,40 @@ def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator
 
 def packed(reads: Sequence[Reading], length: int) -> Batch:
     """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
-    wide = needed_columns(np.array([len(read.items) for read in reads]), length)
-    rows = [history_batch(read.items, wide, read.times) for read in reads]
-    items, when = torch.cat([row.items for row in rows]), [row.times for row in rows if row.times is not None]
-    times = torch.cat(when) if len(when) == len(rows) else None
-    return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()))
+    times = [read.times for read in reads if read.times is not None]
+    return lists.batch_of([read.items for read in reads], length, times if len(times) == len(reads) else None)
 
 
-class Uneven(Exception):
-    """Not as many experts are left to every history, so they are no rectangle: here are the rows that go together."""
+def heard(found: Retrieved, silenced: Sequence[Collection[int]]) -> torch.Tensor:
+    """bool [B, k]: which of the experts that every history retrieved are not among those `silenced` in it.
 
-    def __init__(self, left: torch.Tensor) -> None:
-        super().__init__()
-        self.groups = [torch.nonzero(left == count)[:, 0].tolist() for count in left.unique()]
+    One expert always stays, the best, because a history cannot be read through none."""
+    rows = zip(found.experts.tolist(), silenced, strict=True)
+    kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
+    kept[:, 0] |= ~kept.any(1)
+    return kept
 
 
 def silence(*silenced: Collection[int]) -> Edit | None:
-    """An edit that takes experts out of what every history of a batch retrieved; the others keep their gates. None for none.
-
-    One expert always stays, the best, because a history cannot be read through none. The edit raises Uneven.
-    """
+    """An edit that takes experts out of what every history of a batch retrieved, where as many are left to each; the others keep
+    their gates. None for none."""
     if not any(silenced):
         return None
-
-    def edit(found: Retrieved) -> Retrieved:
-        rows = zip(found.experts.tolist(), silenced, strict=True)
-        kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
-        kept[:, 0] |= ~kept.any(1)
-        left = kept.sum(1)
-        if len(left.unique()) > 1:
-            raise Uneven(left)
-        return found.keep(torch.nonzero(kept)[:, 1].view(len(kept), -1))
-
-    return edit
+    return lambda found: found.keep(torch.nonzero(heard(found, silenced))[:, 1].view(len(silenced), -1))
 
 
 @torch.inference_mode()
 def retrieved(model: Recommender, read: Reading) -> Retrieved:
     """What a history retrieves, a batch of one. Raises InputError for a model without a memory."""
-    return memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+    return memory_of(model).retrieve(read.batch(model.length))
+
+
+@torch.inference_mode()
+def scored(model: Recommender, batch: Batch, edit: Edit | None = None) -> torch.Tensor:
+    """float32 [B, n_items + 1]; `edit` changes what was retrieved before it is used (models that retrieve)."""
+    if edit is None:
+        return model.score(batch).float()
+    return model.scorer()(memory_of(model).last_state(batch, edit), Met.by(batch)).float()
 
 
 def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
@@ -158,46 +159,32 @@ def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
     return free
 
 
-def order_of(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The items in the running (of finite score), best first, and the rank of each item from 1; 0 where it is not."""
-    order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
+def ranked(scores: np.ndarray, read: Reading, stay: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The items in the running, best first, and the rank of each item from 1; 0 where it is not. Equal scores rank by item
+    number."""
+    free = running(len(scores), read, stay)
+    order = np.argsort(np.where(free, -scores, np.inf), kind="stable")[: free.sum()]
     ranks = np.zeros(len(scores), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
     return order, ranks
 
 
-def rank_of_target(scores: np.ndarray, free: np.ndarray, target: int) -> int:
-    """Rank of `target` among what is in the running; equal scores rank by item number."""
-    own, numbers = scores[target], np.arange(len(scores))
-    return int((((scores > own) | ((scores == own) & (numbers < target))) & free).sum()) + 1
-
-
-@torch.inference_mode()
 def answer(
     model: Recommender, data: Dataset | Catalog, read: Reading, top: int = 10, edit: Edit | None = None, stay: bool = False
 ) -> Answer:
     """Ranks every item as the next one; do items of the history `stay` in the running?
 
-    `edit` changes what was retrieved before it is used (models that retrieve). Raises InputError for an empty history.
-    """
+    `edit`: see `scored`. Raises InputError for an empty history."""
     if not len(read.items):
         raise InputError("the history is empty: at least one event is needed")
-    batch = history_batch(read.items, model.length, read.times)
-    changed: dict[str, Any] = {"edit": edit} if edit else {}
-    scores = model.scorer()(model.last_state(batch, **changed), Met.by(batch))[0] if edit else model.score(batch)[0]
-    scores = scores.float().masked_fill(~torch.from_numpy(running(len(scores), read, stay)), -torch.inf)
-    values = scores.numpy()
-    order, ranks = order_of(values)
-    catalog, first = _catalog(data), order[:top]
-    genres, is_truth = [catalog.genres[i] if catalog.genres else () for i in first], [int(i) == read.truth for i in first]
-    table = {
-        "rank": ranks[first],
-        "item": first,
-        "title": catalog.called(first),
-        "genres": genres,
-        "score": values[first].astype(float),
-    }
-    return Answer(pd.DataFrame(table).assign(is_truth=is_truth), scores.softmax(0).numpy(), ranks, read.truth)
+    scores = scored(model, read.batch(model.length), edit)[0]
+    order, ranks = ranked(scores.numpy(), read, stay)
+    shown = order[(ranks[order] <= top) | (order == (read.truth or 0))]
+    table = item_table(_catalog(data), shown)
+    table = table.assign(score=scores[shown].numpy().astype(float), is_truth=shown == (read.truth or 0))
+    table.insert(0, "rank", ranks[shown])
+    chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
+    return Answer(table[:top], table[top:], chances, ranks, read.truth)
 
 
 def recommend(
@@ -213,15 +200,15 @@ def recommend(
     Text is an id of the data's own files (`"cust-075"`, `["50", "181"]`), a number is ours: people from 0, items from 1. For a
     history the items are enough (`run.catalog()`) in place of the data. Raises InputError for what is not there."""
     catalog = _catalog(data)
-    if isinstance(who, str | int | np.integer):
-        if not isinstance(data, Dataset):
-            raise InputError("a person's history is in the data: give these, or the history as a list of items")
-        read = reading(data, numbered(data, who) if isinstance(who, str) else int(who))
-    else:
+    if not isinstance(who, str | int | np.integer):
         items = np.array([catalog.index(item) if isinstance(item, str) else item for item in who], dtype=np.int64)
-        if len(items) and (items.min() < 1 or items.max() > catalog.n_items):
+        if ((items < 1) | (items > catalog.n_items)).any():
             raise InputError(f"items must lie in 1 to {catalog.n_items}")
         read = Reading(items)
+    elif isinstance(data, Dataset):
+        read = reading(data, numbered(data, who) if isinstance(who, str) else int(who))
+    else:
+        raise InputError("a person's history is in the data: give these, or the history as a list of items")
     table = answer(model, data, read, top, edit, not exclude_seen).table
     table.insert(2, "id", [str(catalog.ids[item]) for item in table["item"]])
     return table
@@ -235,6 +222,7 @@ class Moved(NamedTuple):
     """`table`: the list after, with `was` (rank before, 0 = not in the running) and `change` (same, up, down, new)."""
 
     table: pd.DataFrame
+    below: pd.DataFrame  # the same of what really came next, where it is not in the list
     gone: pd.DataFrame  # rows of the list before that are no longer in it, with `now`
     truth_before: int | None
     truth_after: int | None
@@ -242,8 +230,7 @@ class Moved(NamedTuple):
     @property
     def counts(self) -> dict[str, int]:
         """How many of the list came in, went up, went down, stayed."""
-        found = self.table["change"].value_counts()
-        return {change: int(found.get(change, 0)) for change in ("new", "up", "down", "same")}
+        return self.table["change"].value_counts().reindex([*VERBS], fill_value=0).to_dict()
 
     @property
     def truth_moved(self) -> str:
@@ -255,27 +242,20 @@ class Moved(NamedTuple):
             return f"stays at rank {after}"
         return f"{'rises' if after < before else 'falls'} from rank {before} to rank {after}"
 
-    def summary(self, many: str, most: int = 1) -> str:
-        """Who left the list and who came in, by name, at most so many of each."""
-        if not len(self.gone):
-            return self.sentence(many)
-        came = self.table[self.table["change"] == "new"]
-        return f"{_some_titles(self.gone, most)} left the list; {_some_titles(came, most)} came in."
-
-    def sentence(self, many: str) -> str:
-        """What moved, in words; `many` is what several items are called."""
+    def summary(self, many: str) -> str:
+        """Who left the list and who came in, by name; else what moved in it. `many` is what several items are called."""
         total, counts = len(self.table), self.counts
+        if len(self.gone):
+            return f"{_first_title(self.gone)} left the list; {_first_title(self.table[self.table['change'] == 'new'])} came in."
         if counts["same"] == total:
             return f"The list did not move: the same {total} {many} in the same order."
-        if counts["new"] == total:
-            return f"None of the {total} {many} is the same: all are new."
         parts = [VERBS[change][count > 1].format(count) for change, count in counts.items() if count]
         return f"Of the {total} {many}, {join_names(parts)}."
 
 
-def _some_titles(rows: pd.DataFrame, most: int) -> str:
-    names = [split_year(title)[0] for title in rows["title"]]
-    return join_names([*names[:most], f"{len(names) - most} more"] if len(names) > most else names)
+def _first_title(rows: pd.DataFrame) -> str:
+    more = [f"{len(rows) - 1} more"] if len(rows) > 1 else []
+    return join_names([split_year(rows["title"].iloc[0])[0], *more])
 
 
 def moved(before: Answer, after: Answer) -> Moved:
@@ -283,5 +263,6 @@ def moved(before: Answer, after: Answer) -> Moved:
     table = after.table.assign(was=before.ranks[after.table["item"]])
     rank, was, stayed = table["rank"], table["was"], table["item"].isin(before.table["item"])
     table["change"] = np.select([~stayed, rank == was, rank < was], ["new", "same", "up"], "down")
+    below = after.below.assign(was=before.ranks[after.below["item"]], change=BELOW)
     gone = before.table[~before.table["item"].isin(table["item"])]
-    return Moved(table, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)
+    return Moved(table, below, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)
