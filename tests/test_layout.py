@@ -177,7 +177,7 @@ def test_files_are_short() -> None:
 BUDGET = {
     "elastic_core/core": (25_000, 25_000), "elastic_core/scale": (13_700, 12_000), "elastic_core/slots": (7_850, 7_000),
     "elastic_core/following": (6_800, 6_000), "elastic_core/runs": (11_600, 9_000),
-    "elastic_core": (317_500, 185_000), "pages": (104_000, 70_000),
+    "elastic_core": (303_500, 185_000), "pages": (100_000, 70_000),
 }  # fmt: skip
 # What grows by being plugged into may have any number of files or screens, none of them larger than this, or than is said here.
 LARGEST = {"elastic_core/peers/*.py": 2_600, "elastic_core/objectives/*.py": 1_500, "pages/*/page.py": 12_000}

@@ -1,13 +1,14 @@
 """Memory runs out at any moment: one sentence with the numbers to reduce, and the last whole epoch goes on, bit for bit."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from forked import Forked
 from test_trainer import numbers, tiny
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -130,18 +131,17 @@ def test_on_the_command_line_and_in_the_app(
 
 # --- for once, really ------------------------------------------------------------------------------------------------
 
-
-def with_room(room: int, *words: str) -> None:
-    """Runs in a child process, which may take so many bytes of address space more than its first, narrow training has."""
-    import resource
-
-    torch.set_num_threads(1)
-    main([*words, "--out=warm", "--set=model.width=8", "--set=train.epochs=1"])  # imports what a training needs
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
-    sys.exit(main([*words, "--out=run"]))
-
-
+CHILD = """
+import resource, sys
+from pathlib import Path
+from elastic_core import recipes
+from elastic_core.commands import main
+words, room = sys.argv[2:], int(sys.argv[1])
+main([*words, "--out=warm", "--set=model.width=8", "--set=train.epochs=1"])  # imports what a training needs
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
+sys.exit(main([*words, "--out=run"]))
+"""
 WIDE = [
     "train", "--recipe=toy", "--set=data.planted.users=60", "--set=data.planted.items=50", "--set=data.planted.mean_length=40",
     "--set=model.width=256", "--set=model.length=64", "--set=train.batch=128", "--set=train.epochs=2", "--set=train.patience=9",
@@ -150,19 +150,22 @@ WIDE = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts its address space in /proc")
-def test_a_process_that_may_have_no_more_address_space(tmp_path: Path, children: Any) -> None:
+def test_a_process_that_may_have_no_more_address_space(tmp_path: Path) -> None:
     """The allocators refuse by themselves: a sentence and exit code 2, and what was there is there and goes on."""
 
-    def start() -> str:
-        code, _, err = Forked(children, with_room, 60 * 2**20, *WIDE, folder=tmp_path).ended()
-        assert code == 2 and "Traceback" not in err, err
-        return err.splitlines()[-1]
+    def start(room: int) -> subprocess.CompletedProcess[str]:
+        root = str(Path(__file__).resolve().parents[1])
+        environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        words = [sys.executable, "-c", CHILD, str(room), *WIDE]
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
 
     words = [word.removeprefix("--set=") for word in WIDE if word.startswith("--set=")]
     config = recipes.toy().override(*words)
     dataset = load(config.data)
-    assert start().startswith("error: memory ran out: reduce one of train.batch (128)")
-    assert not (tmp_path / "run").exists(), "nothing was learned"
+    first = start(60 * 2**20)
+    error = first.stderr.splitlines()[-1]
+    assert first.returncode == 2 and error.startswith("error: memory ran out: reduce one of train.batch (128)"), first.stderr
+    assert "Traceback" not in first.stderr and not (tmp_path / "run").exists(), "nothing was learned"
 
     def breaks(event: dict[str, Any]) -> None:
         if event["event"] == "epoch" and event["epoch"] == 2:
@@ -171,7 +174,8 @@ def test_a_process_that_may_have_no_more_address_space(tmp_path: Path, children:
     with pytest.raises(KeyboardInterrupt):
         train(config, dataset, tmp_path / "run", breaks)
     before = {name: (tmp_path / "run" / name).read_bytes() for name in (RESUME, WEIGHTS, EVENTS)}
-    assert "the last whole epoch is kept" in start()
+    again = start(60 * 2**20)
+    assert again.returncode == 2 and "the last whole epoch is kept" in again.stderr.splitlines()[-1], again.stderr
     assert {name: (tmp_path / "run" / name).read_bytes() for name in before} == before
     run, whole = train(config, dataset, tmp_path / "run"), train(config, dataset, tmp_path / "whole")
     assert numbers(run) == numbers(whole) and (run.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()

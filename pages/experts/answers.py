@@ -132,18 +132,18 @@ def all_effects(of: Subject) -> pd.DataFrame | None:
 
 
 @st.cache_resource
-def _costs() -> Shelf:
+def _shelf() -> Shelf:
     """Keep what turns cost everybody."""
     return Shelf(256)
 
 
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
     """Return what a turn costs everybody, if somebody has asked."""
-    return _costs().get((of.kept_as, turn))
+    return _shelf().get((of.kept_as, turn))
 
 
 def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
     """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
     found = steering.cost(of, turn, tell)
-    with _costs().lock:
-        return _costs().put((of.kept_as, turn), found)
+    with _shelf().lock:
+        return _shelf().put((of.kept_as, turn), found)
