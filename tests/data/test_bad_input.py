@@ -190,6 +190,19 @@ def test_dates_that_nothing_decides_are_asked_for(write: Any, capsys: pytest.Cap
 # --- archives, folders, bounds ---------------------------------------------------------------------------------------
 
 
+def test_what_is_said_of_columns_fits_a_file_without_their_names(tmp_path: Path) -> None:
+    """Places where there are two; a file of titles of which only the names are left."""
+    bare, titles = tmp_path / "bare.csv", tmp_path / "titles.csv"
+    bare.write_text("\n".join(f"u{user},{1_600_000_000 + 10 * user}" for user in range(40)))
+    with pytest.raises(InputError, match="say which is which, as in --columns user=1,item=2,time=3"):
+        read_interactions(bare, {"time": "2"})
+    titles.write_text("item,title\n")
+    (tmp_path / "t.csv").write_text(TABLE)
+    with pytest.raises(InputError) as caught:
+        read_interactions(tmp_path / "t.csv", titles=str(titles))
+    assert "titles.csv" in str(caught.value) and str(caught.value).isprintable()
+
+
 def test_torn_archives_and_tables(tmp_path: Path) -> None:
     bent, packed = bytearray(zipped({"t.csv": TABLE})), gzip.compress(TABLE.encode())
     bent[60] ^= 0xFF
@@ -208,6 +221,12 @@ def test_archives_that_are_not_read() -> None:
     assert refused(zipped({})) == "t.csv holds no table that can be read"
     assert refused(zipped({"t.csv": TABLE}, 1)) == "t.csv is protected by a password: pack it without one"
     assert "holds another archive: pack the table itself, once" in refused(zipped({"in.zip": zipped({"t.csv": TABLE})}))
+    packed = TABLE.encode()
+    for times in range(1, 6):
+        packed = gzip.compress(packed)
+        if times < 3:
+            assert len(read(packed, "t.csv.gz").events) == len(GOOD)
+    assert refused(packed, "t.csv.gz").endswith("is packed more than twice: pack the table itself, once")
     link = io.BytesIO()
     with tarfile.open(fileobj=link, mode="w") as archive:
         info = tarfile.TarInfo("t.csv")
