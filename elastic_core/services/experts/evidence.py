@@ -66,8 +66,17 @@ class Evidence:
         frame["n"] = (self.experts == expert).sum()
         return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
+    @cached_property
+    def _labels(self) -> dict[int, Label]:
+        return {}
+
     def label(self, expert: int) -> Label:
-        """Return up to two genres whose interval lies above 1; otherwise the best one, which is then weak."""
+        """Return up to two genres whose interval lies above 1; otherwise the best one, which is then weak. Kept: pages ask again."""
+        if expert not in self._labels:
+            self._labels[expert] = self._label(expert)
+        return self._labels[expert]
+
+    def _label(self, expert: int) -> Label:
         found = self.of(expert)
         if found.empty:
             return Label((), math.nan, math.nan, math.nan, int((self.experts == expert).sum()))
