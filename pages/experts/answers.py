@@ -90,11 +90,15 @@ def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     return ablation.effect("", ablation.remove(of, expert, ablation.judged(of, ablation.retrieving(of.traffic, expert))))
 
 
-@copied(512, "Removing experts that as many people use …")
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
-    """Return the same of a few experts as busy, pooled."""
-    found = [_few(of, other) for other in ablation.alike(of.traffic, expert)]
-    return ablation.effect("", pd.concat(found)) if found else None
+    """Return the same of a few experts as busy, pooled; those of one group have the same ones."""
+    others = ablation.alike(of.traffic, expert)
+    return _alike(of, others) if others else None
+
+
+@copied(512, "Removing experts that as many people use …")
+def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
+    return ablation.effect("", pd.concat([_few(of, other) for other in others]))
 
 
 @copied(256)

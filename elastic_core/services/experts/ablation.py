@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.contract import Edit, Retrieved
-from elastic_core.core.evaluate import Candidates, expected, rank
+from elastic_core.core.evaluate import Candidates, Ranks, expected, rank
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people, sign_flips
@@ -85,15 +85,17 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 def judged(of: Population, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
-    candidates, parts = Candidates(of.dataset, "test", 0), []
+    candidates, found, tops = Candidates(of.dataset, "test", 0), [], []
     for rows, batch in batches(of.model, of.dataset, users):
         who = users[rows]
         states = of.model.last_state(batch, edit=make(who)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
         scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, who)
-        ranks = rank(scores, torch.from_numpy(candidates.targets[who].astype(np.int64)), unmet)
-        top = scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy()
-        parts.append(pd.DataFrame(top, who).assign(rank=ranks.places, ndcg=expected(ranks)[METRIC]))
-    return pd.concat(parts) if parts else pd.DataFrame(columns=[*range(TOP), "rank", "ndcg"], dtype=float)
+        found.append(rank(scores, torch.from_numpy(candidates.targets[who].astype(np.int64)), unmet))
+        tops.append(scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
+    if not found:
+        return pd.DataFrame(columns=[*range(TOP), "rank", "ndcg"], dtype=float)
+    ranks = Ranks.join(found)
+    return pd.DataFrame(np.concatenate(tops), users).assign(rank=ranks.places, ndcg=expected(ranks)[METRIC])
 
 
 def top_ten(people: pd.DataFrame) -> np.ndarray:

@@ -71,7 +71,7 @@ class Evidence:
         return {}
 
     def label(self, expert: int) -> Label:
-        """Return up to two genres whose interval lies above 1; otherwise the best one, which is then weak. Kept: pages ask again."""
+        """Return up to two genres whose interval lies above 1; otherwise the best one, which is then weak. Pages ask again."""
         if expert not in self._labels:
             self._labels[expert] = self._label(expert)
         return self._labels[expert]
