@@ -22,8 +22,12 @@ from elastic_core.runs.training import OnEvent, train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
-REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name: any model can be
-MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # with a repeat bias; scoring by another table
+REPEATS, OWN_OUTPUT, OWN_REPEATS = "repeats", "own-output", "own-output-repeats"  # end a run's name: any model can be
+MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; scoring by another table; both
+    REPEATS: ("model.repeats=true",),
+    OWN_OUTPUT: ("model.output=own",),
+    OWN_REPEATS: ("model.output=own", "model.repeats=true"),
+}
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
@@ -45,7 +49,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     | {f"side-{side}": (f"model.side={side}",) for side in SIDES}
     | {f"k-{k}": (f"model.k={k}",) for k in EXPERTS},
     "elastic-slots": {name: VARIANTS[name] for name in ("memory-none", "query-mean")},
-    "sasrec": {"local": ("model.conv_width=16",)},
+    "sasrec": {"local": ()},  # SASRec with the convolution that ELASTIC has on the same data, see _each
     "hstu": {"time": ("model.times=previous",)},
     "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
@@ -69,6 +73,7 @@ PEERS = (
 )
 LONG = "elastic elastic-slots sasrec linrec lrurec gru4rec lisa hstu fpmc bert4rec"  # recall by gap
 CONVERGED = "elastic elastic/memory-none sasrec sasrec/local elastic-slots hstu lrurec"
+RECIPE_FOR_ALL = "elastic/memory-none elastic sasrec/local sasrec hstu lrurec elastic-slots elastic-slots/memory-none"
 SEEDS = (0, 1, 2)
 OPENED = ("elastic", "elastic-slots")  # by the app, of what was trained
 
@@ -126,8 +131,9 @@ def _planted() -> Iterator[PlannedRun]:
     yield from _each("planted", f"{COUNTING} sasrec elastic elastic-slots", SEEDS[:1])
     yield from _each("planted", "elastic-slots/memory-none")
     yield from _each("planted", "sasrec elastic elastic-slots", SEEDS[1:])
+    yield from _each("planted", "sasrec/local")  # is ELASTIC ahead of SASRec because of its memory, or of the convolution?
     yield from _each("planted-64", COUNTING, SEEDS[:1])
-    yield from _each("planted-64", "elastic-slots elastic-slots/memory-none sasrec elastic")
+    yield from _each("planted-64", "elastic-slots elastic-slots/memory-none sasrec sasrec/local elastic")
     yield from _each("planted-64", FIRST)  # who else finds what slots find?
     yield from _each("planted", f"{_sizes('planted')} {TABLE_3}", SEEDS[:1])
     yield from _each("planted-64", "sasrec", SEEDS[:1], REPEATS)
@@ -166,6 +172,8 @@ def _movielens_1m() -> Iterator[PlannedRun]:
     yield from _each("ml-1m-cpu", "sasrec elastic", SEEDS[:1], REPEATS)
     yield from _each("ml-1m-cpu", "sasrec sasrec/local elastic", mark=OWN_OUTPUT)
     yield from _each("ml-1m-converged", CONVERGED, SEEDS[:2], OWN_OUTPUT)  # does the memory pay once nothing is left to learn?
+    yield from _each("ml-1m-cpu", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
+    yield from _each("ml-1m-converged", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
     yield from _each("ml-1m", "sasrec elastic")
     yield from _each("ml-1m", f"{TABLE_3} {REST} elastic/votes", SEEDS[:1])
     yield from _each("ml-1m", "elastic", SEEDS[:1], REPEATS)
@@ -185,8 +193,10 @@ def _each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str = "")
         model, _, variant = text.partition("/")
         parts = filter(None, [data, model, variant, mark, f"seed{seed}" if seed else ""])
         config, settings = recipe(data, model), (*(FORMS[model][variant] if variant else ()), f"train.seed={seed}")
+        if variant == "local":
+            settings += (f"model.conv_width={recipe(data).to_dict()['model']['conv_width']}",)
         if mark:
-            settings += (MARKS[mark],)
+            settings += MARKS[mark]
         clock = " of processor" if config.train.clock == "processor" else ""
         budget = f"{config.train.minutes:g} minutes{clock}" if config.train.minutes else ""
         if model in OPENED and not (variant or mark or seed):  # the app shows how its memory grew
