@@ -4,9 +4,8 @@ import ast
 import re
 import shlex
 import sys
-import tokenize
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -164,68 +163,6 @@ def test_the_app_listens_here_only_asks_nothing_and_tells_nobody() -> None:
     assert server["address"] == "127.0.0.1" and server["enableXsrfProtection"]
     assert settings["browser"]["gatherUsageStats"] is False
     assert server["showEmailPrompt"] is False, "on a desktop, the very first start would wait in the terminal for an address"
-
-
-def test_files_are_short() -> None:
-    """The paper's model, and the layers it is made of, are a file each, and may be as long as they need."""
-    tall = {str(p.relative_to(ROOT)): n for p in [*CORE_FILES, *PAGES] if (n := len(p.read_text().splitlines())) > 400}
-    long = {"elastic_core/core/elastic.py": 450, "elastic_core/core/layers.py": 495}
-    assert not {name for name, n in tall.items() if n > long.get(name, 0)}
-
-
-# Python tokens without comments and layout: what a room may hold, and what it is to come down to.
-BUDGET = {
-    "elastic_core/core": (25_000, 25_000), "elastic_core/scale": (13_700, 12_000), "elastic_core/slots": (7_850, 7_000),
-    "elastic_core/following": (6_800, 6_000), "elastic_core/runs": (11_600, 9_000),
-    "elastic_core": (303_500, 185_000), "pages": (100_000, 70_000),
-}  # fmt: skip
-# What grows by being plugged into may have any number of files or screens, none of them larger than this, or than is said here.
-LARGEST = {"elastic_core/peers/*.py": 2_600, "elastic_core/objectives/*.py": 1_500, "pages/*/page.py": 12_000}
-LARGER = {"elastic_core/peers/lisa.py": 3_200}
-PLUGGED = [(path, most) for pattern, most in LARGEST.items() for path in sorted(ROOT.glob(pattern))]
-LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-
-
-def tokens_of(paths: Iterable[Path]) -> int:
-    held = 0
-    for path in paths:
-        with path.open(encoding="utf-8") as file:
-            held += sum(token.type not in LAYOUT for token in tokenize.generate_tokens(file.readline))
-    return held
-
-
-def too_large(what: str, held: int, most: int, where: str) -> str:
-    return (
-        f"{what} holds {held:,} Python tokens (without comments and layout), {held - most:,} more than its ceiling of {most:,}: "
-        f"make it smaller, or raise the ceiling here ({where} in tests/test_layout.py) in the same commit, and say why"
-    )
-
-
-@pytest.mark.parametrize("room", BUDGET)
-def test_a_room_keeps_its_budget(room: str) -> None:
-    """The first number is a ceiling to be lowered, the second the goal. The totals leave room for some files."""
-    held, most = tokens_of((ROOT / room).rglob("*.py")), BUDGET[room][0]
-    assert held <= most, too_large(room, held, most, "BUDGET")
-
-
-@pytest.mark.parametrize(("path", "most"), PLUGGED, ids=[str(path.relative_to(ROOT)) for path, _ in PLUGGED])
-def test_what_plugs_in_is_small(path: Path, most: int) -> None:
-    """A peer's or an objective's file; a screen's folder."""
-    name = str(path.relative_to(ROOT))
-    screen = path.name == "page.py"
-    held, most = tokens_of(path.parent.rglob("*.py") if screen else [path]), LARGER.get(name, most)
-    assert held <= most, too_large(f"the folder of {name}" if screen else name, held, most, "LARGEST, or LARGER for this one")
-
-
-def test_names_can_be_searched() -> None:
-    """What stands in three modules under one name says too little of what it is about; `run` and `configure` are an interface."""
-    homes: dict[str, set[Path]] = {}
-    for path in CORE_FILES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                homes.setdefault(node.name, set()).add(path)
-    names = sorted(name for name, paths in homes.items() if len(paths) > 2)
-    assert len(names) <= 8, names
 
 
 def readme_commands() -> list[str]:

@@ -5,15 +5,13 @@ screens, and all tests of every screen, ask this list. tests/app/test_new_screen
                  draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set. A plain table:
                  `view.table(key, frame, SAYS.about("NAME"), alt, column_config=view.columns(SAYS("COLUMNS")))`, where each
                  column is a paragraph `` `name` Heading | format | width | What it is. `` of words.md
-    words.md     its texts, by name (pages/kit/prose.py); tests/test_plain_words.py holds them to plain English: sentences of at
-                 most 22 words, none of its list of words to avoid
+    words.md     its texts, by name (pages/kit/prose.py)
     answers.py   what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`
     charts.py    its figures (pages/kit/plot.py)
 
 Its test is `tests/app/test_NAME_page.py` (tests/app/conftest.py says how a test opens a page and reads what is there).
 
-Limits that hold for every screen are in tests/app/test_rerun_budget.py (time) and tests/load/test_words.py (words); where they
-are passed, the message says which line sets this screen's own.
+Limits that hold for every screen are in tests/app/test_rerun_budget.py (time) and tests/app/test_words_on_opening.py (words).
 """
 
 from typing import NamedTuple

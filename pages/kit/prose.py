@@ -2,7 +2,7 @@
 
 A section is a heading `## name` and what follows. `{values}` are filled in as `str.format` does. What is said about a chart is a
 section, too: its first paragraph is the question that the chart answers, the next say how it is computed, and paragraphs that
-begin with `Careful:`, `Formula:` or `Test:` are what they say. tests/test_plain_words.py holds all of it to plain English.
+begin with `Careful:`, `Formula:` or `Test:` are what they say.
 """
 
 import functools

@@ -6,18 +6,15 @@ tables, lists drawn as HTML (items and people), numbers on axes.
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import opening_words as words
 import pytest
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "load"))
-
-import words  # noqa: E402
 
 MOST = 150
 PAGES = sorted(path.parent.name for path in (ROOT / "pages").glob("*/page.py"))
