@@ -11,7 +11,7 @@ from elastic_core.comparisons import needs_training
 from elastic_core.core.config import ModelConfig
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
-from elastic_core.reproduce import EXPERTS, OWN_OUTPUT, REPEATS, SIDES, System, rows
+from elastic_core.reproduce import EXPERTS, OWN_OUTPUT, OWN_REPEATS, REPEATS, SIDES, System, rows
 from elastic_core.runs import Run
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
@@ -54,7 +54,11 @@ VARIANTS = {
 }
 
 ABOUT_MET = "with a learned number for what was met before (ours)"
-MARKED = {REPEATS: "with a repeat bias", OWN_OUTPUT: "scored by a table of its own"}
+MARKED = {
+    REPEATS: "with a repeat bias",
+    OWN_OUTPUT: "scored by a table of its own",
+    OWN_REPEATS: "scored by a table of its own, with a repeat bias",
+}
 BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that are compared have the same
 
 
