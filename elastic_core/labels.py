@@ -38,6 +38,7 @@ ELASTIC_VARIANTS = {
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
     "votes": "experts by votes of the events instead of one query, and the loss that gives them meaning (ours)",
+    "two-way": "the paper's own encoder: two-way, no convolution, learned from the last event",
     "grid": "as the grid chose that every other system is tuned on: a convolution 8 wide, not 16",
     **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
     **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},

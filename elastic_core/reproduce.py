@@ -40,6 +40,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
     "votes": ("model.query=votes", "model.interest_weight=0.3", "objective.retrieval=random"),
+    # the paper's own encoder: two-way, P carried on from layer to layer, no convolution; it learns from everybody's last event
+    "two-way": ("objective.name=last", "model.bidirectional=true", "model.conv_width=0"),
 }
 # What other models come in: of interest slots a step taken back; is ELASTIC ahead because of its memory or of the convolution
 # beside it? And the other systems of the papers, all tuned alike (tuning.py). Model → name → settings.
@@ -75,6 +77,8 @@ LONG = "elastic elastic-slots sasrec linrec lrurec gru4rec lisa hstu fpmc bert4r
 CONVERGED = "elastic elastic/memory-none sasrec sasrec/local elastic-slots hstu lrurec"
 RECIPE_FOR_ALL = "elastic/memory-none elastic sasrec/local sasrec hstu lrurec elastic-slots elastic-slots/memory-none"
 SEEDS = (0, 1, 2)
+# When does a personal memory pay? Worlds with so many interests, of which everybody has four; 20 items an interest.
+INTERESTS, RETRIEVED = (4, 8, 16, 32, 64, 128), (4, 2, 8)
 OPENED = ("elastic", "elastic-slots")  # by the app, of what was trained
 
 
@@ -116,7 +120,7 @@ class PlannedRun:
 def rows() -> tuple[PlannedRun, ...]:
     """All of them, the quick ones first."""
     long = (*_each("planted-long", "popularity", SEEDS[:1]), *_each("planted-long", LONG))
-    return (*_planted(), *long, *_movielens_100k(), *_video_games(), *_movielens_1m())
+    return (*_planted(), *long, *_movielens_100k(), *_video_games(), *_movielens_1m(), *_interest_curve())
 
 
 def select(pattern: str) -> list[PlannedRun]:
@@ -138,6 +142,8 @@ def _planted() -> Iterator[PlannedRun]:
     yield from _each("planted", f"{_sizes('planted')} {TABLE_3}", SEEDS[:1])
     yield from _each("planted-64", "sasrec", SEEDS[:1], REPEATS)
     yield from _each("planted-64", "elastic-slots/query-mean", SEEDS[:1])
+    yield from _each("planted", "elastic/two-way")
+    yield from _each("planted-64", "elastic/two-way")
 
 
 def _movielens_100k() -> Iterator[PlannedRun]:
@@ -154,6 +160,7 @@ def _movielens_100k() -> Iterator[PlannedRun]:
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
         yield PlannedRun(name, "ml-100k", System(base, f"{model.removeprefix(base)[1:]}-grid"), config)
+    yield from _each("ml-100k", "elastic/two-way")
     yield from _each("ml-100k", _sizes("ml-100k"), SEEDS[:1])
     yield from _each("ml-100k", PEERS)
 
@@ -178,6 +185,17 @@ def _movielens_1m() -> Iterator[PlannedRun]:
     yield from _each("ml-1m", f"{TABLE_3} {REST} elastic/votes", SEEDS[:1])
     yield from _each("ml-1m", "elastic", SEEDS[:1], REPEATS)
     yield from _each("ml-1m", _sizes("ml-1m"), SEEDS[:1])
+
+
+def _interest_curve() -> Iterator[PlannedRun]:
+    """Experts of one's own against the same number for everybody, in worlds that differ in their number of interests alone."""
+    for k, seed, interests in itertools.product(RETRIEVED, SEEDS[:2], INTERESTS):
+        for model, variant in itertools.product(("elastic-slots", "elastic"), ("", "memory-none")):
+            world, changes = f"planted-i{interests}", (VARIANTS[variant] if variant else ())
+            sizes = (f"data.planted.items={20 * interests}", f"data.planted.interests={interests}", f"model.k={k}")
+            config = recipe("planted-64", model).override(*sizes, *changes, f"train.seed={seed}")
+            name = "-".join(filter(None, [world, f"k{k}", model, variant, f"seed{seed}" if seed else ""]))
+            yield PlannedRun(name, world, System(model, "-".join(filter(None, [f"k{k}", variant]))), config)
 
 
 def _sizes(data: str) -> str:
