@@ -239,6 +239,7 @@ VARIANTS = {
     "gate-none": "without the gate: Algorithm 1 as printed",
     "norm-layer": "layer norm on the query, no balance term",
     "no-local": "without the local convolution (ours)",
+    "two-way": "the paper's own encoder: two-way, without the convolution",
     "repeats": "with a learned number for what was met before (ours)",
     "votes": "every event votes for its best experts (ours)",
 }
