@@ -2,17 +2,14 @@
 
 `readme_summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs
 against their own variants, each with and without a number for what was met, what is below counting, hosts with and without
-self-modulating attention, and what long histories leave.
+self-modulating attention.
 """
 
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from elastic_core import disk
-from elastic_core.bench import leak
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import load
@@ -33,7 +30,6 @@ from elastic_core.labels import (
     named,
     recipe_in_words,
 )
-from elastic_core.memory import recall
 from elastic_core.report import against, data_sets, families, references, told_met
 from elastic_core.reproduce import OWN_OUTPUT, REPEATS, System, rows
 from elastic_core.runs import Run
@@ -45,7 +41,6 @@ from elastic_core.tables import (
     claims,
     markdown,
     means,
-    recalled,
     remembered_by_systems,
     reports_of,
     spread,
@@ -94,7 +89,7 @@ def results(root: Path) -> str:
     """What stands in RESULTS.md between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
     parts = [part for systems in _in_order(root) for part in _shown(systems, root)]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
-    return "\n\n".join([BEGIN, *parts, *notes, *_remembered(recalled(root)), END])
+    return "\n\n".join([BEGIN, *parts, *notes, END])
 
 
 def _in_order(root: Path) -> list[Systems]:
@@ -140,33 +135,11 @@ def _shown(systems: Systems, root: Path) -> Iterable[str]:
     yield from _remembered_shares(systems)
     yield from _marked_lines(systems, REPEATS, "Told what was met before, by one learned number")
     yield from _marked_lines(systems, OWN_OUTPUT, "Items scored by a table of their own")
-    more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
+    more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems)]
     if more:
         yield f"<details>\n<summary>{MORE}</summary>"
         yield from more
         yield "</details>"
-
-
-def _remembered(table: pd.DataFrame) -> Iterable[str]:
-    """Two tables: is the place in a silent interest known, and the interest itself?"""
-    if table.empty:
-        return
-    people = dict(zip(table["gap"], table["people"], strict=True))
-    yield (
-        "### Which model remembers?\n\nA planted world of long histories; columns: how many events ago the interest of what came "
-        "next last showed. Means over seeds ± 95% over people."
-    )
-    for column, head in (
-        ("place", "1 / rank within the interest"),
-        ("found", "of interests never had, given less (chance: 0.50)"),
-    ):
-        lines = []
-        for name, mine in table.groupby("system", sort=False):
-            known = mine[mine[column].notna()]
-            cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
-            seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
-            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in people)])
-        yield markdown([head, "seeds", *(f"{gap} ({many:,} people)" for gap, many in people.items())], lines)
 
 
 def _titled(systems: Systems) -> tuple[str, str]:
@@ -285,8 +258,8 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         yield markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines)
 
 
-def _modulated(systems: Systems, root: Path) -> Iterable[str]:
-    """Each host with and without self-modulating attention and CTReg, where any was run; what its published interval leaks."""
+def _modulated(systems: Systems) -> Iterable[str]:
+    """Each host with and without self-modulating attention and CTReg, where any was run."""
     if not any(system in systems for _, system, *_ in MODULATED):
         return
     pairs = {name: (systems.get(host, []), systems.get(system, [])) for host, system, name, *_ in MODULATED}
@@ -306,10 +279,6 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
         gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
         lines.append([name, *told, _difference(claim.found if claim else None), better, gain])
     yield markdown(heads, lines)
-    leaks = leak.leak_cells(leak.read_leaks(root / "benchmarks" / "leak.csv"), "not published so")
-    if leaks:
-        heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
-        yield markdown(heads, [[system, world, *told] for world, system, _, *told in leaks])
 
 
 def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:

@@ -16,9 +16,8 @@ from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison, holm
-from elastic_core.labels import in_words, model_label
-from elastic_core.memory import gaps, recall
-from elastic_core.reproduce import PlannedRun, System, rows, status
+from elastic_core.memory import gaps
+from elastic_core.reproduce import PlannedRun, System, status
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 
@@ -143,23 +142,3 @@ def remembered_by_systems(systems: Mapping[str, Sequence[Run]], world: Dataset) 
         if all(gaps.covers(report, world) for report in reports)
     }
     return gaps.remembered_shares(values, world)
-
-
-def recalled(root: Path) -> pd.DataFrame:
-    """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
-    seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
-    the interval of the average. Empty where nothing was kept."""
-    table = recall.read_recall(root / recall.FILE)
-    table = table[table["split"] == "test"]
-    table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
-    known = {row.name: row.system for row in rows()}
-    system = table["system"].map(lambda name: in_words(known[name]) if name in known else name)
-    order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
-    table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
-    if recall.POPULARITY in order:
-        table = table[table["system"] != model_label("popularity")]  # a run of it is the null itself
-    found = table.groupby(["first", "gap", "system"], as_index=False, sort=False).agg(
-        {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
-    )
-    found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
-    return found["gap people system seeds place place_ci found found_ci".split()].reset_index(drop=True)

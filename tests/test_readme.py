@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 
 from elastic_core import readme, report
-from elastic_core.bench import leak
-from elastic_core.bench.store import Figure, write_rows
-from elastic_core.bench.store import Row as Measured
 from elastic_core.core.evaluate import PROTOCOLS, Ranks
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -158,27 +155,17 @@ def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp
     assert re.match(r"\| SASRec \| -0\.\d+ \(-0\.\d+ to -0\.\d+\), < 0\.0001 \| ", line) and line.endswith(told)
 
 
-def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_stands_beside_itself_modulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = (0.2, 0.2)
     for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-seed1": 0.05, "elastic": 0.2, "elastic-seed1": 0.2}.items()):
         kept(tmp_path, NAMED[f"planted-{name}"], good, seed)
     host, missing = System("sasrec"), (System("sasrec"), System("sma", "ctreg"), "SASRec + SMA + CTReg", one, one)
     monkeypatch.setattr(readme, "MODULATED", ((host, System("elastic"), "SASRec + SMA", one, (0.3, 0.3)), missing))
-    told = [("SMA", leak.HONEST, 0.3), ("SMA", leak.PEEKING, 0.35), ("SMA, after events", leak.HONEST, 0.3)]
-    where = {"rounds": 1, "threads": 1, "load": 0.0}
-    leaks = [
-        Measured(bench="leak", system=system, setting={"world": "times tell", "times": times, "seed": 0},
-            figures={"test": Figure(test, test - 0.01, test + 0.01)}, where=where)
-        for system, times, test in told
-    ]  # fmt: skip
-    write_rows(tmp_path / "benchmarks" / "leak.csv", leaks)
     text = results(tmp_path)
     assert re.search(
         r"^\| SASRec \+ SMA \| 0\.1\d+ ± .* \| \+0\.\d+ .* \| \*\*SASRec \+ SMA is better\*\* \| \+50\.0% \|$", text, re.MULTILINE
     )
     assert re.search(r"^\| SASRec \+ SMA \+ CTReg \| 0\.1\d+ ± [\d.]+ \| not run \|  \|  \| \+0\.0% \|$", text, re.MULTILINE)
-    assert "| SMA | times tell | 0.3000 ± 0.0100 | 0.3500 ± 0.0100 | +0.0500 |" in text
-    assert "| SMA, after events | times tell | 0.3000 ± 0.0100 | not published so | – |" in text
 
 
 def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: Path) -> None:

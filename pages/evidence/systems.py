@@ -10,7 +10,6 @@ from elastic_core.runs import unreadable_runs
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import Group, of_run
 from elastic_core.services.method import notes
-from pages.evidence import silence
 from pages.frame import shell
 from pages.kit import cache, forest, judged, prose, unreadable, view
 from pages.kit.control import bound, button, one_of_list
@@ -60,7 +59,6 @@ def show() -> None:
     draw_forest(differences if every else differences[differences["label"].isin(few["label"])], ours)
     if table["system"].str.contains(labels.UNEVEN).any():
         st.caption(labels.UNEVEN_NOTE)
-    silence.show()
     unreadable.lines(faults, "no run", "res_fault")
     if now is not None:
         view.foot("python -m elastic_core report", "--root", "checkpoints", data=group.key, protocol=protocol, ours=ours)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from elastic_core import disk, tables
+from elastic_core import disk
 from elastic_core.comparisons import compare_runs
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.memory import recall
 from elastic_core.reproduce import System
 from elastic_core.runs import Run
 from elastic_core.services.evidence import judging, systems, verdicts
@@ -101,16 +100,6 @@ def _compared(a: list[Run], b: list[Run], protocol: str, metric: str) -> Compari
         return compare_runs(a, b, protocol, metric)
     except InputError as problem:
         return str(problem)
-
-
-def recalled(root: Path) -> pd.DataFrame:
-    """What systems recall by silence, as `tables.recalled`; read again when the file changes."""
-    return _recalled(root, root / recall.FILE)
-
-
-@copied(4)
-def _recalled(root: Path, file: Path) -> pd.DataFrame:
-    return tables.recalled(root)
 
 
 @copied(16)

@@ -5,14 +5,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 from driving import healthy, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.comparisons import compare_runs
 from elastic_core.data import load
 from elastic_core.evaluation.verdict import ONE_RUN
-from elastic_core.memory import recall
 from elastic_core.runs import Run, ranks
 from elastic_core.services.train import beside
 from elastic_core.text import minus
@@ -59,23 +57,6 @@ def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: O
     assert table.loc["Co-occurrence", "beside the baseline"] == "the best baseline"
     assert "below Co-occurrence by 0.0500, trained once: no claim" in table["beside the baseline"].tolist()
     assert "Co-occurrence" not in app.selectbox(key="res_system").options, "there is no run of it to open"
-
-
-def test_which_model_remembers_is_asked_where_it_was_measured(opened: Opened, app_runs: Path) -> None:
-    title = "Which model remembers after hundreds of events?"
-    assert not [panel for panel in opened(PAGE, ev_depth=SYSTEMS, run="tiny").expander if panel.label == title]
-    rows = [(gap, people, system, value, 0.05, value, 0.02, "w", "test", "c") for gap, people in (("1", 40), ("> 500", 7))
-            for system, value in ((recall.ORACLE, 0.9), (recall.POPULARITY, 0.2), ("planted-long-sasrec", 0.4))]  # fmt: skip
-    file = app_runs / recall.FILE
-    file.parent.mkdir()
-    pd.DataFrame(rows, columns=list(recall.COLUMNS)).to_csv(file, index=False)
-    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny")
-    app.session_state["res_remembers"] = True
-    words = said(healthy(app.run())).replace("\\", "")
-    assert "Silent for > 500 events (7 people): SASRec 0.40 ± 0.05, planted oracle 0.90" in words
-    assert "popularity 0.20 ± 0.05." in words
-    app = healthy(app.segmented_control(key="res_silence").set_value("That they have it").run())
-    assert "popularity 0.20 ± 0.02, by chance 0.50." in said(app).replace("\\", "")
 
 
 def test_a_row_leads_to_its_run_and_to_both(opened: Opened, app_runs: Path) -> None:
