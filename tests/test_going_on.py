@@ -16,7 +16,8 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.train import Loop, out_of_minutes
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, cold_start, ranks
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, ranks
+from elastic_core.runs.initial_weights import initial_weights
 from elastic_core.runs.training import train
 
 
@@ -134,30 +135,16 @@ def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, set
         catalog = Catalog(
             np.array(["", *np.array([*ids, *(f"new {i}" for i in range(more))], dtype=object)[order]], dtype=object)
         )
-        now = cold_start.weights_for(first, first.config.model, replace(world, catalog=catalog)).eval()
+        now = initial_weights(first, first.config.model, replace(world, catalog=catalog)).eval()
         there = torch.tensor([catalog.index(raw) for raw in ids])
         items = torch.randint(1, n + 1, (6, 8), generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             before, after = first.model(world).score(Batch(items, items)), now.score(Batch(there[items - 1], there[items - 1]))
         torch.testing.assert_close(after[:, there], before[:, 1:], atol=1e-5, rtol=0)
         assert after[:, 1:].isfinite().all()
-
-
-def test_what_items_are_tells_where_new_ones_start() -> None:
-    """Rows that follow genres are found from genres; those that do not, are not: the strength is chosen by what was left out."""
-    random = np.random.default_rng(1)
-    genres = [tuple(f"g{g}" for g in random.choice(12, 3, replace=False)) for _ in range(300)]
-    catalog = Catalog(np.array(["", *map(str, range(300))], dtype=object), genres=((), *genres))
-    where = np.arange(301)
-    where[251:] = 0
-    inside, noise = cold_start.features(catalog) @ random.normal(size=(12, 5)), random.normal(size=(301, 5))
-    spread, errors = cold_start.FeatureRows(where, cold_start.features(catalog)), []
-    for rows in (inside + 0.1 * noise, noise):
-        middle = rows[1:251].mean(0)
-        found = spread(torch.from_numpy(rows[:251])).numpy()
-        assert np.array_equal(found[:251], rows[:251])
-        errors.append(((found[251:] - rows[251:]) ** 2).sum() / ((middle - rows[251:]) ** 2).sum())
-    assert errors[0] < 0.05 and 0.9 < errors[1] < 1.1
+        tables = [model.state_dict()["events.items.weight"] for model in (first.model(world), now)]
+        for i in range(more):
+            torch.testing.assert_close(tables[1][catalog.index(f"new {i}")], tables[0][1:].mean(0))
 
 
 def test_weights_that_do_not_fit_are_refused_in_a_sentence(

@@ -243,6 +243,45 @@ def test_a_restart_does_not_count_the_epochs_of_an_attempt_that_died(world: Data
     assert not list(run.path.glob(f".{RESUME}*"))
 
 
+class Forged:
+    """Leaves a folder behind if anything unpickles it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.place),)
+
+
+@pytest.mark.parametrize(
+    "kind", ["cut short", "a pickle", "a list", "without progress", "of another shape", "of another optimiser"]
+)
+def test_a_damaged_resume_file_is_refused_in_one_sentence_and_nothing_is_lost(world: Dataset, tmp_path: Path, kind: str) -> None:
+    path = interrupted(world, tmp_path / "a").path / RESUME
+    whole = path.read_bytes()
+    state = torch.load(path, weights_only=True)
+    if kind == "cut short":
+        path.write_bytes(whole[:-1000])
+    else:
+        weights = {**state["model"], "norm.weight": torch.zeros(9)}
+        contents: dict[str, Any] = {
+            "a pickle": {"model": Forged(tmp_path / "unpickled")},
+            "a list": [1, 2],
+            "no progress": {name: value for name, value in state.items() if name != "epoch"},
+            "another shape": {**state, "model": weights},
+            "another optimiser": {**state, "optimizer": {**state["optimizer"], "param_groups": []}},
+        }
+        torch.save(contents[kind], path)
+    before = {file: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    with pytest.raises(InputError, match=r"resume\.pt is damaged; delete it to start this run again") as error:
+        train(tiny(), world, path.parent)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+    assert before == {file: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    assert not (tmp_path / "unpickled").exists()
+    path.write_bytes(whole)
+    assert train(tiny(), world, path.parent).finished
+
+
 def test_a_second_training_into_the_same_folder_is_refused(world: Dataset, tmp_path: Path) -> None:
     with Run(tmp_path / "a").lock(), pytest.raises(InputError, match="another process is training"):
         train(tiny(), world, tmp_path / "a")

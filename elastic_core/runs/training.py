@@ -20,8 +20,8 @@ from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.core.evaluate import PROTOCOLS, drawn_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
-from elastic_core.core.train import ALL_DONE, ASKED, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
-from elastic_core.errors import InputError, out_of_memory, value_text
+from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
+from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
 from elastic_core.machine import commit, device_name, find_device
 from elastic_core.memory.routing import routing
 from elastic_core.models import learned_numbers
@@ -97,9 +97,9 @@ class Training(Loop):
         self.recorder = Recorder(run, config, dataset, on_event, begin)
         super().__init__(config, dataset, self.recorder, find_device(config.train.device), stop, ranks)
         if begin is not None:
-            from elastic_core.runs.cold_start import weights_for
+            from elastic_core.runs.initial_weights import initial_weights
 
-            self.model.load_state_dict(weights_for(begin, config.model, dataset).state_dict())
+            self.model.load_state_dict(initial_weights(begin, config.model, dataset).state_dict())
         if config.train.snapshots and (reason := _too_many(self.model)):
             raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
 
@@ -109,8 +109,6 @@ class Training(Loop):
         if over:
             self.on_event({"event": "over", "reason": over})
             return self.run
-        if resume is not None:
-            self.ranks.alike(lambda: self._check(resume, None))
         if self.model.trained:
             self.learn(self.ranks.together(lambda: self._prepared(resume)), resume)
         else:  # it is fitted when the run is opened for its test
@@ -129,14 +127,19 @@ class Training(Loop):
             self.run.load_bank(self.model)
         learner = self.fresh_learner()
         if resume is not None:
-            self._check(resume, learner)
-            learner.restore(resume)
+            self._restore(learner, resume)
         return learner
 
-    def _check(self, resume: dict[str, Any], learner: Learner | None) -> None:
-        from elastic_core.runs import resuming
-
-        resuming.check_resume(resume, learner, self.config.train.epochs, f"{self.run.name}/{RESUME}")
+    def _restore(self, learner: Learner, resume: dict[str, Any]) -> None:
+        """Raises InputError if `resume` is not of this training."""
+        try:
+            learner.restore(resume)
+            if missing := [name for name in PROGRESS if name not in resume]:
+                raise KeyError(missing[0])
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            unless_memory(error)
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"{self.run.name}/{RESUME} is damaged; delete it to start this run again ({reason})") from None
 
 
 # --- what is written down --------------------------------------------------------------------------------------------
