@@ -18,9 +18,8 @@ from forked import Forked, command
 
 import elastic_core
 from elastic_core.bench.store import read_rows
-from elastic_core.commands import COMMANDS, main, stream
+from elastic_core.commands import COMMANDS, main
 from elastic_core.errors import InputError
-from elastic_core.following.people import Followed
 from elastic_core.recipes import recipe
 from elastic_core.runs import Run
 
@@ -155,9 +154,6 @@ def test_a_run_folder_travels_without_its_data(
     for wrong in ("cust-999", ["sku,3", "sku,99"], [0]):
         with pytest.raises(InputError):
             elastic_core.recommend(run.model(data), data, wrong)
-    Path("new.csv").write_text('ann,"sku,3"\nann,"sku,4"\n')
-    assert main(["stream", "run", "--events", "new.csv"]) == 0
-    followed = capsys.readouterr().out
     (tmp_path / "elsewhere").mkdir()
     shutil.move("run", "elsewhere/moved")
     Path("shop.csv").unlink()
@@ -168,121 +164,7 @@ def test_a_run_folder_travels_without_its_data(
     table = elastic_core.recommend(moved.model(), moved.catalog(), ["sku,3", "sku,4"], top=3)
     assert table["id"].tolist() == pd.read_csv(io.StringIO(before))["id"].tolist() and table["title"][0].startswith('Title "')
     assert {("Fun", "Odd"), ("Fun", "Odd", "Blue")} >= set((moved.catalog().genres or ())[1:]) > set()
-    assert main(["stream", "moved", "--events", "../new.csv"]) == 0
-    assert capsys.readouterr().out == followed
     assert main(["recommend", "moved", "--user", "cust-007"]) == 2 and "shop.csv" in capsys.readouterr().err
-
-
-def test_people_are_followed_and_a_file_of_states_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    raw = Run(here / "checkpoints/tiny").raw_ids()
-    lines = [f"{who},{raw[i]}" for i in range(1, 8) for who in ("ann", "bob")]
-    Path("all.csv").write_text("\n".join(["user,item", *lines]) + "\n")
-    Path("first.csv").write_text("\n".join(lines[:9]) + "\n")
-    Path("rest.csv").write_text("\n".join(lines[9:]) + "\n")
-    words = ["stream", "tiny", "--top", "3", "--every", "2"]
-    assert main([*words, "--events", "all.csv"]) == 0
-    whole = capsys.readouterr()
-    assert "14 events of 2 people" in whole.err and len(whole.out.splitlines()) == 1 + 2 * 3
-    assert main([*words, "--events", "first.csv", "--state", "kept.safetensors"]) == 0
-    assert main([*words, "--events", "rest.csv", "--state", "kept.safetensors", "--each"]) == 0
-    found = capsys.readouterr().out.splitlines()
-    assert {line.split(",", 1)[1] for line in found[-6:]} == {line.split(",", 1)[1] for line in whole.out.splitlines()[1:]}
-    for content, naming in (
-        ("", "no events"), ("ann", "line 1"), (f"ann,{raw[1]}\nbob,nothing", "line 2"), (f",{raw[1]}", "line 1"),
-        ("a,b,c", "line 1"),
-    ):  # fmt: skip
-        Path("all.csv").write_text(content)
-        Path("kept.safetensors").unlink(missing_ok=True)
-        assert main([*words, "--events", "all.csv", "--strict", "--state", "kept.safetensors"]) == 2
-        assert naming in capsys.readouterr().err.splitlines()[-1]
-        assert Path("kept.safetensors").exists() == content.startswith("ann,"), "what was good is kept"
-    capsys.readouterr()
-    assert main(["stream", "tiny", "--events", "none.csv"]) == 2
-    said = capsys.readouterr()
-    assert "none.csv" in said.err and not said.out, "nothing is printed of a file that is none"
-    Path("kept.safetensors").write_bytes(b"nothing")
-    assert main([*words, "--events", "rest.csv", "--state", "kept.safetensors"]) == 2
-    assert "cut short" in capsys.readouterr().err and Path("kept.safetensors").read_bytes() == b"nothing"
-    assert main([*words, "--events", "rest.csv", "--state", "nowhere/kept"]) == 2
-    assert "no folder nowhere" in capsys.readouterr().err
-    assert main(["stream", "tiny", "--events", "rest.csv", "--top", "0"]) == 2 and "--top" in capsys.readouterr().err
-    assert main(["stream", "tiny", "--events", "rest.csv", "--moved", "0.5"]) == 2 and "refresh" in capsys.readouterr().err
-
-
-def test_events_come_in_the_training_file_s_own_form(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Separators, columns and dates; lines that are no events are left out and told, and the others count."""
-    raw, said = Run(here / "checkpoints/tiny").raw_ids(), []
-    rows = [(who, raw[i], f"{i:02}.0{1 + (who == 'bob')}.2024 10:00") for i in range(1, 6) for who in ("ann", "bob")]
-    Path("plain.csv").write_text("".join(f"{who},{item}\n" for who, item, _ in rows))
-    for mark in ("\t", ";", "|"):
-        lines = [mark.join((time, item, "4,5", who)) for who, item, time in reversed(rows)]
-        lines[2:2] = ["", "never", mark.join(("06.01.2024", "no-such-item", "1", "ann")), mark.join(("?", raw[1], "1", "ann"))]
-        Path("own.csv").write_text("\ufeff" + "\n".join([mark.join(("timestamp", "movieId", "rating", "userId")), *lines]))
-        assert main(["stream", "tiny", "--events", "own.csv", "--top", "3"]) == 0
-        said.append(capsys.readouterr())
-    assert main(["stream", "tiny", "--events", "plain.csv", "--top", "3"]) == 0
-    plain = capsys.readouterr()
-    assert {each.out for each in said} == {plain.out} and "left out" not in plain.err
-    assert "10 events of 2 people" in said[0].err
-    assert "1 of items that this run does not know and 2 that are no event" in said[0].err
-    assert "the first: line 5 of own.csv" in said[0].err
-
-
-def follow(folder: Path, *words: str) -> None:
-    """Runs in a child process: the command with a pipe before and a file behind it."""
-    os.dup2(os.open(folder / "before", os.O_RDONLY), 0)
-    os.dup2(os.open(folder / "behind", os.O_WRONLY), 1)
-    sys.stdin = os.fdopen(0, closefd=False)
-    command(*words)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_states_outlive_a_signal(number: signal.Signals, here: Path, tmp_path: Path, children: Any) -> None:
-    """While the command waits for the next line, as it does behind `tail -f`."""
-    raw = Run(here / "checkpoints/tiny").raw_ids()
-    before, behind, kept = (tmp_path / name for name in ("before", "behind", "kept"))
-    os.mkfifo(before)
-    behind.touch()
-    words = ("stream", "tiny", "--events", "-", "--each", "--top", "1", "--state", str(kept))
-    process = Forked(children, follow, tmp_path, *words, folder=here)
-    with before.open("w") as pipe:
-        pipe.write(f"ann,{raw[1]}\nann,{raw[2]}\nbob,nothing\nbob,{raw[3]}\n")
-        pipe.flush()
-        deadline = time.monotonic() + 240
-        while behind.read_text().count("\n") < 4 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        process.send_signal(number)
-        code, _, err = process.ended(60)
-    answers = behind.read_text().splitlines()
-    assert answers[0].startswith("event,") and answers[3].startswith("3,bob,")
-    assert code == 0 and "stopped after 3 events of 2 people" in err
-    assert list(Followed.load(kept, Run(here / "checkpoints/tiny").model()).row) == ["ann", "bob"]
-
-
-def test_lines_of_a_pipe_come_whole_whatever_the_pieces() -> None:
-    reader, writer = os.pipe()
-    found = stream.arriving_lines(reader, lambda: False)
-    for piece in ("ann,1\r", "\nzoë,".encode()[:6], "\nzoë,".encode()[6:] + b"2\nb", b"ob,3"):
-        os.write(writer, piece.encode() if isinstance(piece, str) else piece)
-    assert [next(found), next(found)] == ["ann,1", "zoë,2"]
-    os.close(writer)
-    assert list(found) == ["bob,3"]
-    os.close(reader)
-
-
-def test_states_are_saved_now_and_then_and_never_half_a_step(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "EVERY", 0.0)
-    monkeypatch.setattr(stream, "SHARE", 0)
-    model = Run(here / "checkpoints/tiny").model()
-    kept = stream.FollowedEvents(Followed(model), Path("now.kept"), 9)
-    for person in ("ann", "bob", "ann"):
-        kept.add(person, 1)
-        assert list(Followed.load(Path("now.kept"), model).row) == list(kept.met)
-    before = Path("now.kept").read_bytes()
-    with pytest.raises(InputError):
-        kept.add("eve", 0)
-    kept.save()
-    assert Path("now.kept").read_bytes() == before
 
 
 def test_bench_times_kept_states(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

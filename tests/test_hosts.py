@@ -15,9 +15,7 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Met
 from elastic_core.core.objective import full_softmax
-from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.latents import Latents
 from elastic_core.peers import din
 
 DIN: list[dict[str, Any]] = [
@@ -137,11 +135,6 @@ def test_what_is_worked_in_chunks_is_the_same_and_so_are_its_gradients(monkeypat
     assert all(gradient.any() for gradient in found[0])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
-
-
-def test_a_state_that_is_a_history_has_no_latents(small_world: Dataset) -> None:
-    with pytest.raises(InputError, match="no single state"):
-        Latents(built("din", {}, small_world.catalog), small_world)
 
 
 def test_the_bench_times_din_with_its_scores() -> None:

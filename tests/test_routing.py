@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from elastic_core import models
 from elastic_core.commands import main
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
@@ -19,7 +20,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory import gaps
 from elastic_core.memory.gauges import gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls, broken, ceiling, recover
-from elastic_core.memory.routing import Routing, routing
+from elastic_core.memory.routing import Routing, check_expert_count, routing, too_many_experts
 from elastic_core.recipes import recipe
 from elastic_core.runs import open_run, readable_runs
 from elastic_core.services.data import cards
@@ -166,3 +167,10 @@ def test_a_model_without_a_memory_is_asked_what_it_remembers(tiny_runs: Path, ca
     printed = capsys.readouterr().out
     assert "nothing is routed" in printed and "experts used" not in printed
     assert re.search(r"^what it remembers: 0\.\d\d of the oracle's NDCG@10 \(full-seen\)$", printed, re.MULTILINE)
+
+
+def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset) -> None:
+    largest, larger = (models.build(ModelConfig.known["elastic"](width=8, side=side, k=2), world.catalog) for side in (256, 257))
+    assert not too_many_experts(largest)
+    with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
+        check_expert_count(larger)

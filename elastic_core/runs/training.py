@@ -75,9 +75,9 @@ def train(
 
 
 def _too_many(model: Recommender) -> str:
-    from elastic_core.memory.whole import too_many
+    from elastic_core.memory.routing import too_many_experts
 
-    return too_many(model)
+    return too_many_experts(model)
 
 
 class Training(Loop):

@@ -358,9 +358,6 @@ class SlotStream(Stream):
     def _said(self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor) -> Tensor:
         return self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
 
-    def bounds(self) -> dict[str, int]:
-        return {"experts": (self.model.n_experts if self.model.retrieves else self.model.config.k) - 1}
-
     def _bind(self) -> None:
         p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)
         self.found = Retrieved(p, self.kept["experts"], nothing, nothing, nothing, nothing, nothing)

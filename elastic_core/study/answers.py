@@ -7,8 +7,7 @@ import numpy as np
 
 from elastic_core.data.traits import genre_table
 from elastic_core.evaluation.compare import Luck
-from elastic_core.memory.gaps import BINS
-from elastic_core.memory.recall import name_of
+from elastic_core.memory.gaps import BINS, name_of
 from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.runs.ranks import Interval
 from elastic_core.study import asides, asking

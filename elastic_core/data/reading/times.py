@@ -120,13 +120,6 @@ class Times:
         return _weighed(seconds, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}")
 
 
-def read_times(texts: list[str], dates: Dates = "") -> Read:
-    """Return the seconds of a column of texts. Raises Undecided as `Times`."""
-    times = Times()
-    times.add(pa.array(texts, pa.string()))
-    return times.done(dates)
-
-
 def _weighed(values: ndarray, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
     some = values[:: max(1, len(values) // 100_000)]

@@ -15,10 +15,9 @@ import torch
 from elastic_core.data.synthetic import NOISE
 from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
-from elastic_core.memory import whole
 from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.recovery import event_truth
-from elastic_core.memory.routing import Routing, band, status
+from elastic_core.memory.routing import Routing, band, check_expert_count, status
 from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.evidence import Evidence, Label
@@ -129,7 +128,7 @@ def survey(of: Population) -> Survey:
     model, dataset, traffic = of.model, of.dataset, of.traffic
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
-    whole.check_size(model)
+    check_expert_count(model)
     genres, holds = trait_table(dataset.catalog)
     k, size, truth = traffic.experts.shape[1], len(traffic.load), dataset.truth if model.traces else None
     halves, bars, shares, reads, votes = [], [], [], [], []

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from elastic_core.errors import InputError
-from elastic_core.memory import whole
+from elastic_core.memory.routing import check_expert_count
 from elastic_core.models import memory_of, model_class
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.map import layouts
@@ -102,7 +102,7 @@ def values_of(run: Run) -> np.ndarray:
     model = run.model() if model_class(run.config.model.name).objective else None
     if model is None or not model.retrieves:
         raise InputError(f"{run.name} has no interest memory")
-    whole.check_size(model)
+    check_expert_count(model)
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 

@@ -12,8 +12,7 @@ from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
-from elastic_core.memory import whole
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import routing, too_many_experts
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.attribution import strongest
@@ -202,7 +201,7 @@ def memory_size(model: Recommender) -> int:
 
 def too_many(model: Recommender) -> str:
     """Why a screen does not show every expert of this model, a sentence; nothing if it does."""
-    reason = whole.too_many(model)
+    reason = too_many_experts(model)
     return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
 
 

@@ -13,8 +13,7 @@ from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import apart, run_called
-from elastic_core.memory import whole
-from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band
+from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_expert_count
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts import ablation
@@ -175,7 +174,7 @@ def better(asked: TourAsked, found: Comparison, other: Run) -> Answer:
 
 def map_keeps(asked: TourAsked) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
-    whole.check_size(asked.model)
+    check_expert_count(asked.model)
     values = memory_of(asked.model).expert_values().numpy()
     judged = min(len(values), trust.MOST)
     count = trust.neighbours(judged)
