@@ -18,6 +18,7 @@ from elastic_core.services.journey import chance as of_journey
 from elastic_core.services.journey import trace, versions
 from elastic_core.services.journey.versions import Add, Cut, Move, Replace
 from elastic_core.services.person import chance, inspect, recommend
+from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.chance import Chance, Version
 from elastic_core.services.person.recommend import answer, moved, reading, silence
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
@@ -107,7 +108,7 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
     model, user = built(ELASTIC, small_world), int(np.argmax(small_world.histories.lengths))
     items = reading(small_world, user).items
     assert len(items) > 16  # longer than what is read
-    found = trace.reads(small_world, items, trace.traced(model, items))
+    found = trace.reads(small_world, items, trace_history(model, items))
     assert found.groupby(["layer", "expert"])["weight"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
     assert found.groupby(["layer", "expert"])["others"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
     assert found["layer"].max() == 2 and found["event"].max() == len(items) and found["event"].nunique() == 16

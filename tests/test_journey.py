@@ -29,6 +29,7 @@ from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, fro
 from elastic_core.services.journey.trace import dispatch
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
 from elastic_core.services.person import inspect, people
+from elastic_core.services.person.attention import attention
 from elastic_core.services.person.inspect import after
 from elastic_core.services.person.path import path
 from elastic_core.services.person.recommend import Reading, answer, reading
@@ -367,7 +368,7 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
         first, last = int(row["first"]) - (len(items) - 15), int(row["last"]) - (len(items) - 15)
         assert row["weight"] == pytest.approx(sum(by_hand[first : last + 1]), abs=1e-6)
         assert found.slots["reads"].sum() == pytest.approx(1, abs=1e-5)
-    weights = journey_trace.attention(model, Reading(items))
+    weights = attention(model, Reading(items))
     assert weights is not None and np.nansum(weights) == pytest.approx(1, abs=1e-5) and np.isnan(weights[: len(items) - 16]).all()
     with pytest.raises(InputError):
         journey_trace.aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items, 1)

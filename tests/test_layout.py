@@ -33,7 +33,7 @@ LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"} 
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
     "sklearn": r"memory/(gauges|recovery)\.py|services/map/.*\.py",
-    "scipy": r"(memory/(gauges|routing)|evaluation/compare)\.py",
+    "scipy": r"(memory/(gauges|routing)|evaluation/compare|services/(person/influence|experts/items))\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
     "pyarrow": r"(data/reading/\w+|bench/reading|services/list_files)\.py",

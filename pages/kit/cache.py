@@ -34,6 +34,7 @@ from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
@@ -270,7 +271,7 @@ def reads(of: Opened, items: np.ndarray) -> tuple[DataFrame | None, dict[int, st
 def traced(of: Opened, items: np.ndarray) -> Trace | None:
     """How a history was read; None where the model does not say."""
     with suppress(InputError):
-        return trace.traced(of.model, items)
+        return trace_history(of.model, items)
     return None
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
@@ -57,14 +58,9 @@ def pushes(of: Population, expert: int) -> Pushes:
         table = table.join(_measured(of, expert))
     if direct is None or "measured" not in table:
         return Pushes(table, people)
-    *others, own = (spearman(scores, table["measured"]) for scores in direct)
+    *others, own = (float(spearmanr(scores, table["measured"]).statistic) for scores in direct)
     control = pd.Series(others, dtype=float)
     return Pushes(table, people, own, float(control.mean()), float(control.quantile(0.975)))
-
-
-def spearman(a: np.ndarray, b: pd.Series) -> float:
-    """Return correlation of ranks, ties at their mean; NaN where one side is constant."""
-    return float(pd.Series(a).rank().corr(b.rank()))
 
 
 def pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd.DataFrame]:

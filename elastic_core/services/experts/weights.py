@@ -1,6 +1,6 @@
 """Does where a model looks tell what would change its mind? The last row's weights beside influence by removal, and the nulls.
 
-Weights: which part of its reading the last event gives each event (journey/trace.shares). The claim that they are reasons is
+Weights: which part of its reading the last event gives each event (person/attention.py). The claim that they are reasons is
 their rank correlation with the size of the effects of removal. It stands beside the same correlation for weights that say
 nothing of this person: the person's own, shuffled, and those of people with histories of like length, as many events ago.
 """
@@ -16,7 +16,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, can_stream
 from elastic_core.peers.parts.capabilities import Attends
-from elastic_core.services.journey.trace import shares
+from elastic_core.services.person.attention import last_weights
 from elastic_core.services.person.influence import Influence, of_person, rank_agreement
 from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import batch_of
@@ -108,7 +108,7 @@ def like(dataset: Dataset, user: int) -> np.ndarray:
 def weights_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> list[np.ndarray]:
     """Return, of every person, the weights of the events read; nothing for a model that has none."""
     batch = batch_of(model, dataset, users)
-    found = shares(model, batch) if isinstance(model, Attends) else None
+    found = last_weights(model, batch) if isinstance(model, Attends) else None
     return [] if found is None else [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
 
 

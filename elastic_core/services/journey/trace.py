@@ -1,7 +1,6 @@
 """How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +10,8 @@ import torch
 from elastic_core.core.batches import Batch
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Trace, memory_of, tracing
-from elastic_core.peers.parts.capabilities import Attends
+from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import Reading, packed, ranked, scored
@@ -64,16 +62,10 @@ class Aggregation(NamedTuple):
     layers: int
 
 
-@torch.inference_mode()
-def traced(model: Recommender, items: np.ndarray) -> Trace:
-    """What happened inside while one history was read. Raises InputError for models that do not say."""
-    return tracing(model).trace(history_batch(items, model.length))
-
-
 def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS) -> Aggregation:
     """How each retrieved expert reads the history in a layer, from 1, and how the last event reads them. Raises InputError
     without a dispatcher."""
-    trace, count = traced(model, items), min(len(items), model.length)
+    trace, count = trace_history(model, items), min(len(items), model.length)
     experts, reads = trace.retrieved[layer - 1].experts[0].numpy(), trace.slots[layer - 1][0].mean(0).numpy()
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
     edges = spaced(count + 1, bins + 1)
@@ -126,38 +118,6 @@ def _two_most(rows: pd.DataFrame) -> str:
 
 def _share_text(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
-
-
-@torch.inference_mode()
-def attention(model: Recommender, read: Reading) -> np.ndarray | None:
-    """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
-
-    None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
-    weight is the sum over experts of slot weight times reading weight. Weights without a softmax count by their size.
-    """
-    count, found = min(len(read.items), model.length), None
-    if isinstance(model, Attends):
-        found = shares(model, packed([read], model.length))
-    elif model.retrieves:
-        with suppress(InputError):
-            trace = traced(model, read.items)
-            paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
-            found = torch.stack(paths).mean(0).unsqueeze(0).numpy()
-    if found is None:
-        return None
-    weights = np.full(len(read.items), np.nan)
-    weights[-count:] = found[0, -count:]
-    return weights
-
-
-@torch.inference_mode()
-def shares(model: Attends, batch: Batch) -> np.ndarray | None:
-    """Which part each event has of the weights of the last row, signs left out, mean over heads and layers: `[B, N]`."""
-    found = model.last_weights(batch)
-    if found is None:
-        return None
-    sizes = found.abs().mean((0, 2)).double()
-    return np.asarray((sizes / sizes.sum(-1, keepdim=True).clamp_min(1e-30)).numpy())
 
 
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------

@@ -7,18 +7,18 @@ expert speaks after. For models that mix their experts into one vector there is 
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.contract import Attribution, Edit
+from elastic_core.core.contract import Attribution, Edit, Retrieved
 from elastic_core.core.evaluate import Candidates
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, can_retrieve
-from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Reading, batches
 
 SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
@@ -111,7 +111,7 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
         return None
-    candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if stay else PROTOCOL
+    candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if stay else "full"
     users = np.sort(np.random.default_rng(0).permutation(len(candidates.ends))[:most])
     shares, taken = [], []
     for rows, batch in batches(model, dataset, users):
@@ -124,7 +124,8 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
         parts, k = found.parts[:, 0], found.experts.shape[1]
         if k < 2:
             return None
-        less = (model.scorer()(model.last_state(batch, drop(np.full(len(rows), rank)))).float() for rank in range(k))
+        remaining = [torch.tensor([at for at in range(k) if at != rank]) for rank in range(k)]
+        less = (model.scorer()(model.last_state(batch, partial(Retrieved.keep, ranks=ranks))).float() for ranks in remaining)
         before, *after = (each[:, 1:].log_softmax(1).gather(1, top - 1) for each in (scores, *less))
         owned = parts.argmax(1) < k
         shares.append(parts[owned, :k].numpy())
@@ -134,6 +135,8 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
         return None
     others = share[np.random.default_rng(0).permutation(len(share))]
     owners = float((share.argmax(1) == loss.argmax(1)).mean())
-    ranks = [pd.DataFrame(values).rank(axis=1) for values in (loss, share, others)]
-    correlation, shuffled = (float(each.corrwith(ranks[0], axis=1).mean()) for each in ranks[1:])
+    losses = pd.DataFrame(loss)
+    correlation, shuffled = (
+        float(pd.DataFrame(each).corrwith(losses, axis=1, method="spearman").mean()) for each in (share, others)
+    )
     return Agreement(len(share), owners, 1 / share.shape[1], correlation, shuffled)

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import spearmanr
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.services.journey.trace import attention
+from elastic_core.services.person.attention import attention
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.recommend import Reading, packed, ranked, reading, running, scored
 
@@ -96,8 +97,7 @@ def rank_agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:
     n = int(known.sum())
     if n < 5 or not np.ptp(first[known]) or not np.ptp(second[known]):
         return None
-    a, b = (pd.Series(column[known]).rank() for column in (first, second))
-    correlation = float(np.corrcoef(a, b)[0, 1])
+    correlation = float(spearmanr(first[known], second[known]).statistic)
     middle = math.atanh(min(max(correlation, -0.999999), 0.999999))
     half = 1.96 * math.sqrt((1 + correlation**2 / 2) / (n - 3))
     return Agreement(correlation, n, math.tanh(middle - half), math.tanh(middle + half))
