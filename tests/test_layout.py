@@ -24,7 +24,7 @@ FLOORS = (
     ("machine", "run_config", "wiring"),
     ("data", "following", "models", "objectives", "peers", "scale", "slots"),
     ("evaluation", "exported", "lists", "memory", "recipes", "runs"),
-    ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
+    ("bench", "comparisons", "labels", "readme", "report", "reproduce", "results", "tables", "tuning"),
     ("services", "serving", "study"),
     ("commands", "__main__"),
 )
@@ -36,7 +36,7 @@ OWNERS = {
     "scipy": r"(memory/(gauges|routing)|evaluation/compare|services/(person/influence|experts/items))\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
-    "pyarrow": r"(data/reading/\w+|bench/reading|services/list_files)\.py",
+    "pyarrow": r"(data/reading/\w+|bench/reading|services/list_files|results/store)\.py",
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",

@@ -58,6 +58,13 @@ class Snapshot(NamedTuple):
     values: np.ndarray  # float32 [K, d]
 
 
+def setup_text(config: RunConfig) -> str:
+    """Settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
+    plain = config.to_dict()
+    train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
+    return json.dumps({**plain, "train": train}, sort_keys=True)
+
+
 @dataclass(frozen=True)
 class Run:
     """An existing run folder. Nothing is read until asked for."""
@@ -79,9 +86,7 @@ class Run:
     @cached_property
     def setup(self) -> str:
         """The settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
-        plain = self.config.to_dict()
-        train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
-        return json.dumps({**plain, "train": train}, sort_keys=True)
+        return setup_text(self.config)
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
