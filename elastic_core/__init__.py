@@ -22,7 +22,7 @@ _HOMES = {
     "open_run": "elastic_core.runs",
     "evaluate": "elastic_core.runs.ranks",
     "compare_runs": "elastic_core.comparisons",
-    "recommend": "elastic_core.services.person.recommend",
+    "recommend": "elastic_core.recommendations",
     "experts": "elastic_core.services.person.inspect",
 }
 __all__ = sorted(_HOMES)

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from elastic_core import models
+from elastic_core.core.batches import history_batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.services.person import inspect
 from elastic_core.services.person.attribution import CLEAR, reasons, share_agreement
 from elastic_core.services.person.recommend import answer, reading, silence

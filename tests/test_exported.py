@@ -8,9 +8,9 @@ import torch
 
 from elastic_core import exported
 from elastic_core.commands import main
+from elastic_core.core.batches import history_batch
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, build
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.runs import Run

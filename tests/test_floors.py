@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from elastic_core.core.batches import history_batch
 from elastic_core.data import Catalog, Dataset, Histories, load
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.models import build
 from elastic_core.peers import cooccurrence
 from elastic_core.peers.cooccurrence import CooccurrenceConfig

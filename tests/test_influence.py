@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import elastic_core.models as models
+from elastic_core.core.batches import history_batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.models import Recommender
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.gru4rec import GRU4RecConfig

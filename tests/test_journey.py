@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
 import elastic_core.models as models
+from elastic_core.core.batches import history_batch
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.histories import Catalog, Histories
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.services.experts.evidence import of_histories

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elastic_core.models as models
+from elastic_core.core.batches import history_batch
 from elastic_core.core.elastic import Elastic, ElasticConfig, candidate_ranks, exhaustive
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
-from elastic_core.lists import history_batch
 from elastic_core.services.keys import checks, frames, gate, search, votes
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.search import Lesson

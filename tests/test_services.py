@@ -6,11 +6,11 @@ import torch
 
 import elastic_core.models as models
 from elastic_core import recipes
+from elastic_core.core.batches import history_batch
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig, PlantedConfig

@@ -13,13 +13,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models, recipes
-from elastic_core.core.batches import Batch
+from elastic_core.core.batches import Batch, history_batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
 from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.peers.parts.intensity import TIME_UNIT, Clock, Intensity, named_marks
 from elastic_core.peers.sma import SMA, SMAConfig
 from elastic_core.runs.training import train

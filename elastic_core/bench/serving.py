@@ -47,7 +47,7 @@ def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable
 
     def person(rng: Generator) -> tuple[str, dict[str, object]]:
         who = str(data.histories.user_ids[int(rng.integers(data.histories.n_users))])
-        return "/events", {"person": who, "items": [str(ids[int(rng.integers(1, data.catalog.n_items + 1))])], "k": 10}
+        return "/events", {"user": who, "items": [str(ids[int(rng.integers(1, data.catalog.n_items + 1))])], "k": 10}
 
     for people, together in CROWDS:
         told(f"{people} at a time, at most {together} answered together")
@@ -77,7 +77,7 @@ def _serving(run: str, folder: Path, together: int) -> Iterator[tuple[int, subpr
         deadline = time.monotonic() + BEGINS
         while True:
             try:
-                _request(HTTPConnection("127.0.0.1", port, timeout=5), "/health", None)
+                _request(HTTPConnection("127.0.0.1", port, timeout=5), "/ready", None)
                 break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:

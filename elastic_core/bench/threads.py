@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 
 from elastic_core.bench.store import Row
 from elastic_core.bench.timing import Contestant, measure_rows, threads
 from elastic_core.data import Catalog
-from elastic_core.lists import Lister
 from elastic_core.machine import CPU, SpareCores, thread_counts
 from elastic_core.models import Recommender
+from elastic_core.recommendations import ItemRanker, Query
 
 PARTS = {"person": 1, "batch": 64}
 WORK = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"  # until the bench ends
@@ -27,8 +26,7 @@ AUTO = 0  # as the service chooses for a batch; for one person it takes one
 
 def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
     """Yield rows of both parts, alone and `beside` a process of ours that works all the time."""
-    lister, rng = Lister(model, Catalog.numbered(model.n_items)), np.random.default_rng(0)
-    everything = lister.running()
+    ranker, rng = ItemRanker(model, Catalog.numbered(model.n_items)), np.random.default_rng(0)
     for beside in (0, 1):
         other = subprocess.Popen([sys.executable, "-c", WORK]) if beside else None
         try:
@@ -36,7 +34,7 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
                 histories = [rng.integers(1, model.n_items + 1, model.length) for _ in range(people)]
                 told = {"part": part, "length": model.length, "beside": beside}
                 jobs = [
-                    Contestant(model.config.name, told | {"count": count}, _with(count, lister, histories, everything))
+                    Contestant(model.config.name, told | {"count": count}, _with(count, ranker, histories))
                     for count in (*thread_counts(), *([AUTO] if people > 1 else []))
                 ]
                 yield from measure_rows("threads", jobs, CPU, seconds=seconds)
@@ -46,12 +44,12 @@ def measure_threads(model: Recommender, seconds: float) -> Iterator[Row]:
                 other.wait()
 
 
-def _with(count: int, lister: Lister, histories: list[np.ndarray], running: torch.Tensor) -> Callable[[], Any]:
-    spare = SpareCores()
+def _with(count: int, ranker: ItemRanker, histories: list[np.ndarray]) -> Callable[[], Any]:
+    spare, allowed = SpareCores(), ranker.allowed_items()
 
     def job() -> None:
         with threads(spare.now() if count == AUTO else count):
-            lister.rank(histories, None, 10, running)
+            ranker.rank([Query(history, allowed) for history in histories], 10)
 
     return job
 

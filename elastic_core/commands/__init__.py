@@ -22,7 +22,7 @@ COMMANDS = {
     "routing": "is the memory of a run alive, and how evenly is it used?",
     "experts": "what does each expert of a run stand for, and does it matter?",
     "export": "a trained run as one file of torch.export that runs without this package",
-    "serve-model": "a trained run as a service over HTTP: lists after histories, people followed event by event",
+    "serve-model": "a trained run as a service over HTTP: lists after histories, and for people whose events it keeps",
     "serve": "the app for a whole class: several processes behind one address",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "tune": "train models at every point of one small grid, and keep what validation said",

@@ -11,8 +11,8 @@ that you give needs nothing but the run's folder, wherever it lies.
 For a person, the history ends before the held-out test item; the list marks that item where it appears. Where a run's experts
 predict by themselves, each suggestion says whose it is, with the expert's share of its probability, and after which item.
 
-With --all everybody's list goes into a file, Parquet or CSV by its name: person, rank, item, title, score. These are the next
-items after everything that the data hold of a person (with --before-test: as --user reads them). It is written some hundred
+With --all everybody's list goes into a file, Parquet or CSV by its name: user, rank, item, title, score, basis. These are the
+next items after everything that the data hold of a person (with --before-test: as --user reads them). It is written some hundred
 people at a time and put in place when it is whole. From Python the same is `elastic_core.open_run(FOLDER).recommend()`.
 """
 
@@ -29,8 +29,7 @@ from elastic_core.commands.arguments import load_run, open_items, options, say, 
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
-from elastic_core.lists import Lister, Lists
-from elastic_core.services.list_files import write_lists
+from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
 from elastic_core.services.person.attribution import reasons
 from elastic_core.services.person.inspect import memory_size, silence
 from elastic_core.services.person.people import numbered
@@ -107,26 +106,29 @@ def write_everybody(arguments: Namespace) -> int:
     if arguments.silence or arguments.without_last:
         raise InputError("--silence and --without-last are for one person or history, not for --all")
     _, data, model = load_run(arguments.run_name)
-    lister = Lister(model, data.catalog, lambda: data)
-    exclude, only = (None if given is None else ids_of(given) for given in (arguments.exclude, arguments.only))
-    how = {"seen": arguments.seen, "before_test": arguments.before_test}
-    parts = lister.stretches(k=arguments.top, exclude=exclude or (), only=only, **how)
-    people = write_lists(arguments.out, counted(parts, data.histories.n_users))
-    say(f"{people:,} people's lists are in {arguments.out}")
+    chunks = ItemRanker(model, data.catalog, lambda: data).recommend_chunks(
+        k=arguments.top,
+        exclude=read_ids(arguments.exclude) if arguments.exclude else (),
+        only=None if arguments.only is None else read_ids(arguments.only),
+        seen=arguments.seen,
+        before_test=arguments.before_test,
+    )
+    users = write_lists(arguments.out, show_progress(chunks, data.histories.n_users))
+    say(f"{users:,} people's lists are in {arguments.out}")
     return 0
 
 
-def counted(parts: Iterator[Lists], people: int) -> Iterator[Lists]:
-    """Stretches of lists as they are worked out, with a line on a terminal that says how far they are."""
+def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Recommendations]:
+    """The same chunks, with a line on a terminal that says how many users are done."""
     done = 0
-    for part in parts:
-        yield part
-        done += len(part.people)
+    for chunk in chunks:
+        yield chunk
+        done += len(chunk.users)
         if sys.stderr.isatty():
-            print(f"\r{done:,} of {people:,} people", end="\n" if done >= people else "", file=sys.stderr, flush=True)
+            print(f"\r{done:,} of {users:,} people", end="\n" if done >= users else "", file=sys.stderr, flush=True)
 
 
-def ids_of(given: str) -> list[str]:
+def read_ids(given: str) -> list[str]:
     """Ids with commas between them, or one a line of a file."""
     path = Path(given)
     if path.is_file():

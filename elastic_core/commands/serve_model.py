@@ -1,4 +1,4 @@
-"""A trained run as a service over HTTP: lists after a history, and for people who are followed event by event.
+"""A trained run as a service over HTTP: lists after a history, and for users whose events are sent one by one.
 
   python -m elastic_core serve-model ml-100k-elastic                         at http://localhost:8600, which says how to ask
   python -m elastic_core serve-model checkpoints/local-mine --port 9000 --states people.sqlite
@@ -18,15 +18,15 @@ from pathlib import Path
 import torch
 
 from elastic_core.commands.arguments import open_items, options, say
+from elastic_core.data import Dataset
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
-from elastic_core.lists import Lister
-from elastic_core.machine import SPARE, number_of_threads
-from elastic_core.runs import items
-from elastic_core.serving.answers import Answers
+from elastic_core.recommendations import ItemRanker
+from elastic_core.runs import Run, items
 from elastic_core.serving.events import Events
+from elastic_core.serving.service import ListService
 
-NONE = "none"
+IN_MEMORY = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         run_name RUN | text | a run folder, or its name below checkpoints/
         --port | int (8600) | default: 8600
         --address | text 127.0.0.1 | 0.0.0.0 for others on the network (default: this machine alone)
-        --states FILE | text | what people did, in SQLite; {NONE} keeps it in memory alone
-        --every N | int 8 | read a person anew every N events
+        --states FILE | text | what people did, in SQLite; {IN_MEMORY} keeps it in memory alone
         --rate | float 500 | requests a second of one address; 0: any
         --together | int 64 | answer at most so many waiting requests at once
         --without-data | flag | do not read the data that the run learned from
-        --threads | text auto | of a tensor operation (default: 1 for few requests, for many the cores that are free)
+        --threads | int 1 | of a tensor operation
     """)  # fmt: skip
 
 
@@ -52,24 +51,31 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
     if not 0 < arguments.port < 2**16 or not 1 <= arguments.together <= 1_024 or not 0 <= arguments.rate < 1e9:
         raise InputError("--port lies in 1 to 65535, --together in 1 to 1,024, and --rate is a number from 0 on")
-    told = None if arguments.threads == "auto" else number_of_threads(arguments.threads)
-    found, catalog, model = open_items(arguments.run_name)
-    torch.set_num_threads(told or 1)
-    counts = items.counts(found.path / items.FILE, found.path)
-    data = not arguments.without_data and here(found.config.data)
-    lister = Lister(model, catalog, (lambda: load(found.config.data)) if data else None, counts)
-    if data:
-        try:
-            say(f"{len(lister.numbers):,} people of {lister.dataset.label} are known by their ids.")
-        except InputError as error:
-            data = False
-            say(f"Without the data: {error}.")
-            lister = Lister(model, catalog, None, counts)
-    path = Path(f"{found.name}.people.sqlite" if arguments.states is None else arguments.states)
-    events = Events(None if arguments.states == NONE else path, Answers.keep(lister, arguments.every))
-    answers = Answers(lister, events, arguments.every, with_data=data, spare=None if told else SPARE)
-    app = create_app(answers, found.name, Limits(rate=arguments.rate, together=arguments.together))
-    where = "in memory alone" if arguments.states == NONE else f"in {path}"
-    say(f"{found.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")
+    if not 1 <= arguments.threads <= 1_024:
+        raise InputError("--threads must be a number from 1 on")
+    torch.set_num_threads(arguments.threads)
+    served, catalog, model = open_items(arguments.run_name)
+    counts = items.counts(served.path / items.FILE, served.path)
+    dataset = None if arguments.without_data else load_data(served)
+    ranker = ItemRanker(model, catalog, (lambda: dataset) if dataset else None, counts)
+    path = None if arguments.states == IN_MEMORY else Path(arguments.states or f"{served.name}.people.sqlite")
+    service = ListService(ranker, Events(path, ListService.events_to_keep(ranker)), with_data=dataset is not None)
+    app = create_app(service, served.name, Limits(rate=arguments.rate, batch=arguments.together))
+    where = "in memory alone" if path is None else f"in {path}"
+    say(f"{served.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")
     uvicorn.run(app, host=arguments.address, port=arguments.port, log_level="warning", access_log=False)
     return 0
+
+
+def load_data(served: Run) -> Dataset | None:
+    """The data that the run learned from, where they are at hand and hold the same items; says so."""
+    if not here(served.config.data):
+        return None
+    try:
+        dataset = load(served.config.data)
+        served.check_data(dataset)
+    except InputError as error:
+        say(f"Without the data: {error}.")
+        return None
+    say(f"{dataset.histories.n_users:,} people of {dataset.label} are known by their ids.")
+    return dataset

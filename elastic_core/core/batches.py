@@ -1,6 +1,6 @@
 """From flat histories to the tensors a model reads."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -111,6 +111,29 @@ def needed_columns(events: np.ndarray, length: int) -> int:
     """Columns that a batch needs: its longest history, rounded up to eights, at most `length`. Padding is invisible, so
     this changes no score."""
     return int(min(length, -(-max(int(events.max()), 1) // 8) * 8))
+
+
+def history_batch(items: Sequence[int] | np.ndarray, length: int, times: Sequence[int] | np.ndarray | None = None) -> Batch:
+    """One history of dense item ids, oldest first, in all `length` columns; times in seconds, where known."""
+    row = _pad_left([np.asarray(items)], length)
+    return Batch(row, row, times=None if times is None else _pad_left([np.asarray(times)], length))
+
+
+def histories_batch(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
+    """Histories of dense item ids, oldest first, in as many columns as the longest needs; one may be empty."""
+    columns = needed_columns(np.array([len(history) for history in histories]), length)
+    items = _pad_left(histories, columns)
+    padded = bool((items[:, 0] == 0).any())
+    return Batch(items, items, times=None if times is None else _pad_left(times, columns), padded=padded)
+
+
+def _pad_left(rows: Sequence[np.ndarray], columns: int) -> Tensor:
+    """The last `columns` numbers of every row, int64 `[B, columns]`, after zeros."""
+    out = np.zeros((len(rows), columns), dtype=np.int64)
+    for padded, row in zip(out, rows, strict=True):
+        recent = row[-columns:]
+        padded[columns - len(recent) :] = recent
+    return torch.from_numpy(out)
 
 
 # --- what was met before ----------------------------------------------------------------------------------------------

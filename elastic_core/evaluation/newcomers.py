@@ -1,7 +1,7 @@
 """How well does a run know people of whom it knows little? Everybody's held-out item after their last 0, 1, 2 … events alone.
 
-Somebody without events gets what is popular (elastic_core/lists.py). Beside each score stands popularity's for the same people,
-and the paired difference: where it is not above 0, popularity would be the better answer.
+Somebody without events gets what is popular (elastic_core/recommendations.py). Beside each score stands popularity's for the
+same people, and the paired difference: where it is not above 0, popularity would be the better answer.
 """
 
 from collections.abc import Callable, Sequence

@@ -43,7 +43,7 @@ from elastic_core.runs.ranks import Report
 from elastic_core.runs.weights import model_from, tensors
 
 if TYPE_CHECKING:
-    from elastic_core.lists import Lister, Lists
+    from elastic_core.recommendations import ItemRanker, Recommendations, Users
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
@@ -191,18 +191,19 @@ class Run:
         return [str(raw) for raw in self.catalog().ids]
 
     @cached_property
-    def lister(self) -> "Lister":
-        """What gives lists of the next items; the weights are read once."""
-        from elastic_core.lists import Lister
+    def ranker(self) -> "ItemRanker":
+        """Makes lists of the next items; the weights are read once."""
+        from elastic_core.recommendations import ItemRanker
 
-        data = partial(load, self.config.data)
         if not models.model_class(self.config.model.name).objective:
-            return Lister(self.model(known := data()), known.catalog, lambda: known)
-        return Lister(self.model(), self.catalog(), data, items.counts(self.path / ITEMS, self.path))
+            dataset = load(self.config.data)  # a model that counts is fitted to it
+            return ItemRanker(self.model(dataset), dataset.catalog, lambda: dataset)
+        counts = items.counts(self.path / ITEMS, self.path)
+        return ItemRanker(self.model(), self.catalog(), partial(load, self.config.data), counts)
 
-    def recommend(self, who: Any = None, k: int = 10, **more: Any) -> "Lists":
-        """The `k` best next items for people by their ids (default: everybody in the data), or after histories: see lists.py."""
-        return self.lister.recommend(who, k, **more)
+    def recommend(self, users: "Users" = None, k: int = 10, **options: Any) -> "Recommendations":
+        """The `k` best next items for users by their ids (default: all in the data), or after histories: recommendations.py."""
+        return self.ranker.recommend(users, k, **options)
 
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError if the weights were learned with other items than the dataset's."""

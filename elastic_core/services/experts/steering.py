@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import history_batch
 from elastic_core.data.traits import trait_table
-from elastic_core.lists import history_batch
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs

@@ -5,9 +5,8 @@ from contextlib import suppress
 import numpy as np
 import torch
 
-from elastic_core.core.batches import Batch
+from elastic_core.core.batches import Batch, history_batch
 from elastic_core.errors import InputError
-from elastic_core.lists import history_batch
 from elastic_core.models import Recommender, Trace, tracing
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.person.recommend import Reading, packed

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core import lists
-from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.batches import Batch, histories_batch, history_batch, reading_batch
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
@@ -39,7 +38,7 @@ class Reading:
 
     def batch(self, length: int) -> Batch:
         """What a model of this length reads of it."""
-        return lists.history_batch(self.items, length, self.times)
+        return history_batch(self.items, length, self.times)
 
     def without_last(self, count: int = 1) -> "Reading":
         """The same person before their last `count` events; at least one event stays."""
@@ -115,7 +114,7 @@ def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator
 def packed(reads: Sequence[Reading], length: int) -> Batch:
     """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
     times = [read.times for read in reads if read.times is not None]
-    return lists.batch_of([read.items for read in reads], length, times if len(times) == len(reads) else None)
+    return histories_batch([read.items for read in reads], length, times if len(times) == len(reads) else None)
 
 
 def heard(found: Retrieved, silenced: Sequence[Collection[int]]) -> torch.Tensor:
