@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
+from elastic_core.results import store
 from elastic_core.run_config import RunConfig
-from elastic_core.runs import Run
+from elastic_core.runs import CONFIG, Run, open_run, run_folder
 from elastic_core.runs.training import OnEvent, train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
@@ -246,15 +247,29 @@ class Deadline:
             raise _OutOfTime
 
 
+def run_of(row: PlannedRun, root: Path) -> Run | None:
+    """The run of a row: what the tables keep of it, else the folder that is being trained, if there is one."""
+    folder = Run(row.folder(root))
+    return store.stored_runs(root).get(row.name) or (folder if (folder.path / CONFIG).exists() else None)
+
+
 def status(row: PlannedRun, root: Path) -> Status:
-    """Where a row stands. Device and snapshots may differ from the recipe's, and a time budget it does not have."""
-    run = Run(row.folder(root))
-    if not (run.path / "config.json").exists():
-        return "missing"
+    """Where a row stands."""
+    run = run_of(row, root)
+    return "missing" if run is None else run_status(row, run)
+
+
+def run_status(row: PlannedRun, run: Run) -> Status:
+    """Whether a run is that of a row. Device and snapshots may differ from the recipe's, and a time budget it does not have."""
     timed = row.config.train.minutes > 0
     if _essence(run.config, timed) != _essence(row.config, timed):
         return "other settings"
     return "finished" if run.finished else "interrupted"
+
+
+def has_weights(row: PlannedRun, root: Path) -> bool:
+    """Whether a row's run can be opened here."""
+    return Run(run_folder(root, row.name)).has_weights
 
 
 def reproduce(
@@ -265,19 +280,35 @@ def reproduce(
     at: float = math.inf,
     on_event: OnEvent = lambda event: None,
 ) -> bool:
-    """Trains one row, or goes on with it, until `at` (monotonic time). True if it is finished now."""
-    stand = status(row, root)
-    if stand == "other settings":
-        raise InputError(f"{row.folder(root)} holds a run with other settings than the recipe has now; move it away first")
+    """Trains one row into its folder, or goes on with what is there, until `at` (monotonic time). True if it is finished now."""
     folder = row.folder(root)
+    begun = (folder / CONFIG).exists()
+    if begun and run_status(row, Run(folder)) == "other settings":
+        raise InputError(f"{folder} holds a run with other settings than the recipe has now; move it away first")
     if row.config.train.minutes:  # a budget of time means something on one kind of device only
         device = row.config.train.device
-    config = (row.config if stand == "missing" else Run(folder).config).override(f"train.device={device}")
+    config = (Run(folder).config if begun else row.config).override(f"train.device={device}")
     try:
         train(config, dataset, folder, Deadline(at, on_event))
     except _OutOfTime:
         return False
     return True
+
+
+def add_run(folder: Path, root: Path) -> PlannedRun:
+    """Adds a finished run of one of the rows, whose name its folder has, to the tables in `root`.
+
+    Raises InputError if no row has this name, for other settings than the row's, and for a run that is not finished."""
+    run = open_run(folder)
+    row = next((row for row in rows() if row.name == folder.resolve().name), None)
+    if row is None:
+        raise InputError(f"no planned run is called {run.name}; reproduce --list shows them all")
+    if run_status(row, run) == "other settings":
+        raise InputError(f"{folder} holds a run with other settings than the recipe has now")
+    system, recipe = row.system, filter(None, (row.system.mark, row.system.budget))
+    kind = f"{system.model}/{system.variant}" if system.variant else system.model
+    store.add_run(run, root, kind, ", ".join(recipe), row.data)
+    return row
 
 
 def _essence(config: RunConfig, timed: bool) -> RunConfig:

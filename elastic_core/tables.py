@@ -17,7 +17,7 @@ from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.memory import gaps
-from elastic_core.reproduce import PlannedRun, System, status
+from elastic_core.reproduce import PlannedRun, System, run_of, run_status
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 
@@ -42,8 +42,8 @@ def finished(chosen: Iterable[PlannedRun], root: Path) -> dict[str, Systems]:
     groups: dict[str, Systems] = {}
     first: dict[str, Run] = {}
     for row in chosen:
-        if status(row, root) == "finished":
-            run = Run(row.folder(root))
+        run = run_of(row, root)
+        if run is not None and run_status(row, run) == "finished":
             alike = comparable(run, first.setdefault(row.data, run))
             data = row.data if alike else f"{row.data} ({', '.join(map(str, footing(run)))})"
             groups.setdefault(data, {}).setdefault(row.system, []).append(run)

@@ -59,7 +59,7 @@ def test_all_runs_are_those_of_the_tables_and_the_folders_beside_them(tiny_runs:
     shutil.copytree(tiny_runs / "tiny", root / "local-mine")
     shutil.copytree(tiny_runs / "tiny", root / "tiny")  # the same run again, with its weights
     assert [(run.name, type(run)) for run in store.load(root)] == [
-        ("local-mine", Run), ("tiny", store.StoredRun), ("tiny-peer", store.StoredRun),
+        ("local-mine", Run), ("tiny", Run), ("tiny-peer", store.StoredRun),
     ]  # fmt: skip
     assert store.load(root / "nowhere") == []
 

@@ -19,7 +19,7 @@ from elastic_core.errors import InputError
 from elastic_core.machine import SPARE, find_device
 from elastic_core.models import model_class
 from elastic_core.run_config import DataConfig
-from elastic_core.runs import CONFIG, Run, list_runs, open_run
+from elastic_core.runs import CONFIG, Run, list_runs
 
 CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout
 if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().parents[1] / CHECKPOINTS).is_dir():
@@ -103,12 +103,15 @@ class Loaded(NamedTuple):
 
 
 def find_run(name: str) -> Run:
-    """`name` is a run folder, or the name of one below checkpoints/. Raises InputError listing the runs there are."""
-    for path in (Path(name), CHECKPOINTS / name):
-        if (path / CONFIG).is_file():
-            return open_run(path)
+    """`name` is a run folder, or the name of a run in checkpoints/. Raises InputError listing the runs there are."""
+    if (Path(name) / CONFIG).is_file():
+        return Run(Path(name))
+    from elastic_core.results import store  # a training reads no tables
+
+    if (run := store.find_run(CHECKPOINTS, name)) is not None:
+        return run
     known = ", ".join(run.name for run in list_runs(CHECKPOINTS)) or "none yet"
-    raise InputError(f"there is no run {name!r}, neither as a folder nor below {CHECKPOINTS}/ (there: {known})")
+    raise InputError(f"there is no run {name!r}, neither as a folder nor in {CHECKPOINTS}/ (there: {known})")
 
 
 def load_run(name: str, device: str = "cpu") -> Loaded:

@@ -1,6 +1,8 @@
 """Train every run of the result tables and print them. Finished runs are skipped, interrupted ones go on where they were.
 
-Runs lie below checkpoints/; on a CPU each has one thread, as the shipped ones had. With --minutes the current run is left at an
+A run is trained in a folder of its name below checkpoints/, and added to the tables there (runs.csv, epochs.csv, ranks/) when it
+is finished. One whose weights did not come along is trained again when --only gives its whole name. --add takes in folders that
+were trained elsewhere. On a CPU each run has one thread, as the shipped ones had. With --minutes the current run is left at an
 epoch border when time is up, and the same command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one
 where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core each, are not.
 
@@ -8,12 +10,14 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
   python -m elastic_core reproduce --only planted
   python -m elastic_core reproduce --only "ml-100k-*" --minutes 30
   python -m elastic_core reproduce --only ml-1m-elastic --device auto
+  python -m elastic_core reproduce --add elsewhere/ml-1m-elastic
   python -m elastic_core reproduce --table --protocol pop100
   python -m elastic_core reproduce --readme
 """
 
 import time
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
 from elastic_core.commands.progress import Progress
@@ -22,7 +26,8 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device, one_thread_each
 from elastic_core.readme import rewrite
-from elastic_core.reproduce import PlannedRun, reproduce, select, status
+from elastic_core.reproduce import PlannedRun, add_run, has_weights, reproduce, select, status
+from elastic_core.results.store import stored_runs
 from elastic_core.tables import results_table
 
 
@@ -39,6 +44,9 @@ def configure(parser: ArgumentParser) -> None:
         --table | flag | train nothing, print the table of what is finished
         --readme | flag | train nothing, write the tables of README.md and RESULTS.md anew
     """)  # fmt: skip
+    parser.add_argument(
+        "--add", nargs="+", type=Path, metavar="FOLDER", help="train nothing, add these finished runs to the tables"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -49,6 +57,9 @@ def run(arguments: Namespace) -> int:
     chosen = select(arguments.only)
     if arguments.list:
         print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))
+        return 0
+    if arguments.add:
+        print("\n".join(f"added: {add_run(folder, arguments.root).name}" for folder in arguments.add))
         return 0
     if arguments.readme:
         print("\n".join(f"written: {path}" for path in rewrite(arguments.root)))
@@ -64,8 +75,10 @@ def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
     if device == "cpu":
         one_thread_each()
     for row in chosen:
+        folder, stored = row.folder(arguments.root), stored_runs(arguments.root)
+        wanted = row.name == arguments.only and not has_weights(row, arguments.root)
         stand = status(row, arguments.root)
-        if stand in ("finished", "other settings"):
+        if stand == "other settings" or (row.name in stored and not wanted):
             say(f"{row.name}: {stand}, left alone")
             continue
         if time.monotonic() >= at:
@@ -73,7 +86,9 @@ def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
             return
         if row.data not in loaded:
             loaded = {row.data: load(row.config.data, say)}  # one at a time in memory
-        say(f"{row.name}: {'going on' if stand == 'interrupted' else 'starting'}")
+        say(f"{row.name}: {'going on' if folder.exists() else 'starting'}")
         if not reproduce(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train.epochs)):
             say(f"{row.name}: time is up, goes on next time")
             return
+        if row.name not in stored:
+            add_run(folder, arguments.root)

@@ -23,10 +23,12 @@ import pandas as pd
 from filelock import FileLock
 
 from elastic_core import disk
+from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import PROTOCOLS, Ranks
+from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
-from elastic_core.runs import Run, readable_runs, setup_text
+from elastic_core.runs import CONFIG, Run, readable_runs, run_folder
 from elastic_core.runs.ranks import LARGEST, Report
 
 RUNS, EPOCHS, RANKS, LOCK = "runs.csv", "epochs.csv", "ranks", ".runs.lock"
@@ -56,10 +58,11 @@ RANK_COLUMNS = ("run", "protocol", "user", "above", "tied")
 
 
 @dataclass(frozen=True, eq=False)
-class StoredRun:
-    """A finished run as the tables keep it. It has no weights; those that came along lie in `demo/` under the same name."""
+class StoredRun(Run):
+    """A finished run as the tables keep it, without weights: it answers what tables and comparisons ask of a run folder.
 
-    root: Path
+    `path`: the file of its ranks, which no other run has."""
+
     row: Mapping[str, Any]  # of runs.csv
     epochs: pd.DataFrame  # its rows of epochs.csv, in order
 
@@ -80,22 +83,12 @@ class StoredRun:
     def data_hash(self) -> str:
         return str(self.row["data_hash"])
 
-    @property
-    def path(self) -> Path:
-        """The file of its ranks, which no other run has."""
-        return ranks_path(self.root, str(self.row["data"]), self.name)
-
     @cached_property
     def config(self) -> RunConfig:
         try:
             return RunConfig.from_dict(disk.parse(str(self.row["settings"])))
         except ValueError as error:
             raise InputError(f"{RUNS}, run {self.name}: its settings cannot be read ({error})") from None
-
-    @cached_property
-    def setup(self) -> str:
-        """As of a run folder: one text for one system."""
-        return setup_text(self.config)
 
     @property
     def finished(self) -> bool:
@@ -112,13 +105,19 @@ class StoredRun:
     def n_items(self) -> int:
         return int(self.row["items"])
 
+    def model(self, dataset: Dataset | None = None) -> Recommender:
+        raise self._no_folder()
+
+    def catalog(self) -> Catalog:
+        raise self._no_folder()
+
+    def _no_folder(self) -> InputError:
+        again = f"python -m elastic_core reproduce --only {self.name} makes them again"
+        return InputError(f"the weights and items of {self.name} did not come along; {again}")
+
     def report(self) -> Report:
         """Everybody's ranks in the run's test. Shared: never change it. Raises InputError if they cannot be read."""
         return read_report(self, disk.stamp(self.path))
-
-    def last(self, kind: str) -> dict[str, Any]:
-        """The last event of this kind; an empty one where there was none."""
-        return (self.events(kind) or [{}])[-1]
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """What the log of the run's folder said, as far as the tables keep it: start, epoch, test and end."""
@@ -129,14 +128,18 @@ class StoredRun:
         return (_start_event(self.row), *_epoch_events(self.epochs), _test_event(self.row), _end_event(self.row))
 
 
-AnyRun = Run | StoredRun
+def load(root: Path | str = "checkpoints") -> list[Run]:
+    """All runs by name: the folders there are, those of `demo/` and the visitor's own, and of all others what the tables keep."""
+    folders = readable_runs(root)
+    names = {run.name for run in folders}
+    stored = [run for run in stored_runs(root).values() if run.name not in names]
+    return sorted([*folders, *stored], key=lambda run: run.name)
 
 
-def load(root: Path | str = "checkpoints") -> list[AnyRun]:
-    """All runs by name: those of the tables, and run folders that the tables do not hold (the visitor's own)."""
-    stored = stored_runs(root)
-    own = [run for run in readable_runs(root) if run.name not in stored]
-    return sorted([*stored.values(), *own], key=lambda run: run.name)
+def find_run(root: Path, name: str) -> Run | None:
+    """The run of this name: its folder if it is here, else what the tables keep."""
+    folder = run_folder(root, name)
+    return Run(folder) if (folder / CONFIG).is_file() else stored_runs(root).get(name)
 
 
 def stored_runs(root: Path | str = "checkpoints") -> Mapping[str, StoredRun]:
@@ -153,8 +156,11 @@ def _stored_runs(root: Path, runs_stamp: tuple[int, ...], epochs_stamp: tuple[in
         return {}
     epochs = dict(iter(read_epochs(root).groupby("run", sort=False)))
     nothing = pd.DataFrame(columns=list(EPOCH_COLUMNS))
-    rows = read_runs(root).to_dict("records")
-    return {row["name"]: StoredRun(root, row, epochs.get(row["name"], nothing)) for row in rows}
+    stored = {}
+    for row in read_runs(root).to_dict("records"):
+        name = row["name"]
+        stored[name] = StoredRun(ranks_path(root, row["data"], name), row, epochs.get(name, nothing))
+    return stored
 
 
 # --- what the folder's log would say ----------------------------------------------------------------------------------
@@ -241,8 +247,8 @@ def read_report(run: StoredRun, stamp: tuple[int, ...]) -> Report:
     """A run's report from the file of its ranks, read once while the file stays as it is."""
     from pyarrow import ArrowException, parquet  # where ranks are read
 
-    path = disk.regular(run.path, LARGEST, run.root)
-    called = disk.file_name(path, run.root)
+    path = disk.regular(run.path, LARGEST, run.path.parent)
+    called = disk.file_name(path, run.path.parent)
     try:
         table = parquet.read_table(path, columns=list(RANK_COLUMNS[1:]))
     except (ArrowException, OSError, ValueError) as error:

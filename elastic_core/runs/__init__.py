@@ -1,4 +1,5 @@
-"""A run is a folder (checkpoints/<name>/): what it was told, what it learned, what happened, and what its ids mean.
+"""A run is a folder (checkpoints/<name>/, of those that came along checkpoints/demo/<name>/): what it was told, what it learned,
+what happened, and what its ids mean. What runs measured without their folders is in tables, see elastic_core/results/store.py.
 
     config.json        the resolved configuration
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
+DEMO = "demo"  # below checkpoints/: the folders of runs that came along with their weights
 MOST_CONFIG, MOST_WEIGHTS = 2**18, 2**30  # bytes that are read at most
 MOST_SNAPSHOT = 2**30
 
@@ -56,13 +58,6 @@ class Snapshot(NamedTuple):
 
     load: np.ndarray  # int32 [K]: how many validation people retrieve each expert
     values: np.ndarray  # float32 [K, d]
-
-
-def setup_text(config: RunConfig) -> str:
-    """Settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
-    plain = config.to_dict()
-    train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
-    return json.dumps({**plain, "train": train}, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -75,6 +70,12 @@ class Run:
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def place(self) -> str:
+        """Its folder as seen from the project's: `checkpoints/demo/planted-elastic`."""
+        parts = self.path.parts
+        return "/".join(parts[-3:] if parts[-2:-1] == (DEMO,) else parts[-2:])
+
     @cached_property
     def config(self) -> RunConfig:
         plain = disk.read_object(self.path / CONFIG, MOST_CONFIG, self.path)
@@ -86,7 +87,9 @@ class Run:
     @cached_property
     def setup(self) -> str:
         """The settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
-        return setup_text(self.config)
+        plain = self.config.to_dict()
+        train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
+        return json.dumps({**plain, "train": train}, sort_keys=True)
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
@@ -346,8 +349,15 @@ def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report
     return found
 
 
+def run_folder(root: Path, name: str) -> Path:
+    """Where a run of this name lies: among those that came along, if it did, else directly below `root`."""
+    shipped = root / DEMO / name
+    return shipped if os.path.lexists(shipped / CONFIG) else root / name
+
+
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:
-    """All runs below `root` that have weights and can be read, by name. Nobody else is handed out: see `unreadable_runs`.
+    """All runs below `root` and its `demo/` that have weights and can be read, by name. Nobody else is handed out: see
+    `unreadable_runs`.
 
     While a folder stays as it is, everybody gets the same run, whose configuration is read once."""
     return [run for run in readable_runs(root) if run.has_weights]
@@ -364,9 +374,18 @@ def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
 
 
 def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
+    shipped = {path.name: path for path in _run_folders(root / DEMO)}
+    for path in sorted([*shipped.values(), *_run_folders(root)], key=lambda path: path.name):
+        run, fault = _looked(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
+        if shipped.get(path.name, path) != path:
+            fault = fault or "a run that came along has the same name"
+        yield run, fault
+
+
+def _run_folders(root: Path) -> Iterator[Path]:
     for path in disk.folders(root):
         if os.path.lexists(path / CONFIG) and (os.path.lexists(path / WEIGHTS) or os.path.lexists(path / ranks.FILE)):
-            yield _looked(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
+            yield path
 
 
 @functools.lru_cache(maxsize=4096)

@@ -28,8 +28,9 @@ from elastic_core.errors import InputError
 from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace, can_retrieve
+from elastic_core.results import store
 from elastic_core.run_config import DataConfig, RunConfig
-from elastic_core.runs import Run, readable_runs
+from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate, search
@@ -103,7 +104,7 @@ def _listed(root: Path) -> _Listed:
     mark, listed = _mark(root), _lists().get(root)
     if listed is not None and listed.mark == mark and time.monotonic() - listed.when < LIST_SECONDS:
         return listed
-    found = readable_runs(root)
+    found = store.load(root)
     known, before = stamped(found), listed
     listed = _lists()[root] = _Listed(time.monotonic(), mark, found, known)
     if before is not None and before.known == known:

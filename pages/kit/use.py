@@ -15,7 +15,7 @@ IDS = 2  # of items that the example names
 
 def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
     """For one of the people by their id, where the data are open, and after a list of items; ids as these data have them."""
-    lines = ["import elastic_core", "", f"run = elastic_core.open_run({_place(run)!r})"]
+    lines = ["import elastic_core", "", f"run = elastic_core.open_run({run.place!r})"]
     if data is None:
         last = list[str]()
         with suppress(InputError):
@@ -29,7 +29,7 @@ def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
 
 def commands(run: Run) -> dict[str, str]:
     """For a shell, by what they do; a name of any letters stays one word."""
-    folder, new = text.shell(_place(run)), text.shell(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
+    folder, new = text.shell(run.place), text.shell(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
     said = {
         "A web service: its first page says how to ask.": f"serve-model {folder}",
         "Everybody’s next items, as a table:": f"recommend {folder} --all --out top.csv",
@@ -45,7 +45,7 @@ def commands(run: Run) -> dict[str, str]:
 def card(run: Run, data: Dataset | None = None, user: int = 0) -> None:
     """`data`: those of the run, if they are open."""
     parts = f"weights in `{WEIGHTS}`, settings in `{CONFIG}`, ids in `{ITEMS}`"
-    st.markdown(f"**The model is a folder**, {text.markdown(_place(run))}: {parts}. Once, in the project’s folder:")
+    st.markdown(f"**The model is a folder**, {text.markdown(run.place)}: {parts}. Once, in the project’s folder:")
     st.code('python -m pip install -e ".[serve]"', language="bash", wrap_lines=True)
     st.markdown("**In your own code:**")
     st.code(python(run, data, user), language="python", wrap_lines=True)
@@ -53,8 +53,3 @@ def card(run: Run, data: Dataset | None = None, user: int = 0) -> None:
     for what, command in commands(run).items():
         st.caption(what)
         st.code(command, language="bash", wrap_lines=True)
-
-
-def _place(run: Run) -> str:
-    """As seen from the project's folder."""
-    return f"{run.path.parent.name}/{run.path.name}"

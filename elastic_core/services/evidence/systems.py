@@ -12,7 +12,7 @@ from elastic_core.data.sources import PLANTED
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.labels import data_called, system_order
-from elastic_core.reproduce import PlannedRun, System, rows, status
+from elastic_core.reproduce import PlannedRun, System, rows, run_status
 from elastic_core.runs import Run
 from elastic_core.tables import Systems
 
@@ -46,7 +46,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
             continue
         try:
             report, row = run.report(), known.get(run.name)
-            row = row if row is not None and status(row, run.path.parent) == "finished" else None
+            row = row if row is not None and run_status(row, run) == "finished" else None
             group = found.setdefault(footing(run), Group("", "", report.data_hash))
             _place_run(group, run, row)
         except InputError as error:

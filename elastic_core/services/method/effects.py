@@ -23,7 +23,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import join_names
 from elastic_core.memory.routing import Routing
-from elastic_core.reproduce import MARKS, System, rows
+from elastic_core.reproduce import MARKS, System, rows, run_of
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -85,9 +85,9 @@ def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
     marked = System("elastic", mark=variant) if variant in MARKS else System("elastic", variant)
     system = System(variant) if variant in models.names() else marked
     found = list[Run]()
-    for run in [Run(row.folder(root)) for row in rows() if row.data == data and row.system == system]:
+    for run in [run_of(row, root) for row in rows() if row.data == data and row.system == system]:
         with suppress(InputError, OSError):
-            if run.finished and run.has_report:
+            if run is not None and run.finished and run.has_report:
                 found.append(run)
     return found
 

@@ -15,7 +15,8 @@ from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import apart, run_called
 from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_expert_count
 from elastic_core.models import Recommender, memory_of
-from elastic_core.runs import Run, readable_runs
+from elastic_core.results.store import load
+from elastic_core.runs import Run
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import hot_experts
 from elastic_core.services.journey.trace import DRAWN
@@ -152,7 +153,7 @@ def swapped(asked: TourAsked) -> Answer:
 
 def seeds(asked: TourAsked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
-    runs = system(asked.run, readable_runs(asked.checkpoints))
+    runs = system(asked.run, load(asked.checkpoints))
     scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
         return Answer(None, f"There is only one seed of {run_called(asked.run)} here. Train a second one and see.")

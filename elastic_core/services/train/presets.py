@@ -160,7 +160,7 @@ def command(config_file: str, out: str) -> str:
 
 def again(run: Run) -> str:
     """What trains a run once more, beside the first."""
-    return command(f"checkpoints/{run.path.name}/{CONFIG}", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
+    return command(f"{run.place}/{CONFIG}", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
 
 
 def _teachers(model: ModelConfig) -> tuple[str, ...]:
