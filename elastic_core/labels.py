@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from elastic_core.comparisons import needs_training
 from elastic_core.core.config import ModelConfig
-from elastic_core.data.sources import PLANTED
+from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.reproduce import EXPERTS, OWN_OUTPUT, OWN_REPEATS, REPEATS, SIDES, System, rows
 from elastic_core.runs import Run

@@ -13,7 +13,7 @@ from elastic_core import disk
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import load
-from elastic_core.data.sources import PLANTED
+from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.verdict import p_text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elastic_core.data import Dataset, load
-from elastic_core.data.sources import at_hand
+from elastic_core.data.source_catalog import at_hand
 from elastic_core.memory.routing import routing
 from elastic_core.models import can_retrieve
 from elastic_core.runs import Run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elastic_core.data import Dataset, load
-from elastic_core.data.sources import at_hand
+from elastic_core.data.source_catalog import at_hand
 from elastic_core.errors import InputError
 from elastic_core.labels import is_variant
 from elastic_core.reproduce import rows

@@ -13,8 +13,8 @@ import torch
 import elastic_core
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
-from elastic_core.data.origins import SOURCES
-from elastic_core.data.sources import at_hand, gone, load
+from elastic_core.data.source_catalog import SOURCES, at_hand, gone
+from elastic_core.data.sources import load
 from elastic_core.errors import InputError
 from elastic_core.machine import SPARE, find_device
 from elastic_core.models import model_class

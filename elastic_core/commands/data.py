@@ -20,8 +20,7 @@ import numpy as np
 
 from elastic_core.commands.arguments import data_settings, file_options, fold_options, options, say
 from elastic_core.data import Dataset, load
-from elastic_core.data.origins import SOURCES
-from elastic_core.data.sources import PLANTED
+from elastic_core.data.source_catalog import PLANTED, SOURCES
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.data.shelf import TEMPLATE

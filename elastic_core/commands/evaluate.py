@@ -28,7 +28,8 @@ import torch
 from elastic_core.commands.arguments import Loaded, find_run, load_run, options, say
 from elastic_core.core.evaluate import NAMES, PROTOCOLS, drawn_people
 from elastic_core.core.histories import Split
-from elastic_core.data.sources import PLANTED, here, load
+from elastic_core.data.source_catalog import PLANTED, here
+from elastic_core.data.sources import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import newcomers
 from elastic_core.machine import commit, find_device

@@ -19,7 +19,8 @@ import torch
 
 from elastic_core.commands.arguments import open_items, options, say
 from elastic_core.data import Dataset
-from elastic_core.data.sources import here, load
+from elastic_core.data.source_catalog import here
+from elastic_core.data.sources import load
 from elastic_core.errors import InputError
 from elastic_core.recommendations import ItemRanker
 from elastic_core.runs import Run, items

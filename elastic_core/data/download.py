@@ -10,8 +10,8 @@ import zipfile
 from http.client import HTTPException
 from pathlib import Path
 
-from elastic_core.data.origins import Source
 from elastic_core.data.reading.packing import MOST_BYTES
+from elastic_core.data.source_catalog import Source
 from elastic_core.disk import said, size, write_whole
 from elastic_core.errors import InputError
 

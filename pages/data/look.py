@@ -5,7 +5,7 @@ import functools
 import streamlit as st
 
 from elastic_core.data import Dataset
-from elastic_core.data.origins import SOURCES
+from elastic_core.data.source_catalog import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.data import cards as data_cards

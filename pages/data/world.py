@@ -6,7 +6,7 @@ from dataclasses import asdict
 import streamlit as st
 
 from elastic_core.data import Dataset
-from elastic_core.data.sources import PLANTED
+from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
 from elastic_core.run_config import PlantedConfig

@@ -9,7 +9,7 @@ import streamlit as st
 
 from elastic_core import machine
 from elastic_core.data import Dataset
-from elastic_core.data.sources import PLANTED, at_hand
+from elastic_core.data.source_catalog import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.run_config import DataConfig

@@ -10,7 +10,7 @@ import streamlit as st
 
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
-from elastic_core.data.sources import PLANTED, at_hand, source_names
+from elastic_core.data.source_catalog import PLANTED, at_hand, source_names
 from elastic_core.runs import Run
 from pages.frame import shell
 from pages.kit import cache

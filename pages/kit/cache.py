@@ -23,7 +23,7 @@ from plotly.basedatatypes import BaseFigure
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
-from elastic_core.data.sources import gone
+from elastic_core.data.source_catalog import gone
 from elastic_core.errors import InputError
 from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing

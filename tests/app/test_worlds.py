@@ -10,7 +10,7 @@ from driving import healthy, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
-from elastic_core.data import files, load
+from elastic_core.data import load, load_files
 from elastic_core.errors import InputError
 from elastic_core.runs.training import train
 from pages.frame import sidebar, worlds
@@ -97,7 +97,7 @@ def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
     for variable in ("ELASTIC_DATA_DIR", "ELASTIC_CACHE_DIR"):
         monkeypatch.setenv(variable, str(tmp_path / "empty"))
     for fetch in ("fetch", "fetch_wheel"):
-        monkeypatch.setattr(files, fetch, lost)
+        monkeypatch.setattr(load_files, fetch, lost)
     config = app_runs / "films" / "config.json"
     config.write_text(config.read_text().replace('"k_core": 1', '"k_core": 2'))  # data that nobody has opened yet
     app = both(run="tiny", user="5")

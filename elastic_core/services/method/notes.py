@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from elastic_core.data.origins import SOURCES
+from elastic_core.data.source_catalog import SOURCES
 
 # What it says, a file of this project with what to look for in it, and the test that guards it.
 EQUATIONS = (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from elastic_core import disk
 from elastic_core.data import load
-from elastic_core.data.sources import card_label
+from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run

