@@ -93,7 +93,7 @@ class SpareCores:
     """How many cores of this process no other process works on: so many threads may share a tensor operation.
 
     Threads wait for the slowest of them: where another process has taken its core, an operation takes 2 to 20 times as long as
-    one thread needs (checkpoints/benchmarks/threads.csv). Linux tells who works; elsewhere the answer is one, and where the user
+    one thread needs. Linux tells who works; elsewhere the answer is one, and where the user
     has said how many threads there are (OMP_NUM_THREADS), these.
     """
 

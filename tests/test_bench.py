@@ -6,22 +6,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
-from measuring import but
 from torch import Tensor, nn
 
-from elastic_core.bench import goals, stages
-from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency, ratios
-from elastic_core.bench.store import Row, read_rows, write_rows
-from elastic_core.bench.timing import in_turns, moved_by, peak_bytes, saved_bytes
+from elastic_core.bench import events, training
+from elastic_core.bench.harness import peak_bytes, saved_bytes, time_in_turns
+from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency
+from elastic_core.bench.rows import COLUMNS, SAME, newest_together, read_rows, write_rows
 from elastic_core.commands import bench, main
+from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services.speed.curves import graphics_card
 
 ROOT = Path(__file__).resolve().parents[1]
 CPU = torch.device("cpu")
-SMALL = {"width": 8, "k": 2, "side": 4, "tokens": 64}
+SMALL: dict[str, Any] = {"width": 8, "k": 2, "side": 4}
 MEGA = 1_000_000
 
 
@@ -43,110 +44,95 @@ def test_saved_memory_counts_each_storage_once_and_no_parameters() -> None:
 
 def test_contestants_take_turns() -> None:
     order: list[str] = []
-    found = in_turns([lambda: order.append("a"), lambda: order.append("b")], CPU, rounds=4, warmup=1)
+    times = time_in_turns([lambda: order.append("a"), lambda: order.append("b")], CPU, rounds=4, warmup=1)
     assert "".join(order) == "ab" + "abbaabba"
-    assert [taken.shape for taken in found] == [(4, 2), (4, 2)], "by the clock and of the processor, a round a line"
+    assert [each.shape for each in times] == [(4, 2), (4, 2)], "by the clock and of the processor, a round a line"
 
 
 def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
     rows = measure_latency(Setting(length=8, direction="forward+backward", **SMALL), CPU, rounds=3, warmup=1)
-    assert len(rows) == 2 * len(SYSTEMS) and all(row.batch == 8 and row.saved > 0 and row.peak > 0 for row in rows)
-    write_rows(tmp_path / "rows.csv", rows)
-    write_rows(tmp_path / "rows.csv", [*read_rows(tmp_path / "rows.csv"), *rows])  # the same measurement: replaced
-    assert [vars(row) for row in read_rows(tmp_path / "rows.csv")] == [vars(row) for row in rows]
-    found = list(ratios(rows))
-    assert {row["system"] for row in found} == {"elastic", "elastic-two-way"} and all(
-        {"E", "S", "S1"} <= set(row) for row in found
-    )
-    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"rows\.csv"):
-        read_rows(tmp_path / "rows.csv")
+    assert len(rows) == 2 * len(SYSTEMS) and list(rows.columns) == COLUMNS
+    assert (rows["batch"] == 8).all() and (rows["saved"] > 0).all() and (rows["peak"] > 0).all()
+    file = tmp_path / "folder" / "rows.csv"
+    for _ in range(2):  # the same measurement replaces the first
+        write_rows(file, rows)
+        pd.testing.assert_frame_equal(read_rows(file), rows)
+    write_rows(file, rows.assign(commit="another"))
+    assert len(read_rows(file, "latency")) == 2 * len(rows) and read_rows(file, "events").empty
+    assert read_rows(tmp_path / "none.csv").empty
+    file.write_text("bench,length\nlatency,short\n")
+    with pytest.raises(InputError, match=r"rows\.csv is not a file of benchmark rows"):
+        read_rows(file)
 
 
-def test_moved_bytes_count_reads_and_writes_but_no_views() -> None:
-    x, table, at = torch.zeros(1000), torch.zeros(500, 10), torch.tensor([[3, 4, 3]])
-
-    def job() -> None:
-        y = x.view(10, 100) + 1  # reads and writes 4 kB
-        y[0].mul_(2)  # reads and writes 400 bytes; the operator's argument and its result are the same
-        nn.functional.embedding(at, table)  # three rows of 40 bytes, read and written
-        torch.empty(1000)
-
-    with moved_by(lambda: "all") as moved:
-        job()
-    assert moved == {"all": 8_000 + 800 + 240}
+def test_a_comparison_is_of_one_measurement() -> None:
+    """Both sides by the same code; the newest that measured both counts."""
+    rows = pd.concat([measure_latency(Setting(length=8, **SMALL), CPU, ("elastic", "sasrec-fused"), ["last"], rounds=3)] * 2)
+    rows["commit"], rows["date"] = ["a", "a", "b", "b"], ["2020", "2020", "2021", "2021"]
+    pair = ["elastic", "sasrec-fused"]
+    assert set(newest_together(rows, pair)["commit"]) == {"b"} and list(newest_together(rows, pair).index) == pair
+    assert set(newest_together(rows[:-1], pair)["commit"]) == {"a"}
+    assert newest_together(rows[1:-1], pair).empty
 
 
-def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`bench --gpu`, with rows made up for what it would measure: every goal of a GPU finds its own."""
+def test_the_shipped_rows_are_of_the_current_form() -> None:
+    rows = read_rows(ROOT / "checkpoints" / "benchmarks.csv")
+    assert set(rows["bench"]) == {"latency", "training", "events", "memory", "crowd"}
+    assert not rows.duplicated(SAME).any()
+    assert (rows.loc[rows["bench"] == "latency", ["seconds", "processor"]] > 0).all(axis=None)
+    assert len(rows[rows["device"].str.contains("NVIDIA")]) == 30, "these cannot be measured again"
+
+
+def test_what_is_measured_on_a_gpu_is_what_the_screens_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`bench --gpu` with rows made up for what it would measure."""
     asked: list[Setting] = []
-    monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
+
+    def measure(group: list[Setting], device: torch.device, systems: tuple[str, ...], **harness: Any) -> pd.DataFrame:
+        asked.extend(group)
+        small = Setting(length=8, batch=1, **SMALL)
+        rows = measure_latency(small, CPU, systems, rounds=3, warmup=1).assign(device="a card", seconds=1.0)
+        rows.loc[rows["system"] == "elastic", "seconds"] = 2.0
+        return rows.assign(length=group[0].length, **{name: getattr(group[0], name) for name in SAID})
+
+    monkeypatch.setattr(bench, "measure_latency", measure)
     monkeypatch.setattr(bench, "find_device", lambda name: CPU)
-    monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments, ())) or ())
-    assert main(["bench", "--gpu"]) == 0
-    (blank,) = measure_latency(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
-    rows = [
-        but(
-            blank, system=system, rows=which, seconds=1.0 + (system != "elastic-two-way"), peak=4 + (system != "elastic-two-way"),
-            **{name: getattr(one, name) for name in ("length", "batch", "direction", "width", "k", "compiled", "dtype")},
-        )
-        for one in asked for system in SYSTEMS for which in ("last", "all")
+    assert main(["bench", "--gpu", "--again", f"--out={tmp_path / 'benchmarks.csv'}"]) == 0
+    assert [(one.batch, one.direction, one.compiled) for one in asked] == [
+        (1, "forward", ""), (256, "forward+backward", ""), (256, "forward", "reduce-overhead")
     ]  # fmt: skip
-    found = [goal.value(rows) for goal in goals.GOALS if goal.file == "gpu"]
-    for row in rows:
-        if row.compiled:  # a pass of which no peak is seen
-            del row.figures["peak"], row.figures["saved"]  # type: ignore[attr-defined]
-    write_rows(tmp_path / "benchmarks" / "gpu.csv", rows)
-    assert len(read_rows(tmp_path / "benchmarks" / "gpu.csv")) == len(rows)
-    assert graphics_card(tmp_path) == {
-        "one": "1.0",
-        "step": "1.0",
-        "device": blank.device,
-        "length": "1,024",
-    } and not graphics_card(ROOT)
-    assert found == [2.0, 2.0, 2.0, 0.8, 0.8] and all(goal.value([]) is None for goal in goals.GOALS if goal.file == "gpu")
+    assert {one.dtype for one in asked} == {"bfloat16"} and {one.length for one in asked} == {1_024}
+    assert graphics_card(tmp_path) == {"one": "2.0", "step": "2.0", "device": "a card", "length": "1,024"}
+    assert graphics_card(ROOT) == {}
 
 
-def test_goals_are_read_from_rows_of_one_measurement() -> None:
-    """The peer's time over ours, both by the same code; the newest that measured both counts; nothing is made up."""
-    (blank,) = measure_latency(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
-
-    def row(system: str, rows: str = "last", seconds: float = 1.0, **values: Any) -> Row:
-        usual = {"length": 1_024, "width": 64, "k": 16, "batch": 16, "commit": "a", "date": "2020-01-01"}
-        return but(blank, **{**usual, "system": system, "rows": rows, "processor": seconds, **values})
-
-    old = [row("elastic-two-way", seconds=2.0), row("sasrec-fused", seconds=8.0), row("sasrec-eager", "all", 30.0)]
-    new = [row("elastic-two-way", commit="b", date="2021-01-01"), row("sasrec-fused", seconds=2.0, commit="b", date="2021-01-01")]
-    by_name = {f"{goal.name} {goal.what} {goal.peer}": goal for goal in goals.GOALS}
-
-    def values(rows: list[Row], *starts: str) -> list[float | None]:
-        return [goal.value(rows) for start in starts for name, goal in by_name.items() if name.startswith(start)]
-
-    two_way = "C1 two-way, forward, N = 1,024, k = 16"
-    assert values(old, two_way) == [15.0, None, 4.0]
-    assert values(old + new, two_way) == [15.0, None, 2.0]  # eager attention was measured with the older code only
-    assert values(old, "C3 two-way", "C3 causal, forward, N = 1,024") == [None, None]
-    long = row("elastic-two-way", seconds=3.0, length=65_536, batch=1)
-    assert values([*old, long], "C5 two-way") == pytest.approx([3.0 / 65_536 / (2.0 / 16_384)])
-    assert values([*old, but(long, commit="b")], "C5 two-way") == [None]
-    kept = [row(name, "all", direction="forward+backward", saved=n) for name, n in (("elastic-two-way", 3), ("sasrec-fused", 4))]
-    assert values(kept, "C7 two-way, all rows", "C7 two-way, last rows") == [0.75, None, None]
-    most, least = (goals.Goal("", "", "", "", f"{sign} 2", "") for sign in "≤≥")
-    assert [goal.reached(value) for goal in (most, least) for value in (1.0, 2.0, 3.0)] == [True, True, False, False, True, True]
+SAID = ("batch", "direction", "compiled", "dtype")
 
 
-def test_the_command_prints_a_row_for_every_goal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
-    small = "--lengths 1024 --width 64 --k 16 --side 4 --tokens 1024 --rounds 3 --name mine".split()
-    assert main(["bench", *small, "--passes", "forward", "--systems", "elastic-two-way,sasrec-fused"]) == 0
-    assert main(["bench", *small, "--passes", "forward+backward", "--operations"]) == 0
-    capsys.readouterr()
-    assert main(["bench", "--goals", "--name", "mine"]) == 0
-    lines = capsys.readouterr().out.splitlines()[1:-1]
-    assert [line.split()[0] for line in lines] == [goal.name for goal in goals.GOALS]
-    there = [line for line in lines if "not measured" not in line]
-    assert len(there) == 3 and all("1,024" in line and line.endswith(("reached", "missed")) for line in there)
-    assert {goal.name for goal in goals.GOALS} >= {f"C{i}" for i in range(1, 13)}
+def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
+    rows = events.measure_events(Setting(length=32, batch=2, width=16, k=3, side=4), CPU, SYSTEMS, rounds=3, warmup=1)
+    kept = {system + end for system in events.streaming_systems() for end in (events.STREAM, events.REFRESH)}
+    assert set(rows["system"]) == {*kept, *SYSTEMS} and (rows["seconds"] > 0).all()
+    saved = rows.set_index("system")["saved"]
+    assert saved["elastic-stream"] == 4 * 2 * (2 * (3 * (4 * 16 + 1) + 8 * 16) + 3 * 16 + 1)
+
+
+def test_steps_of_training_are_timed_and_their_targets_counted(small_world: Dataset) -> None:
+    configs = [
+        training.training_config("sasrec", "full"),
+        training.training_config("elastic", "full", ["objective.span=200", "model.k=4"]),
+    ]
+    rows = training.measure_training(configs, "full", CPU, small_world, rounds=3, warmup=1)
+    assert rows["system"].tolist() == ["sasrec", "elastic"] and rows["objective"].tolist() == ["all", "window"]
+    assert rows["span"].tolist()[1] == 200 and rows["k"].tolist()[1] == 4 and (rows["rounds"] == 3).all()
+    assert (rows["targets"] / rows["processor"]).tolist() == pytest.approx(rows["rate_overall"].tolist(), rel=0.5)
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_training_is_that_of_a_process_of_its_own(small_world: Dataset) -> None:
+    small, large = (training.training_config("elastic", "full", [f"model.side={side}"]) for side in (16, 512))
+    rows = training.measure_memory([small, large], "full", CPU, steps=1, dataset=small_world)
+    table = 512**2 * 64 * 4  # of which there are a gradient, two moments and an average, too
+    assert rows["peak"][0] > 100 * MEGA and table < rows["peak"][1] - rows["peak"][0] < 8 * table
 
 
 def test_memory_that_is_kept_is_not_asked_for_again() -> None:
@@ -163,23 +149,3 @@ def test_memory_that_is_kept_is_not_asked_for_again() -> None:
         pytest.skip("no glibc here")
     first, later = map(int, said.split())
     assert later < first / 10, "once the heap has settled"
-
-
-def test_passes_are_taken_apart_and_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
-    small = ["bench", "--stages", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=2", "--lengths=16"]
-    assert main([*small, "--passes=forward,forward+backward", "--systems=elastic,sasrec-fused"]) == 0
-    printed = capsys.readouterr().out
-    rows = read_rows(tmp_path / "benchmarks" / "profile.csv")
-    passes = [found[0] for found in stages.by_pass(rows)]
-    assert [(row.system, row.rows, row.direction) for row in passes] == [
-        (system, which, direction)
-        for direction, kinds in (("forward", ["last"]), ("forward+backward", ["last", "all"]))
-        for system in ("elastic", "sasrec-fused")
-        for which in kinds
-    ]
-    assert all(f"{row.system}, {row.rows} rows, {row.direction}, N = 16, 4 histories" in printed for row in passes)
-    assert {row.stage for row in rows if row.system == "sasrec-fused"} >= {"attention", "feed-forward"}
-    assert main([*small, "--precision=bfloat16"]) == 2 and "--stages" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Catalogues of millions in small: the same losses, gradients, ranks and worlds, whatever the size of the pieces."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -13,7 +12,6 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, recipes
-from elastic_core.bench import catalogue as losses
 from elastic_core.core import evaluate as evaluation
 from elastic_core.core import histories
 from elastic_core.core.batches import Batch
@@ -144,29 +142,6 @@ def test_a_world_does_not_depend_on_the_pieces_it_is_drawn_in(piece: int) -> Non
             worlds.append([data.hash, data.histories.times, data.all_counts(), data.counts(), data.truth.event_interest])  # type: ignore[union-attr]
     assert 0 < len(worlds[0][1]) < 60 * 20 * 1.2
     assert all(np.array_equal(one, other) for one, other in zip(*worlds, strict=True))
-
-
-def test_the_goal_is_worked_out_from_measured_rows() -> None:
-    size = losses.Size(items=12_000, targets=8, width=8, negatives=16)
-    with mock.patch.object(losses, "_peak", side_effect=[1_000, 150, 5, 60]):
-        rows = losses.measure_losses(size, rounds=3)
-    found = losses.c12(rows)
-    by = {row.system: row.processor for row in rows}
-    assert found["memory"] == 0.15 and found["time"] == by[losses.EXACT] / by[losses.PLAIN]
-    assert found[losses.SAMPLED] == by[losses.PLAIN] / by[losses.SAMPLED]
-    assert losses.c12(rows[1:]) == {}
-    copy = 64 * 200_000 * 4  # bytes of the logits; so large that pieces freed before cannot serve again
-    assert 2.9 * copy < losses._peak(losses.PLAIN, replace(size, items=200_000, targets=64)) < 4 * copy  # softmax, gradient
-
-
-def test_steps_of_training_are_measured_dense_and_by_rows_in_a_large_and_a_small_catalogue() -> None:
-    small = {"SMALL": 60, "READ": 16, "SPAN": 4, "WINDOWS": 2, "PEOPLE": 20}
-    with mock.patch.multiple(losses, **small, _peak=mock.Mock(side_effect=[900, 300, 40, 50])):
-        rows = losses.measure_steps(losses.Size(items=90, width=8, negatives=16), rounds=3)
-    assert [(row.length, row.system) for row in rows] == [(n, system) for n in (90, 60) for system in losses.STEPS]
-    found, (dense, by_rows, usual, _) = losses.c14(rows), (row.processor for row in rows)
-    assert found == {"over a small catalogue": by_rows / usual, "dense": dense / by_rows, "dense, memory": 3.0}
-    assert losses.c14(rows[1:]) == losses.c14(rows[:2]) == losses.c14([]) == {} == losses.c12(rows)
 
 
 def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:

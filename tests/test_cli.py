@@ -17,7 +17,7 @@ import pytest
 from forked import Forked, command
 
 import elastic_core
-from elastic_core.bench.store import read_rows
+from elastic_core.bench.rows import read_rows
 from elastic_core.commands import COMMANDS, main
 from elastic_core.errors import InputError
 from elastic_core.recipes import recipe
@@ -167,14 +167,6 @@ def test_a_run_folder_travels_without_its_data(
     assert main(["recommend", "moved", "--user", "cust-007"]) == 2 and "shop.csv" in capsys.readouterr().err
 
 
-def test_bench_times_kept_states(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["bench", "--width=8", "--k=2", "--side=4", "--rounds=3", "--people=1,2", "--lengths=8,60", "--name=kept"]
-    assert main(small) == 0
-    rows = read_rows(Path("checkpoints/benchmarks/kept.csv"), "streaming")
-    assert len(rows) == 2 * 2 * 2 and all((row.rows, row.direction) == ("step", "event") for row in rows)
-    assert main([*small, "--people=none"]) == 2 and "--people" in capsys.readouterr().err
-
-
 def test_compare_and_reproduce(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "tiny", "tiny"]) == 0
     assert "no difference can be claimed" in capsys.readouterr().out
@@ -196,14 +188,19 @@ def test_the_template_can_be_loaded(here: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_bench_measures_once_and_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["bench", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=3", "--passes=forward"]
+    small = ["bench", "--width=8", "--k=2", "--side=4", "--batch=2", "--rounds=3", "--directions=forward"]
     assert main([*small, "--lengths=8"]) == 0
-    rows = [vars(row) for row in read_rows(Path("checkpoints/benchmarks/local.csv"))]
+    rows = read_rows(Path("checkpoints/local-benchmarks.csv"))
     assert len(rows) == 8
     assert main([*small, "--lengths=8,16"]) == 0
-    again = [vars(row) for row in read_rows(Path("checkpoints/benchmarks/local.csv"))]
-    assert again[:8] == rows and len(again) == 16
-    assert "S1" in capsys.readouterr().out
+    again = read_rows(Path("checkpoints/local-benchmarks.csv"))
+    assert again[:8].equals(rows) and len(again) == 16
+    assert "sasrec-fused" in capsys.readouterr().out
+    assert main(["bench", "events", *small[1:], "--lengths=8,60", "--systems=elastic"]) == 0
+    rows = read_rows(Path("checkpoints/local-benchmarks.csv"), "events")
+    assert set(rows["system"]) == {"elastic", "elastic-stream", "elastic-refresh"} and len(rows) == 6
+    capsys.readouterr()
+    assert main(["bench", "--show"]) == 0 and "events\n" in capsys.readouterr().out
 
 
 # --- what does not ---------------------------------------------------------------------------------------------------
@@ -261,6 +258,8 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["recommend", "nobody", "--user=1"], "nobody"),
         (["bench", "--lengths=short"], "short"),
         (["bench", "--systems=rnn"], "rnn"),
+        (["bench", "training", "--systems=rnn"], "rnn"),
+        (["bench", "events", "--batch=-1"], "--batch"),
         (["reproduce", "--only=nothing-like-it"], "nothing-like-it"),
         (["reproduce", "--list", "--protocol=half"], "half"),
         (["frobnicate"], "frobnicate"),
@@ -317,20 +316,14 @@ def test_a_loss_that_explodes_leaves_no_folder(tmp_path: Path, capsys: pytest.Ca
 
 def test_elsewhere_and_where_the_output_is_ascii_the_checkout_s_numbers_are_found(tmp_path: Path, children: Any) -> None:
     """There in a process of its own."""
-    words, environment = ["bench", "--goals"], {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    words = ["bench", "--show", "--out", str(ROOT / "checkpoints" / "benchmarks.csv")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     there = subprocess.run(
         [sys.executable, "-m", "elastic_core", *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
     )
-    assert there.returncode == 0 and r"\u2265" in there.stdout and there.stdout.count("not measured") < 10, there.stderr
+    assert there.returncode == 0 and r"\u2026" in there.stdout and "NVIDIA" in there.stdout, there.stderr
     code, out, err = Forked(children, command, *words, folder=ROOT).ended()
     assert (code, out.encode("ascii", "backslashreplace").decode(), err) == (0, there.stdout, there.stderr)
-
-
-def test_without_shipped_numbers_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("elastic_core.commands.bench.CHECKPOINTS", tmp_path)
-    assert main(["bench", "--goals"]) == 2 and "comes with the checkout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,24 +4,21 @@ import json
 import math
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from measuring import but
-from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from elastic_core import models
-from elastic_core.bench import events, stages, timing
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, contestants, measure_latency, timed
-from elastic_core.bench.timing import moved_by, row_of, saved_bytes
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, contestants, measure_latency
+from elastic_core.bench.rows import write_rows
 from elastic_core.core.batches import Batch
-from elastic_core.core.layers import Attention, FeedForward
+from elastic_core.core.layers import Attention
 from elastic_core.errors import InputError
+from elastic_core.following.stream import open_stream
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.jobs import Measurements, Plan
 
@@ -89,15 +86,16 @@ def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> N
     assert curves.event_words(wide[["sasrec-fused"]]) == "The kept state was not measured."
 
 
-def test_sources_are_not_mixed_and_batches_become_histories() -> None:
-    rows = measure_latency(
-        Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1
-    )
-    table = curves.tidy(rows, curves.MEASURED)
-    assert set(table["source"]) == {curves.MEASURED} and len(table) == 2 and (table["batch"] == 4).all()
-    mine = next(r for r in rows if (r.system, r.rows) == ("elastic", "last"))
+def test_batches_become_histories(tmp_path: Path) -> None:
+    setting, pair = Setting(length=16, batch=4, width=8, k=2, side=4), ("elastic", "sasrec-fused")
+    rows = measure_latency(setting, CPU, pair, rounds=3, warmup=1)
+    for other in (rows, rows.assign(compiled="default", commit="c"), rows.assign(device="a card")):
+        write_rows(tmp_path / "rows.csv", other)
+    table = curves.passes(tmp_path / "rows.csv")
+    assert len(table) == 2 and (table["batch"] == 4).all(), "the last row, as it is, on a processor"
+    mine = rows[(rows["system"] == "elastic") & (rows["rows"] == "last")].iloc[0]
     line = table.set_index("system").loc["elastic"]
-    assert line["ms"] == pytest.approx(1e3 * mine.seconds / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
+    assert line["ms"] == pytest.approx(1e3 * mine["seconds"] / 4) and line["memory"] == pytest.approx(mine["peak"] / 4e6)
     assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
     assert curves.memory_words(table).startswith("Memory, compared with ELASTIC: SASRec needs")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
@@ -136,110 +134,33 @@ def test_the_calculator_agrees_with_torchs_counter(system: str, n: int, d: int, 
     items = torch.randint(1, ITEMS + 1, (people, n))
     with FlopCounterMode(display=False, custom_mapping=KERNELS) as counter, torch.no_grad():
         model.score(Batch(items, items, padded=False))
-    shape = costs.Shape(n=n, d=d, k=k, side=16, heads=heads)
-    table = costs.operations("sasrec-eager" if system == "sasrec-fused" else system, shape)
-    assert table["operations"].sum() == pytest.approx(counter.get_total_flops() / people, rel=0.03)
-    half = costs.operations("sasrec-fused", shape).set_index("stage")["operations"]
-    full = costs.operations("sasrec-eager", shape).set_index("stage")["operations"]
-    assert half["attention"] < 0.52 * full["attention"]
+    sizes = costs.Sizes(length=n, width=d, k=k, n_subkeys=16, heads=heads)
+    counted = costs.operations("sasrec-eager" if system == "sasrec-fused" else system, sizes)
+    assert counted == pytest.approx(counter.get_total_flops() / people, rel=0.03)
+    half, full = (costs.operations(name, sizes) for name in ("sasrec-fused", "sasrec-eager"))
+    assert full - half == pytest.approx(2 * n**2 * d), "half of one layer's pairs"
 
 
 def test_the_calculator_grows_as_it_says() -> None:
-    for system in costs.LABELS:
-        small, large = (costs.operations(system, costs.Shape(n=n)).set_index("stage") for n in (4096, 8192))
-        for stage, row in small.iterrows():
-            factor = large.loc[stage, "operations"] / row["operations"]
-            assert factor == pytest.approx({"constant": 1, "linear": 2, "quadratic": 4}[row["grows"]], rel=0.05), (system, stage)
-    kept = costs.memory(costs.Shape(n=8192)).set_index("what")["bytes"]
-    assert kept["Kept per person, ELASTIC streaming"] == costs.memory(costs.Shape(n=64)).set_index("what")["bytes"].iloc[5]
-    assert costs.totals(costs.Shape())["times"].min() == 1
+    """Twice the history: twice as much, but for SASRec's pairs of events and for what is kept by ELASTIC."""
+    short, long = (costs.cost_table(costs.Sizes(length=n)).set_index("system") for n in (2**15, 2**16))
+    growth = (long / short).rename(index={label: system for system, label in costs.LABELS.items()})
+    assert growth["operations"].to_dict() == pytest.approx(
+        {"elastic": 2, "elastic-two-way": 2, "sasrec-fused": 4, "sasrec-eager": 4}, rel=0.05
+    )
+    assert growth["reading"].to_dict() == pytest.approx(
+        {"elastic": 2, "elastic-two-way": 2, "sasrec-fused": 2, "sasrec-eager": 4}, rel=0.01
+    )
+    assert growth.loc["elastic", "kept"] == 1 and growth.loc["sasrec-fused", "kept"] == 2
+    assert short["times"].min() == 1 and math.isnan(short["kept"].iloc[1])
 
 
 def test_the_kept_state_is_what_the_calculator_says() -> None:
-    from elastic_core.following.stream import open_stream
-
-    stream = open_stream(build_system("elastic", Setting(length=32, width=16, k=3, side=4)), room=8)
-    stream.refresh(torch.ones(2, 20, dtype=torch.long))
-    shape = costs.Shape(d=16, k=3, side=4)
-    assert 4 * stream.numbers() == costs.memory(shape).set_index("what").loc["Kept per person, ELASTIC streaming", "bytes"]
-
-
-@pytest.mark.parametrize("system", ["elastic", "elastic-two-way", "sasrec-fused"])
-@pytest.mark.parametrize(("direction", "rows"), [("forward", "last"), ("forward+backward", "last"), ("forward+backward", "all")])
-def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) -> None:
-    """A stage is neither left out nor counted twice: in bytes, which no busy machine moves, and in what is kept for the way back,
-    against counters that know of no stages. What nobody claims is little."""
-    setting = Setting(length=64, histories=16, width=32, k=4, side=8, direction=direction)
-    found = {row.stage: row for row in stages.measure_stages(setting, CPU, system, rows, rounds=2, warmup=0)}
-    whole, training = found.pop(stages.WHOLE), direction != "forward"
-    model, items = build_system(system, setting), torch.randint(1, 100, (16, 64))
-    batch, work = Batch(items, items, padded=False), timed(model.train(training), rows)
-
-    def job() -> None:
-        with torch.inference_mode(not training):
-            work(batch).square().mean().backward() if training else model.score(batch)
-
-    with moved_by(lambda: "all") as moved:
-        job()
-    assert whole.moved == moved["all"] == sum(stage.moved for stage in found.values())
-    assert whole.kept == sum(stage.kept for stage in found.values())
-    if training:
-        assert whole.kept - found[stages.LOSS].kept == saved_bytes(lambda: work(batch), model.parameters())
-    nobodys = found[stages.REST]
-    assert nobodys.moved < 0.05 * whole.moved and nobodys.kept < 0.05 * max(whole.kept, 1)
-    assert whole.moved > 4 * setting.batch * setting.length * setting.width * 20  # a pass over all events is not for nothing
-    own = {"elastic": "folding", "elastic-two-way": "aggregation", "sasrec-fused": "attention"}[system]
-    named = {"embedding", "positions", "norms", "residual", "feed-forward", own}
-    assert named <= set(found) <= {*stages.STAGES, stages.REST, stages.LOSS, stages.SUMS}
-    assert all(found[name].seconds > 0 and (found[name].back > 0) == training for name in named)
-    assert not [name for part in model.modules() for name in vars(part) if name in ("forward", "fold", "finish", "score")]
-
-
-def test_a_stage_is_charged_with_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slow it down, on the way there and on the way back: the time shows there, and nowhere else. The clock is the test's own."""
-    now = [0.0]
-    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: now[0], process_time=lambda: now[0]))
-
-    class Slow(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            now[0] += 2
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-            now[0] += 3
-            return gradients[0]
-
-    plain = FeedForward.forward
-    monkeypatch.setattr(FeedForward, "forward", lambda self, x: plain(self, Slow.apply(x)))
-    setting = Setting(length=16, histories=2, width=8, k=2, side=4, direction="forward+backward")
-    found = {row.stage: row for row in stages.measure_stages(setting, CPU, "elastic", "all", rounds=3, warmup=1)}
-    assert (found["feed-forward"].seconds, found["feed-forward"].back) == (4, 6)  # two layers
-    others = [stage for name, stage in found.items() if name not in ("feed-forward", stages.WHOLE)]
-    assert not any(stage.seconds + stage.back for stage in others)
-
-
-def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
-    setting = Setting(length=32, histories=2, width=16, k=3, side=4)
-    found = events.measure_events(setting, CPU, events.readers(), rounds=3, warmup=1)
-    kept = {name + end for name in events.followers() for end in (events.STREAM, events.REFRESH)}
-    assert {row.system for row in found} == {*kept, *events.readers()} and all(row.seconds > 0 for row in found)
-
-
-def test_the_goals_of_streaming_are_read_from_rows() -> None:
-    told = {"rows": events.STEP, **Setting(length=8, direction=events.EVENT).told}
-    row = row_of("streaming", "elastic", told, [(1, 1)] * 3, {}, CPU)
-    taken = {("elastic", 64, 256): 4, ("elastic", 64, 65_536): 5, ("elastic", 64, 1_024): 4, ("sasrec-fused", 64, 1_024): 24}
-    taken |= {("elastic", 1, 1_024): 2, ("sasrec-fused", 1, 1_024): 3}
-    rows = [but(row, system=s, batch=b, length=n, processor=1e-6 * time) for (s, b, n), time in taken.items()]
-    passes = but(rows[0], direction="forward", rows="last", processor=9.0)
-    assert events.streaming_goals([*rows, passes]) == pytest.approx(
-        {
-            "C10 SASRec / ELASTIC, T = 1024": 6, "C10 ELASTIC, T = 65536 / T = 256": 1.25, "C11 microseconds": 2,
-            "C11 SASRec / ELASTIC, T = 1024": 1.5,
-        }
-    )  # fmt: skip
+    for system in ("elastic", "sasrec-fused"):
+        stream = open_stream(build_system(system, Setting(length=32, width=16, k=3, side=4)), room=8)
+        stream.refresh(torch.ones(2, 20, dtype=torch.long))
+        formula = costs.kept_bytes(system, costs.Sizes(length=32, width=16, k=3, n_subkeys=4))
+        assert abs(4 * stream.numbers() - formula) <= 8, "and where the history begins"
 
 
 # --- in the background ------------------------------------------------------------------------------------------
@@ -263,7 +184,6 @@ def test_the_shipped_rows_can_be_read() -> None:
     table = curves.shipped(ROOT / "checkpoints")
     if table.empty:
         pytest.skip("no shipped rows here")
-    assert set(table["source"]) == {curves.SHIPPED}
     for shape in curves.shapes(table):
         one = curves.of_shape(table, shape)
         assert not one.duplicated(["system", "length"]).any()

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from torch import nn
 
 from elastic_core import models, objectives, recipes
-from elastic_core.bench.timing import peak_bytes
+from elastic_core.bench.harness import peak_bytes
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.contract import Scorer

@@ -33,10 +33,10 @@ LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"} 
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
     "sklearn": r"memory/(gauges|recovery)\.py|services/map/.*\.py",
-    "scipy": r"(memory/(gauges|routing)|evaluation/compare|services/(person/influence|experts/items))\.py",
+    "scipy": r"(memory/(gauges|routing)|evaluation/compare|services/(person/influence|experts/items|speed/curves))\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
-    "pyarrow": r"(data/reading/\w+|bench/reading|recommendations|results/store)\.py",
+    "pyarrow": r"(data/reading/\w+|recommendations|results/store)\.py",
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",
@@ -121,7 +121,7 @@ def test_a_screen_is_one_room() -> None:
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
 TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+|evidence/(verdicts|judging))"
 NAMING = rf"elastic_core/((core|peers|slots|following)/.*|wiring|labels|readme|recipes|report|reproduce|tables|{TOLD})\.py"
-NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
+NAMING_PAGES = r"pages/speed/(calculator|charts|reading)\.py"
 
 
 def test_no_code_asks_a_model_for_its_name() -> None:

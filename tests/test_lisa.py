@@ -1,22 +1,18 @@
-"""LISA against its equations, written out in loops; codes and histograms; a stream without end; and a table made small."""
+"""LISA against its equations, written out in loops; codes and histograms; a stream without end."""
 
 import math
 
-import numpy as np
 import pytest
 import torch
-from safetensors.torch import load
 from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.bench import lisa as costs
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
 from elastic_core.objectives import build as objective
 from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream, final_counts, prefix_counts
@@ -204,12 +200,7 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     assert stream.left == math.inf
 
 
-# --- compression -----------------------------------------------------------------------------------------------------
-
-
-def needed(items: int, width: int, books: int, words: int) -> float:
-    """Bytes of one set of codebooks with the codes of all items, by the formula (without the heads of files)."""
-    return items * books * costs.bits_of(words) / 8 + 4 * books * words * width
+# --- codes ------------------------------------------------------------------------------------------------------------
 
 
 def decode(chosen: Tensor, words: Tensor) -> Tensor:
@@ -220,43 +211,10 @@ def decode(chosen: Tensor, words: Tensor) -> Tensor:
     return total
 
 
-def unpack(stream: np.ndarray, bits: int, count: int) -> np.ndarray:
-    flags = np.unpackbits(stream, count=count * bits).reshape(count, bits).astype(np.int64)
-    return flags @ (1 << np.arange(bits - 1, -1, -1))
-
-
-def restore(file: bytes) -> Tensor:
-    """The item table `[n_items + 1, d]` of the scorer."""
-    found = load(file)
-    words, n = found["items.words"].float(), int(found["n_items"])
-    codes = unpack(found["items.codes"].numpy(), costs.bits_of(words.shape[1]), n * words.shape[0]).reshape(n, -1)
-    return functional.pad(decode(torch.from_numpy(codes), words) / math.sqrt(words.shape[-1]), (0, 0, 1, 0))
-
-
-@pytest.mark.parametrize(
-    ("items", "words", "base", "mini"),
-    [(80_000, 256, 24.26, 18.45), (3_416, 128, 3.19, 2.51), (33_487, 256, 13.02, 10.62), (32_720, 256, 12.78, 10.44)],
-)
-def test_the_formula_gives_the_ratios_of_the_papers_table_2(items: int, words: int, base: float, mini: float) -> None:
-    plain, targets = 4 * items * 128, needed(items, 128, 8, words)
-    assert plain / targets == pytest.approx(base, abs=0.006)
-    assert plain / (targets + needed(items, 128, 8, 32)) == pytest.approx(mini, abs=0.006)
-
-
 @pytest.mark.parametrize("settings", [{"words": 300}, {"form": "mini", "words": 5, "target_words": 17}, {"words": 1}], ids=str)
 @torch.no_grad()
-def test_what_comes_back_from_codes_is_the_same_table(settings: dict[str, object]) -> None:
+def test_the_item_table_is_all_in_its_codes(settings: dict[str, object]) -> None:
     model = lisa(500, **settings)
-    (plain, packed), table = costs.compress(model), model.scorer().table
-    sets = {model.target_codebooks, model.codebooks}
-    # files have heads of a few hundred bytes
-    wanted = sum(needed(500, 8, 3, books.words.shape[1]) for books in sets if books)
-    assert wanted <= len(packed) <= wanted + 500
-    assert 4 * 501 * 8 <= plain <= 4 * 501 * 8 + 500
-    assert torch.equal(restore(packed), table)
-
-
-def test_who_has_no_codes_is_told_so() -> None:
-    for model in (lisa(form="soft"), lisa(form="mini", output="own"), models.build(LisaConfig.known["sasrec"](), 9)):
-        with pytest.raises(InputError, match="plain table"):
-            costs.compress(model)
+    codes, words = model.item_codes(model.target_codebooks), model.target_codebooks.words
+    table = functional.pad(decode(codes, words) / math.sqrt(words.shape[-1]), (0, 0, 1, 0))
+    assert torch.equal(table, model.scorer().table)

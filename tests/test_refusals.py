@@ -22,8 +22,8 @@ from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 
 TRAIN = ["train", "--recipe=toy", "--out=run"]  # k = 4, side = 8
-BENCH = ["bench", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=3", "--passes=forward", "--lengths=8"]
-OPERATIONS, CATALOGUE, PEOPLE = [*BENCH, "--operations"], [*BENCH, "--catalogue=10000"], [*BENCH, "--people=1"]
+BENCH = ["bench", "--width=8", "--k=2", "--side=4", "--rounds=3", "--directions=forward", "--lengths=8"]
+EVENTS = ["bench", "events", *BENCH[1:]]
 NO_CUDA = "the device 'cuda' is not available"
 
 
@@ -99,7 +99,7 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*TRAIN, "--set=objective.span=-4"], "objective.span"),
         *(
             ([*measured, wrong], naming)
-            for measured in (BENCH, OPERATIONS, CATALOGUE, PEOPLE)
+            for measured in (BENCH, EVENTS)
             for wrong, naming in (
                 ("--k=17", "model.k must lie in 1 … side² = 16"), ("--k=0", "model.k"), ("--side=0", "model.side"),
                 ("--side=2.5", "--side"), ("--width=-2", "model.width"), ("--heads=0", "model.heads"),
@@ -115,10 +115,9 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*TRAIN, "--set=train.device=cuda"], NO_CUDA),
         ([*BENCH, "--device=cuda"], NO_CUDA),
         ([*BENCH, "--device=abacus"], "abacus"),
-        ([*OPERATIONS, "--device=cuda"], NO_CUDA),
-        ([*CATALOGUE, "--device=cuda"], NO_CUDA),
-        ([*PEOPLE, "--device=cuda"], NO_CUDA),
-        (["bench", "--bank", "--device=cuda"], NO_CUDA),
+        ([*EVENTS, "--device=cuda"], NO_CUDA),
+        (["bench", "training", "--device=cuda"], NO_CUDA),
+        (["bench", "--gpu"], NO_CUDA),
         (["reproduce", "--only=planted", "--device=cuda"], NO_CUDA),
         (["evaluate", "run", "--device=cuda"], NO_CUDA),
         (["serve", "--device=cuda"], "--device=cuda"),  # which has no other device than the processor

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from test_trainer import left_by_kills
 
 from elastic_core import models, objectives, recipes
-from elastic_core.bench.timing import peak_bytes
+from elastic_core.bench.harness import peak_bytes
 from elastic_core.core.elastic import ElasticConfig, InterestMemory
 from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset, load

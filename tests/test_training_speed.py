@@ -1,18 +1,14 @@
-"""What makes a step of training fast leaves its numbers as they were, and the bench of it counts all that a step does."""
+"""What makes a step of training fast leaves its numbers as they were."""
 
 from itertools import islice
-from pathlib import Path
 from unittest import mock
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from measuring import but
 
 from elastic_core import models, objectives, recipes
-from elastic_core.bench import goals, training
-from elastic_core.bench.store import read_rows, write_rows
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import CHUNK, chunk_of
 from elastic_core.core.elastic import Elastic
@@ -73,19 +69,3 @@ def test_rows_without_targets_are_left_out_of_the_last_layer_and_of_nothing_else
         for one, other in zip(*found, strict=True):
             torch.testing.assert_close(one, other, atol=2e-4, rtol=2e-4)
     assert fewer > 3
-
-
-def test_parts_of_a_step_add_up_to_it_and_goals_are_read_from_rows(small_world: Dataset, tmp_path: Path) -> None:
-    who = (training.Contestant("sasrec", "all"), training.Contestant("elastic", "window", 200))
-    rows = training.measure_training("full", who, small_world, rounds=3, warmup=1)
-    write_rows(tmp_path / "training.csv", [*rows, *rows])
-    assert [vars(row) for row in read_rows(tmp_path / "training.csv", "training")] == [vars(row) for row in rows]
-    for each, row in zip(who, rows, strict=True):
-        assert row.system == each.model and row.rounds == 3
-        assert 0.8 * row.processor < sum(getattr(row, part) for part in training.PARTS) < 1.2 * row.processor  # of medians
-        assert row.overall == pytest.approx(row.targets / row.processor, rel=0.5)
-    assert training.training_table(rows).count("full") == 2
-    told = training.rates([but(row, rate=7.0, threads=1) for row in rows if row.system == "sasrec"])
-    assert told == {"sasrec all": 7.0} and not training.rates([but(row, world="ml-1m") for row in rows])
-    assert {goal.name for goal in goals.GOALS if goal.file == "training"} == {"C13"}
-    assert not any(goal.reached(goal.value(rows[:0]) or 0) for goal in goals.GOALS if goal.file == "training")

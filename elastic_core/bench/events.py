@@ -1,112 +1,73 @@
-"""The price of one more event: what is kept of people (`open_stream`) against reading the history again, and each other.
+"""One new event after a long history: read all again, or go on from what is kept.
 
-`measure_events` (LISA's Figure 6 idea): every system has just read N events and gets one more; measured is the time until the
-state that scores the next item is there. `…-stream` adds the event to what it keeps; its refresh, `…-refresh`, due every `room`
-events, is timed apart. The others read the last N events from the start.
+Three kinds of rows, each of one new event of every user of the batch:
 
-`measure_steps`: kept states alone, for so many people at a time: ELASTIC's, whose size is constant, and a SASRec that keeps its
-keys and values, the honest peer. Both steps are written with the same care (models/elastic.py, models/sasrec.py). Catalogue
-scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
+    elastic            the whole history is read again
+    elastic-stream     one step of what is kept (`elastic_core/following/`), ROOM events before it has to be refreshed
+    elastic-refresh    a refresh: the history is read, and what is kept of it begins anew
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+import pandas as pd
 import torch
+from torch import Tensor
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, drawn_items, smallest, systems, timed
-from elastic_core.bench.store import Row, figures
-from elastic_core.bench.timing import Contestant, measure_rows
+from elastic_core.bench.harness import Contestant, measure
+from elastic_core.bench.latency import SYSTEMS, Setting, build_system, draw_histories, smallest_model, systems, timed_pass
 from elastic_core.core.batches import Batch
 from elastic_core.following.stream import Stream, open_stream
 from elastic_core.models import can_stream
 
-STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system that streams
-ROOM = 50
+STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system
+ROOM = 50  # new events between two refreshes
 REPEATS = 5  # new events per timed round: one alone is too short for the clock
-EVENT, STEP = "event", "step"  # direction and rows of a `Row` of a kept state; `saved` is then what is kept of all people
-LONG = 65_536  # events read before; so many only where what is kept does not grow
-LENGTHS = (256, 1_024, 4_096, LONG)
 
 
-def readers() -> tuple[str, ...]:
-    """The compared systems that read a history from left to right: those that one more event makes sense for."""
-    return tuple(name for name in SYSTEMS if smallest(name).causal)
+def causal_systems() -> tuple[str, ...]:
+    """Return the compared systems that read a history from left to right: those that one more event makes sense for."""
+    return tuple(system for system in SYSTEMS if smallest_model(system).causal)
 
 
-def followers() -> tuple[str, ...]:
-    """Those of them that keep something and go on from it, each model once: its forms keep the same."""
-    found: dict[str, str] = {}
-    for name in readers():
-        if can_stream(smallest(name)):
-            found.setdefault(systems()[name][0], name)
-    return tuple(found.values())
+def streaming_systems() -> tuple[str, ...]:
+    """Return those of them that go on from what they keep, each model once: its forms keep the same."""
+    by_model: dict[str, str] = {}
+    for system in causal_systems():
+        if can_stream(smallest_model(system)):
+            by_model.setdefault(systems()[system][0], system)
+    return tuple(by_model.values())
 
 
-def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...], **harness: Any) -> list[Row]:
-    """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
-    items = drawn_items(setting, device)
-    batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
-    roomy = replace(setting, length=setting.length + ROOM, histories=setting.batch)
-    found = []
-    for name in systems:
-        reads = timed(build_system(name, setting).to(device).eval(), "last")
-        found.append(Contestant(name, told, torch.inference_mode()(partial(reads, batch))))
-    for name in followers():
-        stream = open_stream(build_system(name, roomy).to(device), ROOM)
-        stream.refresh(items)
-        found.append(Contestant(name + STREAM, told, partial(steps, stream, items[:, -1], REPEATS), REPEATS))
-        found.append(Contestant(name + REFRESH, told, partial(stream.refresh, items)))
-    return measure_rows("events", found, device, **harness)
+def measure_events(setting: Setting, device: torch.device, systems: Iterable[str], **harness: Any) -> pd.DataFrame:
+    """Time one new event after `setting.length` others: a row for each system, and two for each that keeps a state."""
+    items = draw_histories(setting, device)
+    batch, described = Batch(items, items, padded=False), {"rows": "last", **asdict(setting), "direction": "event"}
+    roomy = replace(setting, length=setting.length + ROOM)
+    wanted, measured = list(systems), []
+    for system in wanted:
+        read_all = timed_pass(build_system(system, setting).to(device).eval(), "last")
+        measured.append(Contestant(system, described, torch.inference_mode()(partial(read_all, batch))))
+    for system in streaming_systems():
+        if system in wanted:
+            stream = open_stream(build_system(system, roomy).to(device), ROOM)
+            stream.refresh(items)
+            step = partial(take_steps, stream, items[:, -1], REPEATS)
+            measured.append(Contestant(system + STREAM, {**described, "saved": state_bytes(stream)}, step, REPEATS))
+            measured.append(Contestant(system + REFRESH, described, partial(stream.refresh, items)))
+    return measure("events", measured, device, **harness)
 
 
-def measure_steps(people: int, device: torch.device, lengths: Iterable[int], shape: Setting, **harness: Any) -> list[Row]:
-    """A row for each follower and each number of events read before, all interleaved; times are of one event of all people."""
-    torch.manual_seed(0)
-    repeats, found = max(REPEATS, 100 // people), []
-    for system in followers():
-        for length in lengths:
-            setting = replace(shape, length=length, histories=people)
-            model = build_system(system, replace(setting, length=length + ROOM)).to(device)
-            stream, one = open_stream(model, ROOM), open_stream(model, ROOM)
-            if stream.grows and length >= LONG:
-                continue
-            one.refresh(torch.randint(1, ITEMS + 1, (1, length), device=device))
-            stream.merge(one.at([0] * people))
-            told = {"rows": STEP, **setting.told, "direction": EVENT}
-            found.append(after_events(system, told, stream, people, repeats, device))
-    return measure_rows("streaming", found, device, **harness)
+def state_bytes(stream: Stream) -> int:
+    """Return the bytes that are kept of all users between two events, in float32."""
+    return 4 * stream.people * stream.numbers()
 
 
-def after_events(
-    system: str, told: dict[str, Any], stream: Stream, people: int, repeats: int, device: torch.device
-) -> Contestant:
-    """So many events of so many people; `saved` are the bytes kept of all of them."""
-    items, kept = torch.randint(1, ITEMS + 1, (people,), device=device), 4 * people * stream.numbers()
-    return Contestant(system, told, partial(steps, stream, items, repeats), repeats, partial(dict, saved=kept))
-
-
-def streaming_goals(rows: Iterable[Row]) -> dict[str, float]:
-    """What C10 and C11 are judged by, from rows measured together, by processor time. What was not measured is left out.
-
-    C10, 64 people: how many times longer SASRec's step takes after 1,024 and 4,096 events (≥ 5, ≥ 20), and ELASTIC's step after
-    65,536 events over that after 256 (≤ 1.05). C11, one person: microseconds of ELASTIC's step after 1,024 events (≤ 150), and
-    how many times longer SASRec's takes (≥ 1).
-    """
-    return figures(rows, """
-        C10 SASRec / ELASTIC, T = 1024   | processor    | system=sasrec-fused; batch=64; length=1024 | system=elastic
-        C10 SASRec / ELASTIC, T = 4096   | processor    | system=sasrec-fused; batch=64; length=4096 | system=elastic
-        C10 ELASTIC, T = 65536 / T = 256 | processor    | system=elastic; batch=64; length=65536     | length=256
-        C11 microseconds                 | microseconds | system=elastic; batch=1; length=1024
-        C11 SASRec / ELASTIC, T = 1024   | processor    | system=sasrec-fused; batch=1; length=1024  | system=elastic
-    """, direction=EVENT, rows=STEP)  # fmt: skip
-
-
-def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
-    """So many events; where they run out of room the window is taken as if just read: every step then costs what one after
-    `length` to `length + ROOM` events does."""
+def take_steps(stream: Stream, items: Tensor, repeats: int) -> None:
+    """Take so many events. Where they run out of room, the window is taken as if it had just been read: every step then costs
+    what one after `length` to `length + ROOM` events does."""
     for _ in range(repeats):
         if not stream.left:
             stream.restore(stream.stored(), torch.zeros_like(stream.used))

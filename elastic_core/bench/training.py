@@ -1,143 +1,121 @@
-"""How many targets a second of training learns from, on one core: whole steps of `train`, and where they go (goal C13).
+"""A step of training: how many targets a second it learns from, and how much memory a process that trains takes.
 
 A step is all that an epoch repeats: drawing batch and negatives, the pass, the loss, the way back, clipping, the optimiser,
-the running average, and the statistics of queries every tenth step. Targets are those that the loss sums over.
-Contestants take turns in one process, step by step; times are of the processor. They learn as the recipe `ml-1m-cpu` says (64
-rows of up to 200 events, 512 shared negatives), on one of two worlds:
+the running average, and the statistics of queries every tenth step. Targets are those that the loss sums over. Systems take
+turns in one process, step by step. They learn as the recipe `ml-1m-cpu` says (64 rows of up to 200 events, 512 shared
+negatives), on one of two worlds:
 
-    full      planted, 3,416 items; every row has 200 events (every other one 199), so people's lengths play no part
-    ml-1m     MovieLens-1M itself: rows of about 110 events, for half of the people have fewer than a hundred
+    full      planted, 3,416 items; every row has 200 events (every other one 199), so lengths of histories play no part
+    ml-1m     MovieLens-1M itself: rows of about 110 events, for half of the users have fewer than a hundred
 
-`window` cuts a history into windows of `span` targets, each read with up to 200 events: of span 200 every event read is a target,
-of span 100 (the recipe's) half of them. `last` has one target a row, whatever is read for it.
+`window` cuts a history into windows of `span` targets, each read with up to 200 events: of span 200 every event read is a
+target, of span 100 (the recipe's) half of them.
 """
 
 import itertools
 import math
-import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from elastic_core import models, objectives, recipes
-from elastic_core.bench.store import Figure, Row, figures
-from elastic_core.bench.timing import PartClock, in_turns, quartiles, row_of
+from elastic_core.bench.harness import quartiles, row_of, time_in_turns
+from elastic_core.bench.rows import as_table
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
-from elastic_core.machine import CPU, keep_memory
+from elastic_core.machine import find_device, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
-from elastic_core.run_config import DataConfig, PlantedConfig
+from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),
     "ml-1m": DataConfig(source="ml-1m"),
 }
-PARTS = "sampling calibration forward loss backward clipping optimiser averaging".split()
-LEARNER_PARTS = {
-    "calibrate": "calibration", "loss": "loss", "backward": "backward", "clip": "clipping", "update": "optimiser",
-    "follow": "averaging",
-}  # fmt: skip
+SYSTEMS = (PEER, DEFAULT)
 
 
-class Contestant(NamedTuple):
-    model: str
-    objective: str
-    span: int = 0
-    settings: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        return f"{self.model} {self.objective}" + (f" {self.span}" if self.span else "")
-
-
-CONTESTANTS = (
-    Contestant(PEER, "all"),
-    Contestant(DEFAULT, "window", 200),
-    Contestant(DEFAULT, "window", 100),
-    Contestant(DEFAULT, "last", 0, ("model.bidirectional=true", "model.conv_width=0")),
-)
+def training_config(system: str, world: str, changes: Sequence[str] = ()) -> RunConfig:
+    """Return the recipe `ml-1m-cpu` of a model on this world, with changes such as `objective.span=200`."""
+    return replace(recipes.ml_1m_cpu(system), data=WORLDS[world]).override(*changes)
 
 
 class Trainee:
-    """One contestant in training, epoch after epoch."""
+    """A model in training, epoch after epoch."""
 
-    def __init__(self, contestant: Contestant, world: str, dataset: Dataset) -> None:
-        name, recipe, clock = contestant.model, recipes.ml_1m_cpu(contestant.model), PartClock(CPU)
-        loss, negatives, span = recipe.objective.loss, recipe.objective.negatives, contestant.span or 1
-        taught = recipes.objective_settings(name, contestant.objective, loss=loss, negatives=negatives, span=span)
-        self.config = replace(recipe, data=WORLDS[world], objective=taught).override(*contestant.settings)
-        self.dataset, self.clock = dataset, clock
-        self.taken = list[tuple[float, ...]]()  # of every step: targets, events, seconds, and those of its parts
+    def __init__(self, config: RunConfig, dataset: Dataset, device: torch.device) -> None:
+        self.config, self.dataset, self.device = config, dataset, device
+        self.learned = list[tuple[int, int]]()  # of every step: targets and events
         torch.manual_seed(0)
-        model = models.build(self.config.model, dataset.catalog).train()
-        objective = objectives.build(self.config.objective, dataset, self.config.model.length)
-        self.learner = Learner(model, objective, self.config.train, CPU)
-        model.forward = clock.timed("forward", model.forward)  # type: ignore[method-assign]
-        for method, part in LEARNER_PARTS.items():
-            setattr(self.learner, method, clock.timed(part, getattr(self.learner, method)))
-        epochs = (objective.epoch(epoch, 0, self.config.train.batch) for epoch in itertools.count())
-        self.draw = clock.timed("sampling", itertools.chain.from_iterable(epochs).__next__)
+        model = models.build(config.model, dataset.catalog).to(device).train()
+        objective = objectives.build(config.objective, dataset, config.model.length)
+        self.learner = Learner(model, objective, config.train, device)
+        epochs = (objective.epoch(epoch, 0, config.train.batch) for epoch in itertools.count())
+        self.batches = itertools.chain.from_iterable(epochs)
 
     def step(self) -> None:
-        """One step; what it learned from and took is kept."""
-        before, began = self._parts(), time.process_time()
-        batch = self.draw().to("cpu")
-        self.learner.calibrate(self.dataset, 0, len(self.taken))
-        learned = self.learner.step(batch)
-        self.taken.append((learned.targets, learned.events, time.process_time() - began, *(self._parts() - before)))
+        """Take one step."""
+        batch = next(self.batches).to(self.device)
+        self.learner.calibrate(self.dataset, 0, len(self.learned))
+        step = self.learner.step(batch)
+        self.learned.append((step.targets, step.events))
 
-    def _parts(self) -> np.ndarray:
-        """Seconds of the processor so far, by part."""
-        return np.array([self.clock.taken[part, False][1] for part in PARTS])
-
-    def told(self, rounds: int) -> dict[str, float | Figure]:
-        """What the last steps took of the processor, part by part, and targets a second: the median over steps, and `overall` all
-        targets over all seconds."""
-        targets, events, whole, *parts = np.array(self.taken[-rounds:]).T
-        found: dict[str, float | Figure] = {part: quartiles(each) for part, each in zip(PARTS, parts, strict=True)}
-        means = {"overall": targets.sum() / whole.sum(), "targets": targets.mean(), "events": events.mean()}
-        found |= {"processor": quartiles(whole), "rate": quartiles(targets / whole, 1)}
-        return found | {name: round(float(x), 1) for name, x in means.items()}
+    def setting(self, world: str) -> dict[str, Any]:
+        """Return what a row says of it."""
+        model, objective, train = self.config.model, self.config.objective, self.config.train
+        sizes = {name: getattr(model, name) for name in "length width k side layers dropout".split() if hasattr(model, name)}
+        return {
+            "objective": objective.name, "span": getattr(objective, "span", 0), "negatives": objective.negatives, "world": world,
+            "items": self.dataset.catalog.n_items, "batch": train.batch, **sizes,
+        }  # fmt: skip
 
 
 def measure_training(
-    world: str, contestants: Sequence[Contestant] = CONTESTANTS, dataset: Dataset | None = None, **harness: Any
-) -> list[Row]:
-    """A row a contestant, its parts metrics. `dataset` stands for the world, in tests."""
+    configs: Sequence[RunConfig], world: str, device: torch.device, dataset: Dataset | None = None, **harness: Any
+) -> pd.DataFrame:
+    """Time steps of training in turns and return a row for each configuration; `dataset` stands for the world, in tests."""
     keep_memory()
     data = dataset or load(WORLDS[world])
-    trainees = [Trainee(each, world, data) for each in contestants]
-    taken, rows = in_turns([trainee.step for trainee in trainees], CPU, seconds=math.inf, **harness), list[Row]()
-    for each, trainee, mine in zip(contestants, trainees, taken, strict=True):
-        model = trainee.config.model
-        told = {
-            "objective": each.objective, "span": each.span, "world": world, "batch": trainee.config.train.batch,
-            "length": model.length, "width": model.width, "layers": model.layers, "items": data.catalog.n_items,
-            "negatives": trainee.config.objective.negatives, "dropout": model.dropout,
-        }  # fmt: skip
-        rows.append(row_of("training", each.model, told, mine, trainee.told(len(mine)), CPU))
-    return rows
+    trainees = [Trainee(config, data, device) for config in configs]
+    times = time_in_turns([trainee.step for trainee in trainees], device, **{"seconds": math.inf, **harness})
+    rows = []
+    for trainee, seconds in zip(trainees, times, strict=True):
+        taken = seconds[:, 0 if device.type == "cuda" else 1]  # of a GPU the clock tells, else the processor
+        targets, events = np.array(trainee.learned[-len(seconds) :]).T
+        rows.append(
+            row_of("training", trainee.config.model.name, trainee.setting(world), seconds, device)
+            | quartiles("processor", seconds[:, 1])
+            | quartiles("rate", targets / taken, 1)
+            | {"rate_overall": round(float(targets.sum() / taken.sum()), 1)}
+            | {"targets": round(float(targets.mean()), 1), "events": round(float(events.mean()), 1)}
+        )
+    return as_table(rows)
 
 
-def rates(rows: Sequence[Row]) -> dict[str, float]:
-    """Targets a second of every contestant on the world of full rows with one thread; of several measurements the last."""
-    told = [f"{one.label} | rate | system={one.model}; objective={one.objective}; span={one.span}" for one in CONTESTANTS]
-    return figures(rows, "\n".join(told), world="full", threads=1)
+def measure_memory(
+    configs: Sequence[RunConfig], world: str, device: torch.device, steps: int = 5, dataset: Dataset | None = None
+) -> pd.DataFrame:
+    """Return the most memory of a process that takes so many steps of training, a fresh process for each configuration."""
+    rows = []
+    for config in configs:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh_process:
+            rows.append(fresh_process.submit(_train_alone, config, world, str(device), steps, dataset).result())
+    return as_table(rows)
 
 
-def training_table(rows: Sequence[Row]) -> str:
-    """Of every measurement the targets a second, with quartiles over steps, and the milliseconds of each part."""
-    head = f"{'':<21}{'world':<7}{'targets':>8}{'events':>8}{'targets/s':>11}{'quartiles':>17}{'ms':>8}  "
-    head = "processor time\n" + head + " ".join(f"{part:>11}" for part in PARTS) + "  commit"
-    lines = [
-        f"{Contestant(row.system, row.objective, row.span).label:<21}"
-        f"{row.world:<7}{row.targets:>8,.0f}{row.events:>8,.0f}{row.rate:>11,.0f}"
-        f"{row.spread('rate', 1, ',.0f'):>17}{row.processor * 1e3:>8.1f}  "
-        + " ".join(f"{getattr(row, part) * 1e3:>11.1f}" if part in row.figures else f"{'':>11}" for part in PARTS)
-        + f"  {row.commit}"
-        for row in rows
-    ]
-    return "\n".join([head, *lines])
+def _train_alone(config: RunConfig, world: str, device_name: str, steps: int, dataset: Dataset | None) -> dict[str, Any]:
+    device = find_device(device_name)
+    trainee = Trainee(config, dataset or load(WORLDS[world]), device)
+    (seconds,) = time_in_turns([trainee.step], device, rounds=steps, warmup=0, seconds=math.inf)
+    if device.type == "cuda":
+        peak = torch.cuda.max_memory_allocated(device)
+    else:
+        import resource  # Linux and macOS have it
+
+        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # Linux counts kilobytes
+    return row_of("memory", config.model.name, trainee.setting(world), seconds, device) | {"peak": peak}

@@ -182,7 +182,6 @@ class Recommender(nn.Module):
     objective: ClassVar[str] = ""  # its own choice; empty: it needs no training
     forms: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # systems the bench times apart: name → settings; empty: itself
     variants: ClassVar[tuple[Variant, ...]] = ()  # systems people can choose; empty: itself
-    yardsticks: ClassVar[Mapping[str, tuple[str, str]]] = {}  # what the bench measures others against: name → form, rows
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
     reads_times: bool = False  # reads `Batch.times`: it is not trained on data without; a batch without is read as usual ones
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it

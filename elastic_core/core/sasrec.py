@@ -66,7 +66,6 @@ class SASRec(Streams):
 
     objective = "all"
     forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}}
-    yardsticks: ClassVar = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
     variants = (
         Variant("SASRec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),
         Variant("SASRec with convolution", {"conv_width": 16}, "A control: ELASTIC's local convolution beside attention."),

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from elastic_core.bench.timing import in_turns, peak_bytes
+from elastic_core.bench.harness import peak_bytes, time_in_turns
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.evaluate import Candidates, judging, scored
 from elastic_core.data import Dataset
@@ -85,7 +85,7 @@ def costs(models: Mapping[str, Recommender], dataset: Dataset, seconds: float = 
         batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
         with torch.inference_mode():
             jobs[name] = torch.inference_mode()(partial(model.prepare(), batch))
-    taken = in_turns(list(jobs.values()), CPU, rounds=25, seconds=seconds)
+    taken = time_in_turns(list(jobs.values()), CPU, rounds=25, seconds=seconds)
     timings = {name: np.quantile(mine[:, 0], [0.25, 0.5, 0.75]) for name, mine in zip(jobs, taken, strict=True)}
     return {
         name: {

@@ -85,54 +85,6 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
     return _logs(figure, sorted(set(table["length"])), "ms per person and new event")
 
 
-def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms") -> go.Figure:
-    """One bar a stage, in the order of the pass."""
-    shown = table.iloc[::-1]
-    quadratic = shown["grows"] == "quadratic" if "grows" in shown else np.zeros(len(shown), dtype=bool)
-    share = shown["ms"] / max(float(shown["ms"].sum()), 1e-12)
-    figure = go.Figure(
-        go.Bar(
-            x=shown["ms"], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
-            textposition="outside", marker_color=np.where(quadratic, colours.warm[1], colours.cool[1]), cliponaxis=False,
-            hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
-        )
-    )  # fmt: skip
-    return figure.update_layout(
-        LAYOUT, height=70 + 30 * len(shown), showlegend=False, xaxis_title=unit,
-        xaxis_range=[0, 1.15 * max(float(shown["ms"].max()), 1e-9)],
-    )  # fmt: skip
-
-
-def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
-    """One bar a stage of a step of training, there and back, the longest first."""
-    shown = table.assign(both=table["there"] + table["back"]).sort_values("both")
-    figure = go.Figure()
-    for column, tone, name in (("there", colours.cool[1], "forward"), ("back", colours.warm[1], "and back")):
-        figure.add_bar(
-            x=shown[column], y=shown["stage"].map(safe), orientation="h", name=name, marker_color=tone,
-            customdata=shown["kept"],
-            hovertemplate="<b>%{y}</b>, " + name + ": %{x:.3g} ms; keeps %{customdata:.1f} MB<extra></extra>",
-        )  # fmt: skip
-    return figure.update_layout(
-        LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown), xaxis_title="ms per batch"
-    )
-
-
-def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
-    """Operations of every system against N by formula: `label`, `length`, `operations`."""
-    figure = go.Figure()
-    for system in _ordered(table["system"]):
-        rows = table[table["system"] == system]
-        tone, _ = style(system, table["system"], colours)
-        dash = {"sasrec-eager": "dash", "elastic-two-way": "dot"}.get(system, "solid")
-        figure.add_scatter(
-            x=rows["length"], y=rows["operations"], mode="lines", name=safe(rows["label"].iloc[0]),
-            line_color=tone, line_width=2, line_dash=dash,
-            hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3s} operations<extra></extra>",
-        )  # fmt: skip
-    return _logs(figure, [64, 256, 1024, 4096, 16384], "operations per history")
-
-
 def style(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> tuple[str, str]:
     """Colour and symbol of a system."""
     others = [name for name in _ordered(present) if name not in SYSTEMS]

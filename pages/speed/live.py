@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.speed import costs, jobs
+from elastic_core.services.speed import costs, curves, jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from elastic_core.services.speed.plan import contestants
 from pages.frame import shell
@@ -49,7 +49,7 @@ def act(what: str, *arguments: object) -> None:
     """A button's callback: submit or stop."""
     if waiting.act(Measurements(shell.RUNS), what, *arguments):
         if what == "submit":
-            st.session_state["spd_source"] = jobs.MEASURED
+            st.session_state["spd_source"] = curves.MEASURED
         st.session_state[CANCELLED] = arguments[0] if what == "stop" else None
 
 
@@ -70,7 +70,7 @@ def panel() -> Measurement | None:
     state, share = (found.state, found.share) if found else ("", 0.0)
     st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)
     if found and shown and shown.id != found.id:
-        st.caption(f"“{jobs.MEASURED.capitalize()}” shows the one before it, which finished.")
+        st.caption(f"“{curves.MEASURED.capitalize()}” shows the one before it, which finished.")
     return shown
 
 

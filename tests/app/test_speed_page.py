@@ -11,14 +11,12 @@ import torch
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.bench import lisa
 from elastic_core.bench.latency import Setting, measure_latency
-from elastic_core.bench.store import write_rows
-from elastic_core.services.speed import curves
+from elastic_core.bench.rows import write_rows
+from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from pages.kit import plot
 from pages.speed import charts
-from pages.speed.parts import STEPS
 
 PAGE = "speed/page.py"
 Opened = Callable[..., AppTest]
@@ -27,15 +25,11 @@ Opened = Callable[..., AppTest]
 @pytest.fixture
 def rows(app_runs: Path) -> pd.DataFrame:
     """A few real rows as the shipped measurement."""
-    small = {"width": 8, "k": 2, "side": 4, "histories": 2}
-    systems = ("elastic", "sasrec-fused", "sasrec-eager")
-    found = [
-        row
-        for n in (8, 16, 32)
-        for row in measure_latency(Setting(length=n, **small), torch.device("cpu"), systems, rounds=3, warmup=1)
-    ]
-    write_rows(app_runs / "benchmarks" / "latency.csv", found)
-    return curves.tidy(found, curves.SHIPPED)
+    systems, file = ("elastic", "sasrec-fused", "sasrec-eager"), app_runs / "benchmarks.csv"
+    for n in (8, 16, 32):
+        setting = Setting(length=n, batch=2, width=8, k=2, side=4)
+        write_rows(file, measure_latency(setting, torch.device("cpu"), systems, rounds=3, warmup=1))
+    return curves.passes(file)
 
 
 def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: Opened, rows: pd.DataFrame) -> None:
@@ -49,7 +43,7 @@ def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: O
         assert curves.speed_sentence(rows, "elastic", peer)[:20] in words
     assert "Shipped measurement" in words and "torch" in words
     app.session_state["spd_source"] = curves.MEASURED
-    assert "Nothing measured yet" in said(healthy(app.run()))
+    assert "Nothing has been measured on this machine yet" in said(healthy(app.run()))
 
 
 def test_the_button_starts_one_measurement_and_cancel_reaches_it(
@@ -77,7 +71,7 @@ def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
         path = all_of_them.submit(Plan(lengths=(8, 16, 32, 64))).path
         (path / "end.json").write_text(json.dumps({"state": state, "reason": "it broke"}))
         if state != "failed":
-            shutil.copy(app_runs / "benchmarks" / "latency.csv", path / "latency.csv")
+            shutil.copy(app_runs / "benchmarks.csv", path / "rows.csv")
         found = all_of_them.shown()
         assert found is not None and found.state == ("stopped" if state == "stopped" else "finished")
         words = said(opened(PAGE, spd_source=curves.MEASURED))
@@ -91,22 +85,13 @@ def test_impossible_settings_are_one_sentence(opened: Opened) -> None:
     assert "Choose systems among" in said(healthy(app.run())) and app.button(key="spd_start").disabled
 
 
-def test_every_view_works(opened: Opened) -> None:
-    app = opened(PAGE, spd_part="Calculator", spd_n="4096", spd_formulas="SASRec, storing N × N")
-    assert "At N = 4,096 ELASTIC" in said(app) and app.dataframe[0].value["grows"].tolist().count("quadratic") == 1
-    for part in ("One new event", "Stages", "A training step", "Reading a history", "LISA’s claims"):
-        app.session_state["spd_part"] = part
-        healthy(app.run())
+def test_every_view_works_and_old_addresses_open_the_page(opened: Opened) -> None:
+    app = opened(PAGE, spd_part="Calculator", spd_n="4096")
+    table = app.dataframe[0].value
+    assert "At N = 4,096 ELASTIC" in said(app) and table["system"].tolist() == list(costs.LABELS.values())
+    for part in ("One new event", "Reading a history", "Stages", "LISA’s claims"):
+        app = opened(PAGE, spd_part=part)
     assert "No measurement of this" in said(app)
-
-
-def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> None:
-    found = lisa.codes(torch.device("cpu"), 3_416, 128, "base")
-    write_rows(app_runs / "benchmarks" / "lisa.csv", found)
-    (told,) = opened(PAGE, spd_part="LISA’s claims").dataframe[0].value.to_numpy().tolist()
-    assert told == [lisa.SMALLER, "LISA-Base", "ML-1M", found[0].peak / found[0].saved, 3.19]
-    (app_runs / "benchmarks" / "lisa.csv").write_text("a,b\n1,2\n")
-    assert "No measurement of this" in said(opened(PAGE, spd_part="LISA’s claims"))
 
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
@@ -118,18 +103,3 @@ def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFr
     alone = charts.curves(rows[rows["system"] == "sasrec-eager"], {}, plot.LIGHT, "memory", "megabytes")
     eager = next(trace for trace in figure.data if trace.name == "SASRec, storing N × N")
     assert alone.data[0].line.color == eager.line.color
-
-
-def test_a_step_of_training_is_taken_apart(opened: Opened, app_runs: Path) -> None:
-    """Every system’s stages add up to the step that the page names, from the rows that came along."""
-    assert "No measurement of this" in said(opened(PAGE, spd_part="A training step"))
-    (app_runs / "benchmarks").mkdir(exist_ok=True)
-    shutil.copy(Path(__file__).parents[2] / "checkpoints" / "benchmarks" / "profile.csv", app_runs / "benchmarks")
-    table = curves.training_steps(app_runs)
-    for system, label in STEPS.items():
-        mine = table[table["system"] == system]
-        whole, parts = mine[mine["stage"] == "whole pass"].iloc[0], mine[mine["stage"] != "whole pass"]
-        assert (parts["there"] + parts["back"]).sum() == pytest.approx(whole["there"], rel=0.05)
-        assert parts["kept"].sum() == pytest.approx(whole["kept"])
-        words = said(opened(PAGE, spd_part="A training step", spd_step=label))
-        assert f"takes **{whole['there']:.0f} ms** and keeps **{whole['kept']:.0f} MB**" in words

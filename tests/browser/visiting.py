@@ -221,5 +221,5 @@ def copy_app(folder: Path) -> Path:
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
     for run in sorted((ROOT / "checkpoints").glob("planted-*")):
         shutil.copytree(run, folder / "checkpoints" / run.name)
-    shutil.copytree(ROOT / "checkpoints" / "benchmarks", folder / "checkpoints" / "benchmarks")
+    shutil.copy(ROOT / "checkpoints" / "benchmarks.csv", folder / "checkpoints")
     return folder

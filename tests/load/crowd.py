@@ -1,11 +1,11 @@
 """A crowd in front of the app: a real server and many visitors at once, each with think time, over Streamlit's websocket.
 
-  python tests/load/crowd.py --users 20 --seconds 180 --out checkpoints/benchmarks/crowd.csv
+  python tests/load/crowd.py --users 20 --seconds 180 --out checkpoints/benchmarks.csv
   python tests/load/crowd.py --users 30 --processes 2 --think 4 12          a class, the app behind its proxy
   python tests/load/crowd.py --users 1 --seconds 60 --app ../elsewhere      one visitor, another checkout
 
-Written is one row for each kind of act: seconds from sending until the script had finished, errors (tracebacks on the page,
-lost connections, no answer); and, the same in all rows, the server's processor time for each act (of all its
+Printed is a line for each kind of act: seconds from sending until the script had finished, errors (tracebacks on the page,
+lost connections, no answer). Written is the row of all acts together, with the server's processor time for each act (of all its
 processes, since the first visitor came) and its memory: at the start,
 after a third (median of the next sixth), at the end (of the last), and what it grew by in a minute between. Everything runs on
 one machine: what else it does makes the visitors wait, but changes the processor time little.
@@ -221,26 +221,16 @@ def about(app: Path, **act: int | float) -> dict[str, str | int | float]:
     }  # fmt: skip
 
 
-CROWD = ("commit", "device", "users", "seconds", "rest", "processes", "think", "act")
-
-
-def write(path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = CROWD) -> None:
-    """Add rows of the app to a file of benchmark rows: what is in `key` is the setting, other numbers are metrics. A row with the
-    same key, such as the same act of the same crowd, code and machine, is replaced."""
+def write(path: Path, row: dict[str, str | int | float]) -> None:
+    """Add a row of the app to a file of benchmark rows; one of the same crowd, code and machine is replaced."""
     sys.path[:0] = [str(ROOT)]
-    store = importlib.import_module("elastic_core.bench.store")  # not while it asks: this process is to stay small
-    facts = ("date", "commit", "device", "load")
-    rows = [
-        store.Row(
-            bench=path.stem, system="app",
-            setting={name: row[name] for name in key if name not in facts and row.get(name, "") != ""},
-            figures={name: store.Figure(float(row[name])) for name in row if name not in (*key, *facts) and row[name] != ""},
-            where={"rounds": max(int(row.get("n", 1)), 1), "threads": 0, "load": 0.0}
-            | {name: row[name] for name in facts if name in row},
-        )
-        for row in new
-    ]  # fmt: skip
-    store.write_rows(path, [*store.read_rows(path), *rows])
+    table = importlib.import_module("elastic_core.bench.rows")  # not while it asks: this process is to stay small
+    named = {COLUMNS.get(name, name): value for name, value in row.items() if name != "act"}
+    table.write_rows(path, table.as_table([{"system": "app", "threads": 0, "rounds": 1, **named}]))
+
+
+# How a row's columns are called in a file of benchmark rows.
+COLUMNS = {"seconds": "duration", "n": "rounds", "p50": "seconds", "max": "longest"}
 
 
 def main() -> int:
@@ -251,7 +241,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1, help="of the app; more than one stand behind a proxy")
     parser.add_argument("--think", type=float, nargs=2, default=THINK, metavar="SECONDS", help="least and most between two acts")
     parser.add_argument("--app", type=Path, default=ROOT, help="a checkout (default: this one)")
-    parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "benchmarks" / "crowd.csv")
+    parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "local-benchmarks.csv")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
     how = {"rest": given.rest, "processes": given.processes, "think": "{:g}-{:g}".format(*given.think)}
@@ -260,7 +250,7 @@ def main() -> int:
         time.sleep(given.rest)
         log = asyncio.run(crowd(address, process, given.users, given.seconds, tuple(given.think)))
     found = rows(log, before)
-    write(given.out, found)
+    write(given.out, {"bench": "crowd", **found[0]})
     for row in found:
         print(f"{row['act']:<28}{row['n']:>5}   p50 {row['p50']:>7.2f} s   p95 {row['p95']:>7.2f} s   max {row['max']:>7.2f} s"
               f"   errors {row['errors']}")  # fmt: skip

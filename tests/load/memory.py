@@ -1,7 +1,7 @@
 """What the server keeps: one visitor who opens every run, then looks at another person at every step, and often at another run
 and page.
 
-  python tests/load/memory.py --reruns 1000 --out checkpoints/benchmarks/memory.csv
+  python tests/load/memory.py --reruns 1000 --out checkpoints/benchmarks.csv
 
 Written is one row: memory at the start, after the first 200 reruns, at the end, and by how much it grew in between (medians of 20
 reruns each), with the processor's seconds. Then the visitor leaves and another comes, again and again: by how much each adds.
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--reruns", type=int, default=1000)
     parser.add_argument("--visitors", type=int, default=20)
     parser.add_argument("--app", type=Path, default=ROOT, help="a checkout (default: this one)")
-    parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "benchmarks" / "memory.csv")
+    parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "local-benchmarks.csv")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
     facts = about(given.app, users=1, seconds=given.reruns)
@@ -88,7 +88,7 @@ def main() -> int:
         "processor": round(busy / given.reruns, 3), "visitors": given.visitors,
         "mb_per_visitor": round(float(np.polyfit(range(len(visits)), visits, 1)[0]), 2),
     }  # fmt: skip
-    write(given.out, [row], key=("commit", "device", "reruns"))
+    write(given.out, {"bench": "memory", **row})
     print(" ".join(f"{name}={value}" for name, value in row.items()))
     print("memory every 50 reruns:", " ".join(f"{used:.0f}" for used in memory[::50]))
     print("memory after each visit:", " ".join(f"{used:.0f}" for used in visits))

@@ -9,7 +9,7 @@ import pytest
 from crowd import about, crowd, rows, server, write
 from visitor import Visitor
 
-from elastic_core.bench.store import read_rows
+from elastic_core.bench.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,9 +53,11 @@ def test_a_small_crowd_meets_no_error(app: Path, tmp_path: Path) -> None:
         log = thread.submit(asyncio.run, crowd(address, process, users=3, seconds=4, think=(0.3, 1.0))).result()
     said = (tmp_path / "server.log").read_text()
     assert not log.errors and "Traceback" not in said, (log.errors, said)
+    found = {row["act"]: row for row in rows(log, about(ROOT, users=3, seconds=4))}
+    assert found["open"]["n"] == 3 and found["all"]["n"] == sum(row["n"] for act, row in found.items() if act != "all")
+    assert all(row["p50"] <= row["p95"] <= row["max"] for row in found.values())
     for _ in range(2):
-        write(tmp_path / "crowd.csv", rows(log, about(ROOT, users=3, seconds=4)))
-    found = {row.act: row for row in read_rows(tmp_path / "crowd.csv", "crowd")}
-    assert found["open"].n == 3 and found["all"].n == sum(row.n for act, row in found.items() if act != "all")
-    assert all(row.p50 <= row.p95 <= row.max for row in found.values())
-    assert found["all"].end_mb > 100 and found["all"].commit
+        write(tmp_path / "rows.csv", {"bench": "crowd", **found["all"]})
+    (row,) = read_rows(tmp_path / "rows.csv", "crowd").to_dict("records")
+    assert row["users"] == 3 and row["duration"] == 4 and row["rounds"] == found["all"]["n"] and row["seconds"] <= row["p95"]
+    assert row["end_mb"] > 100 and row["commit"]

@@ -1,7 +1,7 @@
 """Do experts stand for something, and what decides which ones a person gets? Measured on the models of runs, each number beside
 what it would be if the claim were false. A pass over many people takes seconds, so rows are kept in a file:
 
-    checkpoints/benchmarks/meaning.csv      came along
+    checkpoints/meaning.csv                 came along
     checkpoints/jobs/evidence/meaning.csv   measured in the app
 
     python -m elastic_core.services.evidence.meaning checkpoints RUN ...    measures runs and prints such a file
@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.bench.store import read_table
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.labels import in_words, is_variant
@@ -100,15 +99,15 @@ def recovered(row: MeaningRow) -> pd.DataFrame:
 
 def files(root: Path) -> tuple[Path, Path]:
     """What came along, and what was measured here."""
-    return root / "benchmarks" / "meaning.csv", root / "jobs" / "evidence" / "meaning.csv"
+    return root / "meaning.csv", root / "jobs" / "evidence" / "meaning.csv"
 
 
 def read_meaning(file: Path) -> list[MeaningRow]:
     """The rows of a file that may have been measured; none of one that is missing or of another form."""
     try:
         types = {field.name: field.type for field in fields(MeaningRow)}
-        plain = read_table(file, NAMES)[list(types)].astype(types)
-    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
+        plain = pd.read_csv(file, dtype=dict.fromkeys(NAMES, str))[list(types)].astype(types)
+    except (OSError, ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return []
     return [row for row in (MeaningRow(**line) for line in plain.to_dict("records")) if _measured(row)]
 

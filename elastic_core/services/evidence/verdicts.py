@@ -218,7 +218,7 @@ def faster(checkpoints: Path) -> Verdict:
         where = f"On a graphics card ({card['device']}, {card['length']} events)"
         words = f"{where} a training step takes ELASTIC {card['step']} times as long."
         found.append(Finding("no" if float(card["step"]) > 1 else "yes", words, n=1))
-    command = "" if found else "nice python -m elastic_core bench --passes forward --threads 1"
+    command = "" if found else "nice python -m elastic_core bench --directions forward --threads 1"
     return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(found), "Another machine, batch, d or k.", "speed",
                    command, "" if found else "No benchmark rows came along.", note)  # fmt: skip
 

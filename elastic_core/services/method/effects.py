@@ -213,14 +213,14 @@ def of_speed(checkpoints: Path) -> Effect:
     room = {peer: curves.versus(table, own, peer, "memory").get(length) for peer in peers}
     causal = curves.versus(table, "elastic", "sasrec-fused", column).get(length)
     if causal is None or any(value is None for value in (*ratio.values(), *room.values())):
-        return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
+        return Effect(MISSING, "", f"python -m elastic_core bench --lengths {length}")
     text = (
         f"At {length:,} events, the two-way form takes 1/{ratio[peers[0]]:.1f} of the time of eager SASRec, and "
         f"1/{ratio[peers[1]]:.1f} of fused SASRec. The causal form takes 1/{causal:.1f} of fused. Memory, two-way: "
         f"{_less(1 - 1 / room[peers[0]])} eager, {_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward. "
         f"In the last layer, all compute only the last event. Measured on {curves.shape_name(curves.shapes(table)[0])}."
     )
-    return Effect(text, "benchmarks/latency.csv, the rows of the Speed screen")
+    return Effect(text, "benchmarks.csv, the rows of the Speed screen")
 
 
 def _less(share: float) -> str:

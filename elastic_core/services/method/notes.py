@@ -119,8 +119,8 @@ EQUATIONS = (
         "tests/test_lisa.py::test_every_form_is_its_equations_in_loops",
     ),
     (
-        "LISA, compression", "codes and words in place of an item table", "elastic_core/bench/lisa.py: compress",
-        "tests/test_lisa.py::test_what_comes_back_from_codes_is_the_same_table",
+        "LISA, compression", "codes and words in place of an item table", "elastic_core/peers/lisa.py: item_codes",
+        "tests/test_lisa.py::test_the_item_table_is_all_in_its_codes",
     ),
     (
         "SMA", "attention times the intensity of an event’s kind", "elastic_core/peers/sma.py: ModulatedAttention",

@@ -1,19 +1,18 @@
-"""The operation calculator: floating-point operations and bytes of one history, formula by formula.
+"""What reading one history costs by formula, whatever the machine: operations, and bytes.
 
-One forward pass that scores the next item: every row in all layers but the last, one row in the last (both systems get
+One forward pass that scores the next item: every row in all layers but the last, one row in the last (all systems get
 that). A multiplication and its addition count as two operations; norms, softmaxes and what is done once per batch are left
-out. The formulas are held against torch's own counter in tests/test_efficiency.py.
+out. tests/test_efficiency.py holds the formulas against torch's own counter, which cannot replace them: it does not see products
+that are added in place, and counts causal attention as all N × N pairs.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import pandas as pd
 
 from elastic_core.bench.latency import ITEMS
 
-CHUNK = 32  # of the causal form's prefix sums
+CHUNK = 32  # events of the causal form's prefix sums
 FLOAT = 4  # bytes
 LABELS = {
     "elastic": "ELASTIC",
@@ -23,134 +22,110 @@ LABELS = {
 }
 
 
-class Shape(NamedTuple):
-    """The sizes that the formulas speak of."""
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Of a history and of the models that read it."""
 
-    n: int = 200
-    d: int = 64
+    length: int = 200
+    width: int = 64
     k: int = 8
-    side: int = 16  # √K
+    n_subkeys: int = 16
     layers: int = 2
     heads: int = 1
-    local: int = 8
+    conv_width: int = 8
     stride: int = 8
     window: int = 64
     items: int = ITEMS
 
 
-Cost = tuple[str, str, float, str]  # one term: in which stage, its formula, its value, and how it grows with N
-
-
-def operations(system: str, shape: Shape) -> pd.DataFrame:
-    """stage, formula, operations, growth with N; one row a stage."""
-    makers: dict[str, Callable[[Shape], Iterator[Cost]]] = {
-        "elastic": _causal,
-        "elastic-two-way": _two_way,
-        "sasrec-fused": _sasrec,
-        "sasrec-eager": partial(_sasrec, pairs=1.0),
-    }
-    scoring = ("scoring", "2·V·d", 2 * shape.items * shape.d, "constant")
-    return pd.DataFrame([*makers[system](shape), scoring], columns=["stage", "formula", "operations", "grows"])
-
-
-def totals(shape: Shape) -> pd.DataFrame:
-    """system, operations, and how many times the cheapest."""
-    rows = [(LABELS[system], operations(system, shape)["operations"].sum()) for system in LABELS]
-    table = pd.DataFrame(rows, columns=["system", "operations"])
-    return table.assign(times=table["operations"] / table["operations"].min())
-
-
-LENGTHS = tuple(2**i for i in range(5, 17))
-
-
-def against_length(shape: Shape) -> pd.DataFrame:
-    """system, label, length, operations, for the lengths of the calculator's chart."""
+def cost_table(sizes: Sizes) -> pd.DataFrame:
+    """Return a row a system: operations, how many times the cheapest's, and bytes while reading and kept of one user."""
     rows = [
-        (system, label, n, operations(system, shape._replace(n=n))["operations"].sum())
+        {
+            "system": label,
+            "operations": operations(system, sizes),
+            "reading": reading_bytes(system, sizes),
+            "kept": kept_bytes(system, sizes),
+        }
         for system, label in LABELS.items()
-        for n in LENGTHS
     ]
-    return pd.DataFrame(rows, columns=["system", "label", "length", "operations"])
+    table = pd.DataFrame(rows)
+    table.insert(2, "times", table["operations"] / table["operations"].min())
+    return table
 
 
-def cost_sentence(shape: Shape) -> str:
-    """Who needs how many operations at this length, in words."""
-    table = totals(shape).set_index("system")["operations"]
-    ours, fused, eager = (table[LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
-    return (
-        f"At N = {shape.n:,} ELASTIC needs {ours / 1e6:,.1f} million operations to score {shape.items:,} items. SASRec "
-        f"needs {fused / ours:.1f} times as many, {LABELS['sasrec-eager']} {eager / ours:.1f} times."
-    )
+def operations(system: str, sizes: Sizes) -> float:
+    """Return the operations of one history, the scores of all items included."""
+    scoring = 2.0 * sizes.items * sizes.width
+    if system == "elastic":
+        return scoring + _retrieval(sizes) + _causal_dispatch(sizes) + _rows(sizes, sizes.conv_width)
+    if system == "elastic-two-way":
+        return scoring + _retrieval(sizes) + _two_way_dispatch(sizes) + _rows(sizes, 0)
+    pairs = 0.5 if system == "sasrec-fused" else 1.0  # a fused kernel skips the half that causal attention does not need
+    return scoring + _attention(sizes, pairs) + _rows(sizes, 0)
 
 
-def _retrieval(s: Shape) -> Iterator[Cost]:
-    rows, total, network = s.n, 0.0, "Σ 2·n·d² + 8·(n/s)·d² + 4·(n/s)·min(n/s, w)·d over levels n = N, N/s, …"
+def reading_bytes(system: str, sizes: Sizes) -> float:
+    """Return the bytes that grow with the history while it is read."""
+    n, d, k, chunk = sizes.length, sizes.width, sizes.k, min(CHUNK, sizes.length)
+    numbers = {
+        "elastic": sizes.heads * n * (2 * k + k * d / chunk + 2 * chunk),  # slot weights, states and scores of chunks
+        "elastic-two-way": 2 * sizes.heads * n * k,  # slot weights there and back
+        "sasrec-fused": 3 * n * d,  # queries, keys and values
+        "sasrec-eager": sizes.heads * n**2,  # one matrix of scores
+    }
+    return float(FLOAT * numbers[system])
+
+
+def kept_bytes(system: str, sizes: Sizes) -> float:
+    """Return the bytes that are kept of one user between two events, so that one more event needs no second reading; NaN for
+    the two-way form, which has to read again."""
+    d, slots = sizes.width, sizes.heads * sizes.k
+    if system == "elastic-two-way":
+        return float("nan")
+    if system == "elastic":  # per layer slots, their masses, what is asked of them and the convolution's window; interests
+        return float(FLOAT * (sizes.layers * (slots * (4 * d + 1) + sizes.conv_width * d) + sizes.k * d + 1))
+    return float(2 * FLOAT * sizes.layers * sizes.length * d)  # keys and values of every event
+
+
+def _retrieval(sizes: Sizes) -> float:
+    """The query network, level by level, and the search by product keys."""
+    d, rows, total = sizes.width, sizes.length, 0.0
     while rows > 1:
-        left = -(-rows // s.stride)
-        total += 2 * left * s.stride * s.d**2
-        if left > 1:
-            total += 8 * left * s.d**2 + 4 * left * min(left, s.window) * s.d
-        rows = left
-    yield "query network", network, total, "linear"
-    yield "product keys", "2·√K·d + 2·d²", 2 * s.side * s.d + 2 * s.d**2, "constant"
+        groups = -(-rows // sizes.stride)
+        total += 2 * groups * sizes.stride * d**2
+        if groups > 1:
+            total += 8 * groups * d**2 + 4 * groups * min(groups, sizes.window) * d
+        rows = groups
+    return total + 2 * sizes.n_subkeys * d + 2 * d**2
 
 
-def _common(s: Shape) -> Iterator[Cost]:
-    full = (s.layers - 1) * s.n + 1
-    if s.local:
-        yield "local convolution", "2·w·d per row", 2 * s.local * s.d * full, "linear"
-    yield "feed-forward", "4·d² per row", 4 * s.d**2 * full, "linear"
+def _causal_dispatch(sizes: Sizes) -> float:
+    """Aggregation and dispatch of every prefix by running sums, in chunks."""
+    n, d, slots = sizes.length, sizes.width, sizes.heads * sizes.k * sizes.width
+    chunk = min(CHUNK, n)
+    aggregation = sizes.layers * (2 * n * slots + 2 * slots * d)
+    row = 4 * sizes.heads * d**2 + 10 * slots + 4 * chunk * sizes.heads * (d + sizes.k)
+    last_layer = 4 * sizes.heads * d**2 + 8 * slots + 2 * n * slots
+    return aggregation + (sizes.layers - 1) * n * row + last_layer + sizes.layers * 4 * slots * d
 
 
-def _causal(s: Shape) -> Iterator[Cost]:
-    full, hkd = s.layers - 1, s.heads * s.k * s.d
-    yield from _retrieval(s)
-    yield "aggregation", "L·(2·N·H·k·d + 2·H·k·d²)", s.layers * (2 * s.n * hkd + 2 * hkd * s.d), "linear"
-    row = 4 * s.heads * s.d**2 + 10 * hkd + 4 * min(CHUNK, s.n) * s.heads * (s.d + s.k)
-    once = 4 * s.heads * s.d**2 + 8 * hkd + 2 * s.n * hkd
-    formula = "(L − 1)·N·(4·H·d² + 10·H·k·d + 4·C·H·(d + k)) + 2·N·H·k·d + 4·H·d² + 8·H·k·d + 4·L·H·k·d², C = 32"
-    yield "dispatch", formula, full * s.n * row + once + s.layers * 4 * hkd * s.d, "linear"
-    yield from _common(s)
+def _two_way_dispatch(sizes: Sizes) -> float:
+    n, d, slots = sizes.length, sizes.width, sizes.heads * sizes.k * sizes.width
+    aggregation = sizes.layers * (4 * n * slots + 2 * slots * d + 6 * sizes.k * d**2)
+    return aggregation + 4 * slots * _full_rows(sizes) + sizes.layers * 4 * slots * d
 
 
-def _two_way(s: Shape) -> Iterator[Cost]:
-    hkd = s.heads * s.k * s.d
-    yield from _retrieval(s)
-    own = 2 * hkd * s.d + 6 * s.k * s.d**2
-    yield "aggregation", "L·(4·N·H·k·d + (2·H + 6)·k·d²)", s.layers * (4 * s.n * hkd + own), "linear"
-    rows = (s.layers - 1) * s.n + 1
-    yield "dispatch", "4·H·k·d per row + 4·L·H·k·d²", 4 * hkd * rows + s.layers * 4 * hkd * s.d, "linear"
-    yield from _common(s._replace(local=0))
+def _attention(sizes: Sizes, pairs: float) -> float:
+    n, d, full_layers = sizes.length, sizes.width, sizes.layers - 1
+    projections = full_layers * 8 * n * d**2 + 4 * n * d**2 + 4 * d**2
+    return projections + full_layers * pairs * 4 * n**2 * d + 4 * n * d
 
 
-def _sasrec(s: Shape, pairs: float = 0.5) -> Iterator[Cost]:
-    full = s.layers - 1
-    yield "projections", "(L − 1)·8·N·d² + 4·N·d² + 4·d²", full * 8 * s.n * s.d**2 + 4 * s.n * s.d**2 + 4 * s.d**2, "linear"
-    formula = f"(L − 1)·{'2' if pairs < 1 else '4'}·N²·d + 4·N·d"
-    yield "attention", formula, full * pairs * 4 * s.n**2 * s.d + 4 * s.n * s.d, "quadratic"
-    yield from _common(s._replace(local=0))
+def _rows(sizes: Sizes, conv_width: int) -> float:
+    """What every row costs by itself: the local convolution and the feed-forward network."""
+    return (2 * conv_width * sizes.width + 4 * sizes.width**2) * _full_rows(sizes)
 
 
-def memory(shape: Shape) -> pd.DataFrame:
-    """what, formula, bytes: what grows with N while a history is read, what the memory holds, what is kept online."""
-    s, c = shape, min(CHUNK, shape.n)
-    rows = [
-        ("SASRec eager: one score matrix", "4·H·N²", FLOAT * s.heads * s.n**2, "quadratic"),
-        ("SASRec fused: queries, keys, values", "12·N·d", 3 * FLOAT * s.n * s.d, "linear"),
-        (
-            "ELASTIC causal: slot weights, chunk states and scores", "4·H·N·(2·k + k·d/C + 2·C)",
-            FLOAT * s.heads * s.n * (2 * s.k + s.k * s.d / c + 2 * c), "linear",
-        ),
-        ("ELASTIC two-way: slot weights", "8·H·N·k", 2 * FLOAT * s.heads * s.n * s.k, "linear"),
-        ("Experts and sub-keys (shared by everybody)", "4·(K·d + √K·d)", FLOAT * (s.side**2 + s.side) * s.d, "constant"),
-        (
-            "Kept per person, ELASTIC streaming", "4·(L·(H·k·(4·d + 1) + w·d) + k·d + 1)",
-            FLOAT * (s.layers * (s.heads * s.k * (4 * s.d + 1) + s.local * s.d) + s.k * s.d + 1), "constant",
-        ),
-        (
-            "of it the state proper; the rest follows from the interests", "4·L·(H·k·(d + 1) + w·d)",
-            FLOAT * s.layers * (s.heads * s.k * (s.d + 1) + s.local * s.d), "constant",
-        ),
-        ("Kept per person, SASRec with keys and values", "8·L·N·d", 2 * FLOAT * s.layers * s.n * s.d, "linear"),
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["what", "formula", "bytes", "grows"])
+def _full_rows(sizes: Sizes) -> int:
+    return (sizes.layers - 1) * sizes.length + 1

@@ -6,38 +6,22 @@ different sources are never mixed: every function here is given the rows of one.
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import linregress
 
 from elastic_core import disk
-from elastic_core.bench import lisa
-from elastic_core.bench.events import ROOM
-from elastic_core.bench.latency import BENCH, BOTH, FORWARD, ROWS
-from elastic_core.bench.stages import WHOLE as WHOLE_PASS
-from elastic_core.bench.stages import by_pass
-from elastic_core.bench.store import Row, readable_rows, select_rows, together
+from elastic_core.bench.events import REFRESH, ROOM, STREAM
+from elastic_core.bench.latency import BOTH, FORWARD
+from elastic_core.bench.rows import newest_together, read_rows
 from elastic_core.services.speed.costs import LABELS
 
 MEASURED, SHIPPED = "measured now", "shipped measurement"
-MACHINE = ("load", "device", "torch", "commit", "date")
-SHAPE = ("width", "k", "side", "threads")
-COLUMNS = (
-    "source", "system", "label", "length", "batch", "ms", "low", "high", "processor", "memory", "rounds", *SHAPE, *MACHINE,
-)  # fmt: skip
-TIMED = ("ms", "low", "high", "processor", "rounds")
-EVENTS = ("length", "system", *TIMED, "histories", *SHAPE, *MACHINE)
-STAGES = ("length", "system", "stage", *TIMED, "megabytes", "histories", *SHAPE, *MACHINE)
-STEPS = (
-    "system", "stage", "there", "back", "kept", "length", "histories", "k", "width", "side", "device", "threads", "load", "torch",
-    "commit", "date",
-)  # fmt: skip
 Shape = tuple[str, int, int, int, int]
-KEYS = ["device", "threads", "width", "k", "side"]  # of a `Shape`
-LISA = ["question", "system", "where", "here", "the paper’s"]
+SHAPE = ["device", "threads", "width", "k", "side"]  # of a `Shape`
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
@@ -47,69 +31,79 @@ PAPER = (
     ("GPU memory", "about 90% less", "likewise"),
 )
 
-
-def lines(rows: Iterable[Row], columns: Sequence[str], source: str = "") -> pd.DataFrame:
-    """One line a row, per history of its batch: milliseconds (median, quartiles, processor), megabytes at the peak or moved."""
-    found = []
-    for row in rows:
-        each, low, high = (1e3 * end / row.batch for end in row.figures["seconds"])
-        found.append(dict(row.setting) | dict(row.where) | {
-            "source": source, "system": row.system, "label": LABELS.get(row.system, row.system), "histories": row.batch,
-            "ms": each, "low": low, "high": high, "processor": 1e3 * row.processor / row.batch,
-            "memory": getattr(row, "peak", math.nan) / row.batch / 1e6, "megabytes": getattr(row, "moved", 0) / row.batch / 1e6,
-        })  # fmt: skip
-    return pd.DataFrame(found, columns=list(columns))
+# --- the rows of one source --------------------------------------------------------------------------------------------
 
 
-def tidy(rows: Iterable[Row], source: str) -> pd.DataFrame:
-    """Only the pass that scores the next item (last row, forward). Of several measurements the latest counts."""
-    table = lines(select_rows(rows, rows="last", direction="forward"), COLUMNS, source)
-    same = ["system", "length", *KEYS]
-    latest = table.sort_values("date", kind="stable").drop_duplicates(same, keep="last")
+def shipped_file(checkpoints: Path) -> Path:
+    """Where the rows are that came with the project."""
+    return checkpoints / "benchmarks.csv"
+
+
+def per_history(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a line a row, of one history: milliseconds (`ms` with quartiles, `processor`), and megabytes at the peak."""
+    per_batch = rows["batch"].astype(float)
+    return pd.DataFrame({
+        "system": rows["system"], "label": rows["system"].map(lambda system: LABELS.get(system, system)),
+        "length": rows["length"].astype(int), "batch": rows["batch"].astype(int),
+        "ms": 1e3 * rows["seconds"] / per_batch, "low": 1e3 * rows["seconds_low"] / per_batch,
+        "high": 1e3 * rows["seconds_high"] / per_batch, "processor": 1e3 * rows["processor"] / per_batch,
+        "memory": rows["peak"].astype(float) / per_batch / 1e6, "rounds": rows["rounds"].astype(int),
+        **{name: rows[name].astype(int) for name in ("threads", "width", "k", "side")},
+        **{name: rows[name] for name in ("load", "device", "torch", "commit", "date")},
+    })  # fmt: skip
+
+
+def passes(file: Path) -> pd.DataFrame:
+    """Return the passes on a processor that score the next item (last row, forward); of several measurements the latest."""
+    rows = read_rows(file, "latency")
+    scoring = (rows["rows"] == "last") & (rows["direction"] == FORWARD) & (rows["compiled"] == "")
+    table = per_history(rows[scoring & rows["device"].str.startswith("cpu")])
+    latest = table.sort_values("date", kind="stable").drop_duplicates(["system", "length", *SHAPE], keep="last")
     return latest.sort_values(["system", "length"], ignore_index=True)
 
 
-def of_passes(file: Path, source: str) -> pd.DataFrame:
-    """The passes of a file; empty if it cannot be read."""
-    return tidy(readable_rows(file, "latency"), source)
-
-
 def shipped(checkpoints: Path) -> pd.DataFrame:
-    """What came with the project; empty if it cannot be read."""
-    return of_passes(checkpoints / "benchmarks" / "latency.csv", SHIPPED)
+    """Return the passes that came with the project."""
+    return passes(shipped_file(checkpoints))
+
+
+def new_events(file: Path) -> pd.DataFrame:
+    """Return what one new event took after a history."""
+    return per_history(read_rows(file, "events")).reset_index(drop=True)
 
 
 def graphics_card(checkpoints: Path) -> dict[str, str]:
     """Return how many times as long causal ELASTIC takes as fused SASRec on a GPU: for reading `one` history and for a `step` of
     training, beside `device` and `length`; empty if that was not measured."""
-    rows = readable_rows(checkpoints / "benchmarks" / "gpu.csv", BENCH)
-    sides = {"system": "elastic"}, {"system": "sasrec-fused"}
-    asked = {"one": ("last", FORWARD, 1), "step": ("all", BOTH, 256)}
-    found = {
-        name: together(rows, *sides, rows=which, direction=direction, batch=batch, compiled="", length=1_024)
-        for name, (which, direction, batch) in asked.items()
-    }
-    times = {name: f"{pair[0].seconds / pair[1].seconds:.1f}" for name, pair in found.items() if pair}
-    return {**times, "device": rows[0].device, "length": "1,024"} if len(times) == len(asked) else {}
+    rows, length = read_rows(shipped_file(checkpoints), "latency"), 1_024
+    rows = rows[~rows["device"].str.startswith("cpu") & (rows["compiled"] == "") & (rows["length"] == length)]
+    found: dict[str, str] = {}
+    for name, which, direction, batch in (("one", "last", FORWARD, 1), ("step", "all", BOTH, 256)):
+        same = rows[(rows["rows"] == which) & (rows["direction"] == direction) & (rows["batch"] == batch)]
+        pair = newest_together(same, ["elastic", "sasrec-fused"])
+        if pair.empty:
+            return {}
+        found[name] = f"{pair.loc['elastic', 'seconds'] / pair.loc['sasrec-fused', 'seconds']:.1f}"
+    return {**found, "device": pair["device"].iloc[0], "length": f"{length:,}"}
 
 
-def table_of(file: Path) -> pd.DataFrame:
-    """`stages.csv` or `events.csv`; empty if it cannot be read."""
-    return lines(readable_rows(file, file.stem), STAGES if file.stem == "stages" else EVENTS)
+def busy_machine(table: pd.DataFrame) -> bool:
+    """Whether other programs worked on the machine while these rows were measured."""
+    return bool((table["load"] > table["threads"] + 0.5).any())
 
 
 def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Stages or events by the clock, or, from a busy machine, by the processor's time (which has no quartiles); and which."""
+    """Return rows by the clock, or, from a busy machine, by the processor's time (which has no quartiles); and which."""
     if not busy_machine(table):
-        return table, "by the clock"
+        return table, TIMES["ms"]
     same = dict.fromkeys(("ms", "low", "high"), table["processor"])
-    return table.assign(**same), "of the processor, because the machine was busy"
+    return table.assign(**same), f"{TIMES['processor']}, because the machine was busy"
 
 
 def shapes(table: pd.DataFrame) -> list[Shape]:
     """(device, threads, d, k, √K) of the curves in a table, the one with most lengths first."""
-    found = table.groupby(KEYS)["length"].nunique().sort_values(ascending=False, kind="stable")
-    return [tuple(key) for key in found.index if found[key] > 1]
+    lengths = table.groupby(SHAPE)["length"].nunique().sort_values(ascending=False, kind="stable")
+    return [tuple(shape) for shape in lengths.index if lengths[shape] > 1]
 
 
 def shape_name(shape: Shape) -> str:
@@ -120,19 +114,33 @@ def shape_name(shape: Shape) -> str:
 
 def place(table: pd.DataFrame) -> str:
     """The machine and the sizes of rows that have them in common."""
-    return shape_name(tuple(table.iloc[0][KEYS])) if len(table) else ""
+    return shape_name(tuple(table.iloc[0][SHAPE])) if len(table) else ""
 
 
 def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
-    return table[(table[KEYS] == list(shape)).all(axis=1)]
+    return table[(table[SHAPE] == list(shape)).all(axis=1)]
 
 
 def usual(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows that the Speed screen opens with, and by which time: of the shape with most lengths, by the clock unless the
     machine was busy. Whoever quotes a speed quotes these."""
-    found = shapes(table)
-    mine = of_shape(table, found[0]) if found else table
+    known = shapes(table)
+    mine = of_shape(table, known[0]) if known else table
     return mine, "processor" if busy_machine(mine) else "ms"
+
+
+def machine(table: pd.DataFrame) -> str:
+    """Where and when, in one sentence; busy machines are called so."""
+    if table.empty:
+        return "Nothing measured yet."
+    first, load = table.iloc[0], table["load"].max()
+    days = sorted({str(date)[:10] for date in table["date"]})
+    busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
+    commits = " and ".join(sorted(set(table["commit"].astype(str))))
+    return f"{place(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
+
+
+# --- exponents ----------------------------------------------------------------------------------------------------------
 
 
 class Fit(NamedTuple):
@@ -154,22 +162,21 @@ def fit_line(table: pd.DataFrame, system: str, column: str = "ms", start: int = 
     rows = table[(table["system"] == system) & (table["length"] >= start) & (table[column] > 0)]
     if len(rows) < 2:
         return None
-    x, y = np.log(rows["length"].to_numpy(float)), np.log(rows[column].to_numpy(float))
-    centred = x - x.mean()
-    slope, width = float(centred @ y / (centred @ centred)), len(x) - 2
-    residual = y - y.mean() - slope * centred
-    error = math.sqrt(float(residual @ residual / width / (centred @ centred))) if width else math.nan
-    with np.errstate(over="ignore"):
-        factor = float(np.exp(y.mean() - slope * x.mean()))  # infinite for a line that is nearly upright
-    return Fit(slope, error, factor, int(rows["length"].min()), int(rows["length"].max()), len(rows))
+    line = linregress(np.log(rows["length"].to_numpy(float)), np.log(rows[column].to_numpy(float)))
+    error = float(line.stderr) if len(rows) > 2 else math.nan
+    first, last = int(rows["length"].min()), int(rows["length"].max())
+    return Fit(float(line.slope), error, float(np.exp(line.intercept)), first, last, len(rows))
 
 
 def fits(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
     """label, exponent, ±, from, to, lengths: one row a system that can be fitted."""
     names = dict(zip(table["system"], table["label"], strict=True))
-    found = [(label, fit_line(table, system, column, start)) for system, label in names.items()]
-    rows = [(label, f.exponent, 1.96 * f.error, f.start, f.end, f.points) for label, f in found if f is not None]
+    lines = [(label, fit_line(table, system, column, start)) for system, label in names.items()]
+    rows = [(label, fit.exponent, 1.96 * fit.error, fit.start, fit.end, fit.points) for label, fit in lines if fit is not None]
     return pd.DataFrame(rows, columns=["system", "exponent", "± 95%", "from N", "to N", "lengths"])
+
+
+# --- who is faster, and from where on -----------------------------------------------------------------------------------
 
 
 def versus(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.Series:
@@ -189,14 +196,14 @@ def crossings(ratio: pd.Series) -> list[float]:
 
 def crossing(checkpoints: Path) -> float:
     """From which length on ELASTIC stays faster than SASRec with fused attention, by the shipped rows; NaN where none tell."""
-    return _crossing(checkpoints, disk.stamp(checkpoints / "benchmarks" / "latency.csv"))
+    return _crossing(checkpoints, disk.stamp(shipped_file(checkpoints)))
 
 
 @functools.lru_cache(maxsize=4)
 def _crossing(checkpoints: Path, stamp: tuple[int, ...]) -> float:
     table, column = usual(shipped(checkpoints))
-    found = crossings(versus(table, "elastic", "sasrec-fused", column))
-    return rounded(found[-1]) if found else math.nan
+    lengths = crossings(versus(table, "elastic", "sasrec-fused", column))
+    return rounded(lengths[-1]) if lengths else math.nan
 
 
 def rounded(length: float) -> float:
@@ -233,40 +240,18 @@ def _listed(lengths: pd.Index, among: pd.Index) -> str:
     return ", ".join(parts)
 
 
-def stage_words(mine: pd.DataFrame) -> str:
-    """How long the whole pass takes, and how much of it the stages account for; nothing where one is missing."""
-    parts, passes = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"]
-    if parts.empty or passes.empty:
-        return ""
-    whole = passes.iloc[0]
-    return (
-        f"One pass over **N = {whole['length']:,}** events takes **{whole['ms']:.2f} ms** per history, with the scores of all "
-        f"items. The stages add up to {parts['ms'].sum() / whole['ms']:.0%} of it."
-    )
-
-
-def training_steps(checkpoints: Path) -> pd.DataFrame:
-    """Of the shipped steps of training, all rows, what every stage takes a batch (`there`, `back`, ms of the processor) and is
-    the first to keep for the way back (`kept`, MB), by `system`; empty if they cannot be read."""
-    rows = select_rows(readable_rows(checkpoints / "benchmarks" / "profile.csv", "stages"), rows=ROWS[1])
-    of_it = {found[0].system: found for found in by_pass(rows) if select_rows(found, stage=WHOLE_PASS)}  # the last
-    shown = [row for found in of_it.values() for row in found]
-    table = lines(shown, STEPS)
-    return table.assign(
-        there=[1e3 * row.processor for row in shown], back=[1e3 * getattr(row, "back", 0) for row in shown],
-        kept=[getattr(row, "kept", 0) / 1e6 for row in shown],
-    )  # fmt: skip
-
-
 def memory_words(table: pd.DataFrame) -> str:
     """How the peaks compare at the longest length that ELASTIC and each SASRec share."""
-    said = []
+    parts = []
     for peer in ("sasrec-eager", "sasrec-fused"):
         ratio = versus(table, "elastic", peer, "memory")
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
-            said.append(f"{LABELS[peer]} needs {times:.{1 if times >= 2 else 2}f} times as much at N = {length:,}")
-    return f"Memory, compared with ELASTIC: {'; '.join(said)}." if said else ""
+            parts.append(f"{LABELS[peer]} needs {times:.{1 if times >= 2 else 2}f} times as much at N = {length:,}")
+    return f"Memory, compared with ELASTIC: {'; '.join(parts)}." if parts else ""
+
+
+# --- one new event -------------------------------------------------------------------------------------------------------
 
 
 def event_words(wide: pd.DataFrame) -> str:
@@ -277,51 +262,29 @@ def event_words(wide: pd.DataFrame) -> str:
     alone = _event(wide, "sasrec-fused", refreshed=False)
     if ours.empty:
         return "The kept state was not measured."
-    said = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
+    sentence = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
     if alone.empty:
-        return said
-    said += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. "
-    said += _race((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
+        return sentence
+    sentence += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. "
+    sentence += _race((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
-        said += " When its window is full, SASRec needs a refresh, too. Then it takes "
-        said += f"{times.min():.1f} to {times.max():.1f} times as long as ELASTIC."
-    return said
+        sentence += " When its window is full, SASRec needs a refresh, too. Then it takes "
+        sentence += f"{times.min():.1f} to {times.max():.1f} times as long as ELASTIC."
+    return sentence
 
 
 def with_refresh(table: pd.DataFrame) -> pd.DataFrame:
     """The events with rows `elastic-event` behind them: a step and its part of a refresh, as `event_words` counts ours."""
-    step, again = (table[table["system"] == f"elastic-{part}"].set_index("length") for part in ("stream", "refresh"))
+    step, again = (table[table["system"] == f"elastic{part}"].set_index("length") for part in (STREAM, REFRESH))
     ends = ["ms", "low", "high"]
-    found = step.assign(**(step[ends] + again[ends] / ROOM), system="elastic-event").dropna(subset="ms").reset_index()
-    return pd.concat([table, found[table.columns]], ignore_index=True) if len(found) else table
+    both = step.assign(**(step[ends] + again[ends] / ROOM), system="elastic-event").dropna(subset="ms").reset_index()
+    return pd.concat([table, both[table.columns]], ignore_index=True) if len(both) else table
 
 
 def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
     """Milliseconds of one event by length, with its part of a refresh; empty where it was not measured."""
-    step, again = f"{system}-stream", f"{system}-refresh"
+    step, again = f"{system}{STREAM}", f"{system}{REFRESH}"
     if step not in wide or (refreshed and again not in wide):
         return pd.Series(dtype=float)
     return (wide[step] + wide[again] / ROOM if refreshed else wide[step]).dropna()
-
-
-def machine(table: pd.DataFrame) -> str:
-    """Where and when, in one sentence; busy machines are called so."""
-    if table.empty:
-        return "Nothing measured yet."
-    first, load = table.iloc[0], table["load"].max()
-    days = sorted({str(date)[:10] for date in table["date"]})
-    busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
-    commits = " and ".join(sorted(set(table["commit"].astype(str))))
-    return f"{place(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
-
-
-def busy_machine(table: pd.DataFrame) -> bool:
-    return bool((table["load"] > table["threads"] + 0.5).any())
-
-
-def of_lisa(checkpoints: Path) -> pd.DataFrame:
-    """What LISA claims of its own cost (`bench --lisa`), ours and the paper's: a line a figure; empty if they cannot be read."""
-    found = lisa.claims(rows) if (rows := readable_rows(checkpoints / "benchmarks" / "lisa.csv", "lisa")) else []
-    table = pd.DataFrame(found, columns=LISA).astype({"here": float, "the paper’s": float})
-    return table[table["here"].notna()].reset_index(drop=True)

@@ -1,6 +1,6 @@
 """Measurements of speed in the background (background/queue.py), in turn with trainings: either would time the other along.
 
-checkpoints/jobs/speed/<id>/   the job; latency.csv, stages.csv, events.csv: what it has found so far
+checkpoints/jobs/speed/<id>/   the job; rows.csv: what it has measured so far
 """
 
 import os
@@ -11,19 +11,17 @@ from typing import Any
 import pandas as pd
 import torch
 
-from elastic_core.bench.events import measure_events, readers
-from elastic_core.bench.latency import ROWS, measure_latency
-from elastic_core.bench.stages import measure_profile
-from elastic_core.bench.store import Row, write_rows
+from elastic_core.bench.events import causal_systems, measure_events
+from elastic_core.bench.latency import measure_latency
+from elastic_core.bench.rows import write_rows
 from elastic_core.errors import InputError
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
-from elastic_core.services.speed.curves import MEASURED, of_passes, table_of
+from elastic_core.services.speed.curves import new_events, passes
 from elastic_core.services.speed.plan import Plan
 
-CPU = torch.device("cpu")
+CPU, ROWS_FILE = torch.device("cpu"), "rows.csv"
 SECONDS = 12.0  # at most, for the rounds of one setting
-FORMS = ("elastic", "elastic-two-way")
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 
 
@@ -41,16 +39,12 @@ class Measurement(Task[Plan]):
         return f"This measurement is {word}: {done} of {len(self.asked.lengths)} lengths, so it says nothing about the others."
 
     def latencies(self) -> pd.DataFrame:
-        """As from `curves.tidy`; empty while nothing is there."""
-        return of_passes(self.path / "latency.csv", MEASURED)
-
-    def stages(self) -> pd.DataFrame:
-        """length, system, stage, milliseconds per history, and where they were measured."""
-        return table_of(self.path / "stages.csv")
+        """As from `curves.passes`; empty while nothing is there."""
+        return passes(self.path / ROWS_FILE)
 
     def events(self) -> pd.DataFrame:
         """length, system, milliseconds per person and new event, and where they were measured."""
-        return table_of(self.path / "events.csv")
+        return new_events(self.path / ROWS_FILE)
 
 
 class Measurements(Queue[Measurement]):
@@ -89,29 +83,15 @@ def cores() -> int:
 
 
 def measure_plan(plan: Plan, path: Path, hand: Hand) -> None:
-    """Write latency.csv, stages.csv and events.csv into the folder `path`; `hand` hears each step first."""
-    found: dict[str, list[Row]] = {"latency": [], "stages": [], "events": []}
-    harness, middle = {"rounds": plan.repeats, "warmup": 1, "seconds": SECONDS}, max(plan.lengths)
-
-    def keep(bench: str, rows: list[Row]) -> None:
-        found[bench] += rows
-        write_rows(path / f"{bench}.csv", found[bench])
-
-    def tell(words: str) -> None:
-        hand.tell(done, plan.steps(), words)
-
-    done = 0
+    """Write rows.csv into the folder `path`; `hand` hears each step first."""
+    harness, file, done = {"rounds": plan.repeats, "warmup": 1, "seconds": SECONDS}, path / ROWS_FILE, 0
     for length in plan.lengths:
-        tell(f"All systems read {length:,} events")
-        keep("latency", measure_latency(plan.setting(length), CPU, plan.systems_at(length), rows=ROWS[:1], **harness))
+        hand.tell(done, plan.steps(), f"All systems read {length:,} events")
+        write_rows(file, measure_latency(plan.setting(length), CPU, plan.systems_at(length), ["last"], **harness))
         done += 1
-    tell(f"The stages of ELASTIC at {middle:,} events")
-    for system in FORMS:
-        keep("stages", measure_profile(plan.setting(middle), CPU, [system], **harness))
-    done += 1
     for length in plan.lengths:
-        tell(f"One new event after {length:,}")
-        reading = tuple(name for name in readers() if name in plan.systems_at(length))
-        keep("events", measure_events(plan.setting(length), CPU, reading, **harness))
+        hand.tell(done, plan.steps(), f"One new event after {length:,}")
+        systems = [name for name in causal_systems() if name in plan.systems_at(length)]
+        write_rows(file, measure_events(plan.setting(length), CPU, systems, **harness))
         done += 1
-    tell("Done")
+    hand.tell(done, plan.steps(), "Done")

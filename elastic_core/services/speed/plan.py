@@ -34,11 +34,11 @@ class Plan:
             raise InputError("histories, threads, repeats and k must be at least 1, √K at least 2, and k at most K")
 
     def setting(self, length: int) -> Setting:
-        return Setting(length=length, histories=self.histories, k=self.k, side=self.side, width=self.width)
+        return Setting(length=length, batch=self.histories, k=self.k, side=self.side, width=self.width)
 
     def fits(self, system: str, length: int) -> bool:
         """Eager attention is left out where its score matrices would fill the machine."""
-        return system != "sasrec-eager" or self.setting(length).scores_bytes() <= MOST_BYTES
+        return system != "sasrec-eager" or self.setting(length).score_matrix_bytes() <= MOST_BYTES
 
     def systems_at(self, length: int) -> tuple[str, ...]:
         return tuple(name for name in self.systems if self.fits(name, length))
@@ -48,5 +48,5 @@ class Plan:
         return tuple(n for n in self.lengths if "sasrec-eager" in self.systems and not self.fits("sasrec-eager", n))
 
     def steps(self) -> int:
-        """One a length, one for the stages, one a length for the new event."""
-        return 2 * len(self.lengths) + 1
+        """One a length for the pass, one a length for the new event."""
+        return 2 * len(self.lengths)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from elastic_core import models, objectives
-from elastic_core.bench.timing import threads
+from elastic_core.bench.harness import threads
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.step import Learner, make_learner
 from elastic_core.data import Dataset

@@ -1,0 +1,107 @@
+"""What the Speed page draws of measured rows: curves with their exponents, and one new event."""
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from elastic_core.services.speed import curves
+from pages.frame import shell
+from pages.kit import cache, prose, view
+from pages.kit.control import bound, one_of
+from pages.speed import charts
+
+SAYS = prose.of(__file__)
+PEERS = ("sasrec-fused", "sasrec-eager")
+FORMS = ("elastic", "elastic-two-way")
+USUAL = {"elastic", "sasrec-fused"}
+TIMES = {"clock": "ms", "processor": "processor"}
+FITS = view.columns(SAYS("FITS"))
+
+
+def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Let a machine and sizes be chosen, and by which time; returns their rows and the column of the time."""
+    if table.empty:
+        return table, "ms"
+    shapes = {curves.shape_name(shape): shape for shape in curves.shapes(table)}
+    with view.row("top"):
+        name = next(iter(shapes), "")
+        if len(shapes) > 1:
+            if st.session_state.get("spd_shape") not in shapes:
+                st.session_state.pop("spd_shape", None)
+            name = bound(st.selectbox, "Machine and sizes", list(shapes), key="spd_shape", width=420)
+        mine = curves.of_shape(table, shapes[name]) if name else table
+        by = one_of(
+            "Time by", list(TIMES), key="spd_time_by", default="processor" if curves.busy_machine(mine) else "clock",
+            help="On a busy machine the processor’s own time changes less.",
+        )  # fmt: skip
+    return mine, TIMES[by]
+
+
+def choose_systems(table: pd.DataFrame) -> pd.DataFrame:
+    """The two that are in use, unless all forms are chosen."""
+    if not set(table["system"]) > USUAL or bound(st.toggle, "The paper’s forms, too", key="spd_all", help=SAYS("forms")):
+        return table
+    return table[table["system"].isin(USUAL)]
+
+
+def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
+    """Time and memory against N, and in words who is faster where; the fitted exponents stand where the doubt is."""
+    lengths = sorted(set(table["length"].tolist()))
+    if len(lengths) > 1:
+        start = _first_length(lengths, doubt)
+        (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
+        with left:
+            view.heading("Time")
+            crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
+            _curve("spd_time", table, column, "milliseconds per history", start, SAYS.about("TIME"), crossings, below[0])
+        with right:
+            view.heading("Memory")
+            _curve("spd_memory", table, "memory", "megabytes per history", start, SAYS.about("MEMORY"), [], below[1])
+    ours = next((name for name in FORMS if name in set(table["system"])), "")
+    for peer in [name for name in PEERS if name in set(table["system"])]:
+        st.markdown(f"- {shell.plain(curves.speed_sentence(table, ours, peer, column))}")
+    if memory := curves.memory_words(table):
+        st.markdown(f"- {shell.plain(memory)}")
+
+
+def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
+    """Where fitted lines begin: short histories are mostly fixed costs."""
+    long = [n for n in lengths if n >= 256]
+    default = long[0] if len(long) > 2 else lengths[0]
+    if st.session_state.get("spd_from") not in lengths:
+        st.session_state.pop("spd_from", None)
+    place = lengths.index(default)
+    return int(bound(doubt.selectbox, "Lines begin at N =", lengths, index=place, key="spd_from", width=200))
+
+
+def _curve(
+    key: str, table: pd.DataFrame, column: str, title: str, start: int, about: prose.About, crossings: list[float],
+    below: DeltaGenerator,
+) -> None:  # fmt: skip
+    fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
+    figure = cache.drawn(charts.curves, table, fits, shell.palette(), column, title, crossings)
+    exponents = curves.fits(table, column, start)
+    words = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
+    view.chart(key, figure, table, about, f"{title} against history length. {words}.")
+    below.markdown(f"**{'Memory' if column == 'memory' else 'Time'}**")
+    below.dataframe(
+        exponents, hide_index=True, key=f"{key}_fits", alt=f"Fitted exponents. {words}.",
+        column_config=FITS, column_order=list(FITS),
+    )  # fmt: skip
+
+
+def reported() -> None:
+    """The paper's own numbers, apart from ours."""
+    with st.container(border=True):
+        told = "; ".join(f"{what}: **{value}** ({where})" for what, value, where in curves.PAPER)
+        st.markdown(SAYS("paper", told=told))
+
+
+def new_event(table: pd.DataFrame) -> None:
+    """One new event after histories of all lengths."""
+    table, clock = curves.trusted(table)
+    words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
+    st.markdown(shell.plain(f"{words} Times are {clock}."))
+    figure = cache.drawn(charts.events, curves.with_refresh(table), shell.palette())
+    view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {words}")
+    st.caption(shell.plain(curves.machine(table)))
