@@ -1,13 +1,11 @@
-"""What lies on disk may be anybody's: every file of a run, a job or an upload is read and written through this module.
+"""Files: how those of a run, a job or an upload are read and written.
 
-Read: regular files only (a pipe would wait for ever, a device never end), no larger than an honest one could be, and never
-through a link, which could lead to anything. Written: whole or not at all, beside its place and then renamed; a disk that is
-full or read-only is one sentence and leaves what was there.
+Read: regular files only (a pipe would wait for ever), no larger than they can be; what is damaged is one sentence. Written: whole
+or not at all, beside its place and then renamed; a disk that is full or read-only is one sentence and leaves what was there.
 """
 
 import json
 import os
-import re
 import shutil
 import stat
 import time
@@ -77,24 +75,21 @@ def folder_name(path: Path) -> str:
 
 
 def regular(path: Path, most: int, within: Path) -> Path:
-    """The path of a regular file of at most `most` bytes that lies below `within`, with no link on the way.
+    """The path of a regular file of at most `most` bytes. Raises Absent if there is none, InputError for anything else.
 
-    Raises Absent if there is none, InputError naming it for anything else.
+    Sentences call it by its place `within` a folder.
     """
     name = file_name(path, within)
     try:
-        found = path.lstat()
-        linked = stat.S_ISLNK(found.st_mode) or path.resolve() != within.resolve() / path.relative_to(within)
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise Absent(f"{folder_name(within)} has no {path.relative_to(within)}") from None
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links
+    except OSError as error:
         raise InputError(f"{name} cannot be read ({reason(error)})") from None
-    if linked:
-        raise InputError(f"{name} is a link, and links are not followed")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{name} is no regular file")
-    if found.st_size > most:
-        raise InputError(f"{name} has {size(found.st_size)}; at most {size(most)} are read")
+    if status.st_size > most:
+        raise InputError(f"{name} has {size(status.st_size)}; at most {size(most)} are read")
     return path
 
 
@@ -109,17 +104,10 @@ def stamp(path: Path | str) -> tuple[int, ...]:
 
 def read_bytes(path: Path, most: int, within: Path) -> bytes:
     """The bytes of a file, as `regular` allows it."""
-    name = file_name(path, within)
     try:
-        # without waiting: whatever takes the file's place between the look and the opening must not hold us up
-        descriptor = os.open(regular(path, most, within), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(most + 1)
+        return regular(path, most, within).read_bytes()
     except OSError as error:
-        raise InputError(f"{name} cannot be read ({reason(error)})") from None
-    if len(data) > most:
-        raise InputError(f"{name} has more than {size(most)}, which are read at most")
-    return data
+        raise InputError(f"{file_name(path, within)} cannot be read ({reason(error)})") from None
 
 
 def read_text(path: Path, most: int, within: Path) -> str:
@@ -145,21 +133,13 @@ def read_object(path: Path, most: int, within: Path) -> dict[str, Any]:
 
 
 def parse(text: str) -> Any:
-    """JSON from anywhere. Raises ValueError for what is none, too deep, or holds half characters that no page could show."""
+    """JSON. Raises ValueError, in one sentence, for what is none."""
     try:
-        plain = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"line {error.lineno}: {error.msg}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except ValueError:
-        raise ValueError("it holds a number of thousands of digits") from None
-    if re.search(r"\\ud[89a-f]", text, re.IGNORECASE):
-        try:
-            json.dumps(plain, ensure_ascii=False).encode("utf-8")
-        except (UnicodeEncodeError, RecursionError):
-            raise ValueError("it holds half a character") from None
-    return plain
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -175,24 +155,9 @@ def folders(root: Path, pattern: str = "*") -> Iterator[Path]:
 
 
 def check_folder(path: Path) -> None:
-    """Raises InputError unless `path`, an entry of a list, is a folder itself, not a link, with a name that can be shown."""
-    if path.is_symlink():
-        raise InputError("it is a link, and links are not followed")
+    """Raises InputError unless `path`, an entry of a list, is a folder."""
     if not path.is_dir():
         raise InputError("it is no folder")
-    if len(path.name) > LONGEST_NAME or not showable(path.name):
-        raise InputError("its name holds characters that no page could show, or too many")
-
-
-def refuse_links(folder: Path) -> None:
-    """Raises InputError if an entry of a folder is a link: what is written there would land elsewhere."""
-    try:
-        with os.scandir(folder) as entries:
-            linked = next((entry.name for entry in entries if entry.is_symlink()), None)
-    except OSError as error:
-        raise InputError(f"{folder_name(folder)} cannot be read ({reason(error)})") from None
-    if linked is not None:
-        raise InputError(f"{folder_name(folder)}/{shown(linked)} is a link, and links are not followed")
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

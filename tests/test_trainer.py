@@ -253,9 +253,7 @@ class Forged:
         return os.mkdir, (str(self.place),)
 
 
-@pytest.mark.parametrize(
-    "kind", ["cut short", "a pickle", "a list", "without progress", "of another shape", "of another optimiser"]
-)
+@pytest.mark.parametrize("kind", ["cut short", "a pickle", "a list", "no progress", "another shape", "another optimiser"])
 def test_a_damaged_resume_file_is_refused_in_one_sentence_and_nothing_is_lost(world: Dataset, tmp_path: Path, kind: str) -> None:
     path = interrupted(world, tmp_path / "a").path / RESUME
     whole = path.read_bytes()

@@ -155,8 +155,7 @@ class Run:
     def report(self) -> Report:
         """Everybody's ranks in the run's test, as they were stored then.
 
-        Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's or of
-        another test than its log tells of.
+        Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's.
         """
         if not self.has_report:
             raise InputError(
@@ -232,8 +231,6 @@ class Run:
     def append(self, event: dict[str, Any]) -> None:
         """Adds a row as a whole, or, where the disk does not take it, none of it."""
         path = self.path / EVENTS
-        with suppress(disk.Absent):
-            disk.regular(path, log.MOST_BYTES, self.path)
         size = path.stat().st_size if path.exists() else 0
         torn = size > 0 and not path.read_bytes().endswith(b"\n")
         with disk.said(path), path.open("ab", buffering=0) as file:
@@ -320,7 +317,6 @@ class Run:
             except Timeout:
                 raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
         try:
-            disk.refuse_links(self.path)  # what is written must not land elsewhere
             with disk.said(self.path):
                 for left in self.path.rglob(".*.[0-9]*"):
                     left.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
@@ -344,8 +340,6 @@ def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report
     found = ranks.read_ranks(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
     if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
         raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
-    if protocol := ranks.other_test(found, run.last("test") or {}):
-        raise InputError(f"{called} holds other ranks as {protocol} than the test in the run's log had")
     return found
 
 
@@ -397,12 +391,7 @@ def _looked(path: Path, stamps: tuple[tuple[int, ...], ...]) -> tuple[Run, str]:
 
 def _fault(run: Run) -> str:
     """What takes longer to tell (do the weights fit?) is told when it is opened."""
-    path = run.path
     try:
-        disk.check_folder(path)
-        for name, most in ((WEIGHTS, MOST_WEIGHTS), (ITEMS, items.MOST_BYTES)):
-            with suppress(disk.Absent):  # told when it is opened
-                disk.regular(path / name, most, path)
         run.events()
         return "" if run.config else "it has no configuration"
     except InputError as error:

@@ -12,7 +12,7 @@ unpickled, its size is bounded, and every tensor is checked before it is believe
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,6 @@ from elastic_core.machine import commit
 FILE = "ranks.safetensors"
 LARGEST = 2**29  # bytes
 MOST_PEOPLE = 15_000_000  # they are read as int32, and as int64 numbers of people: some 600 MB
-SAME = "NDCG@10"  # by which ranks are known again
 HIGHEST = 2**30  # a count of candidates beyond this is no count
 KINDS: dict[str, type[np.integer[Any]]] = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32}  # as safetensors calls them
 
@@ -186,13 +185,3 @@ def _narrowest(values: np.ndarray) -> np.ndarray:
 
 def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 20
-
-
-def other_test(found: Report, logged: Mapping[str, Any]) -> str:
-    """The protocol whose ranks do not give what the log's row of the same test says, "" for none: names may have been swapped."""
-    protocols = logged.get("protocols")
-    for protocol, told in protocols.items() if isinstance(protocols, dict) else ():
-        value = told.get(SAME) if isinstance(told, dict) else None
-        if protocol in found.ranks and isinstance(value, int | float) and not abs(found.metrics[protocol][SAME] - value) < 1e-6:
-            return str(protocol)
-    return ""

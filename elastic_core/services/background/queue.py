@@ -297,7 +297,6 @@ class Queue(Generic[Kept]):
             disk.check_folder(path)
             if not ID.fullmatch(path.name):
                 raise InputError(f"its name is none that a {self.noun} is given")
-            disk.refuse_links(path)
             plain, asked = _read_job(self.read, path, disk.stamp(path / "job.json"))
             done = self.done(asked)
             end = _end(path)

@@ -146,7 +146,6 @@ def write_store(run: Run, store: Store) -> Path:
     path = run.path / FOLDER / STORE
     with disk.said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    disk.refuse_links(path.parent)
     parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
     if len(store.epochs):
         parts |= {"epochs": store.epochs.astype(np.int32), "aligned": _half(store.aligned)}
