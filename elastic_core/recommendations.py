@@ -1,6 +1,6 @@
 """Lists of the next items: for users by their ids, or after histories that are given.
 
-    run = elastic_core.open_run("checkpoints/ml-100k-elastic")
+    run = elastic_core.open_run("checkpoints/demo/ml-100k-elastic")
     run.recommend(["196", "22"], k=5).table                       users of the run's data, by their ids there
     run.recommend([["50", "181"], ["172"]]).table                 after histories of item ids, oldest first
     run.recommend({"anna": ["50", "181"]}, exclude=["172"])       the same, with names

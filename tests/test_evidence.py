@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from shipped import shipped_run
 from test_readme import kept
 
 from elastic_core.bench.rows import read_rows, write_rows
@@ -97,7 +98,7 @@ def test_a_local_convolution_is_held_against_one_as_wide() -> None:
     """SASRec with ELASTIC's convolution has a claim of its own, below that of SASRec without."""
     keys = [pair.key for pair in verdicts.PAIRS]
     assert keys[keys.index("sasrec") + 1] == "sasrec-local" and "convolution" in ASKED["sasrec"].change
-    runs = {label: [Run(BENCHMARKS / f"ml-100k-{name}{seed}") for seed in ("", "-seed1")]
+    runs = {label: [shipped_run(f"ml-100k-{name}{seed}") for seed in ("", "-seed1")]
             for label, name in ((System("elastic"), "elastic"), (System("sasrec", "local"), "sasrec-local"))}  # fmt: skip
     assert {run.config.model.conv_width for both in runs.values() for run in both} == {16}
     found = verdicts.compared(ASKED["sasrec-local"], [systems.Group("ml-100k", "Films", "", systems=runs)], told)
@@ -123,7 +124,7 @@ def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) 
 def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
     both = map(System, ("elastic", "sasrec"))
-    runs = {system: [Run(BENCHMARKS / f"ml-100k-{system}{seed}") for seed in ("", "-seed1")] for system in both}
+    runs = {system: [shipped_run(f"ml-100k-{system}{seed}") for seed in ("", "-seed1")] for system in both}
     group = systems.Group("ml-100k", "Films", "", systems=runs)
     row = {"family": "other systems", "difference": 0.01, "low": 0.004, "high": 0.016, "n": 943, "seeds_counted": True}
     rest = row | {"label": "lisa", "seeds_counted": False}  # trained once, so nobody adjusts for it

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import shipped_run
 
 from elastic_core.core.evaluate import PROTOCOLS, Ranks
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.reproduce import REPEATS, VARIANTS, rows
+from elastic_core.results.store import stored_runs
 from elastic_core.runs import CONFIG, Run
 from elastic_core.runs.ranks import FILE, Report
 from elastic_core.services.method import effects, notes
@@ -44,7 +46,7 @@ def test_the_nine_questions_and_the_variants_are_complete() -> None:
 def test_numbers_are_those_of_the_runs() -> None:
     found = measured_variant(RUNS, "ml-100k", "memory-none")
     assert found is not None and found.runs == ("ml-100k-elastic-memory-none",)
-    test = Run(RUNS / found.runs[0]).last("test")
+    test = shipped_run(found.runs[0]).last("test")
     assert test is not None and found.people == test["users"]
     assert found.mean == pytest.approx(test["protocols"]["full"]["NDCG@10"])
     assert found.half == pytest.approx(1.96 * test["errors"]["full"]["NDCG@10"])
@@ -92,8 +94,8 @@ def test_the_ablation_table_keeps_ours_and_the_papers_apart(tmp_path: Path) -> N
     assert table["NDCG@10 here"].isna().all() and table["paper, ML-1M, its protocol"].notna().sum() == 5
     assert table["run, or what would measure it"].str.startswith("python -m elastic_core reproduce --only ml-1m-elastic").all()
     table = table_3(RUNS, "ml-100k", "full")
-    here = {name: 1 + len(list(RUNS.glob(f"ml-100k-elastic-{name}-seed*"))) for name in (*VARIANTS, REPEATS)}
-    here = {name: runs for name, runs in here.items() if (RUNS / f"ml-100k-elastic-{name}").is_dir()}
+    names = [run.partition("-seed")[0] for run in stored_runs(RUNS)]
+    here = {name: names.count(f"ml-100k-elastic-{name}") for name in (*VARIANTS, REPEATS) if f"ml-100k-elastic-{name}" in names}
     assert here and table["seeds"].sum() == 3 + sum(here.values())  # beside three seeds of ELASTIC itself
     assert table["± 95%"].notna().sum() == 1 + len(here)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import shipped_run
 
 from elastic_core import models
 from elastic_core.core.config import ModelConfig
@@ -17,8 +18,6 @@ from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.train import beside, outcome, run_table
 from elastic_core.services.train.beside import Beside, BesideRow
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -134,7 +133,7 @@ def test_seeds_are_counted_and_the_next_is_new(run: Run, tmp_path: Path) -> None
 
 
 def test_the_gap_between_seeds_is_that_of_the_shipped_runs() -> None:
-    runs = [Run(ROOT / "checkpoints" / f"ml-100k-elastic{seed}") for seed in ("", "-seed1", "-seed2")]
+    runs = [shipped_run(f"ml-100k-elastic{seed}") for seed in ("", "-seed1", "-seed2")]
     values = [run.report().interval("full", "NDCG@10").mean for run in runs]
     assert abs(outcome.SEED_GAP - 2**0.5 * statistics.stdev(values)) < 5e-5
 

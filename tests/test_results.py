@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from shipped import CHECKPOINTS, shipped_run
 from test_readme import kept
 
 from elastic_core import labels, report
@@ -15,7 +16,8 @@ from elastic_core.comparisons import compare_runs
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import System, rows
-from elastic_core.runs import CONFIG, Run, list_runs, ranks, readable_runs
+from elastic_core.results.store import load as load_runs
+from elastic_core.runs import CONFIG, Run, list_runs, ranks
 from elastic_core.services.evidence import judging, systems
 from elastic_core.services.train import beside
 
@@ -155,7 +157,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: 
 
 
 def test_the_paper_stands_beside_its_own_data_only() -> None:
-    shipped = {each.key: each for each in systems.groups(list_runs(Path(__file__).parents[1] / "checkpoints"))[0]}
+    shipped = {each.key: each for each in systems.groups(load_runs(CHECKPOINTS))[0]}
     none = lambda a, b, protocol: None  # noqa: E731
     table = judging.standings(shipped["ml-1m"], "pop100", none).set_index("label")[judging.PAPER]
     assert table["elastic (20 minutes of processor)"] == report.PAPER["elastic"][0] and np.isnan(table["popularity"])
@@ -164,7 +166,7 @@ def test_the_paper_stands_beside_its_own_data_only() -> None:
 
 
 def test_every_shipped_run_has_a_name_that_can_be_read_and_no_other_has() -> None:
-    runs = readable_runs(Path(__file__).parents[1] / "checkpoints")
+    runs = load_runs(CHECKPOINTS)
     names = {run.name: labels.run_called(run) for run in runs if not run.name.startswith("local-")}
     assert len(set(names.values())) == len(names) > 150
     for folder, name in names.items():
@@ -179,7 +181,7 @@ def test_every_shipped_run_has_a_name_that_can_be_read_and_no_other_has() -> Non
 
 
 def test_a_run_of_ones_own_is_called_by_its_folder_too(tmp_path: Path) -> None:
-    shipped = Run(Path(__file__).parents[1] / "checkpoints" / "planted-elastic")
+    shipped = shipped_run("planted-elastic")
     mine = Run(Path(shutil.copytree(shipped.path, tmp_path / "local-mine")))
     assert labels.run_called(mine) == f"{labels.run_called(shipped)} · mine"
     (mine.path / CONFIG).write_text("{")
@@ -187,7 +189,7 @@ def test_a_run_of_ones_own_is_called_by_its_folder_too(tmp_path: Path) -> None:
 
 
 def test_two_runs_beside_each_other_are_called_what_tells_them_apart() -> None:
-    runs = {name: Run(Path(__file__).parents[1] / "checkpoints" / name) for name in
+    runs = {name: shipped_run(name) for name in
             ("ml-1m-cpu-elastic", "ml-1m-cpu-sasrec-local", "planted-elastic", "planted-elastic-seed1")}  # fmt: skip
     asked = list(runs.values())
     assert labels.apart(*asked[:2]) == ("ELASTIC", "SASRec with ELASTIC's local convolution")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from shipped import CHECKPOINTS, shipped_run
 
 from elastic_core import models
 from elastic_core.commands import main
@@ -22,10 +23,8 @@ from elastic_core.memory.gauges import gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls, broken, ceiling, recover
 from elastic_core.memory.routing import Routing, check_expert_count, routing, too_many_experts
 from elastic_core.recipes import recipe
-from elastic_core.runs import open_run, readable_runs
+from elastic_core.results.store import load as load_runs
 from elastic_core.services.data import cards
-
-SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +33,8 @@ def world() -> Dataset:
 
 
 def test_shipped_planted_run_beats_popularity_widely_and_its_memory_lives(world: Dataset) -> None:
-    run = open_run(SHIPPED / "planted-elastic")
-    floor = open_run(SHIPPED / "planted-popularity").last("test")
+    run = shipped_run("planted-elastic")
+    floor = shipped_run("planted-popularity").last("test")
     test = run.last("test")
     assert test and floor
     for protocol, values in test["protocols"].items():
@@ -47,7 +46,7 @@ def test_shipped_planted_run_beats_popularity_widely_and_its_memory_lives(world:
 
 def test_the_gauges_of_the_query_ask_every_history_once(world: Dataset) -> None:
     """The raw query is what the retrieval itself started from, not a second pass through the query network."""
-    model = open_run(SHIPPED / "planted-elastic").model()
+    model = shipped_run("planted-elastic").model()
     passes: list[np.ndarray] = []
     network = model.memories[0].query_network  # type: ignore[index, union-attr]
     network.register_forward_hook(lambda module, given, asked: passes.append(asked.detach().numpy()))  # type: ignore[union-attr, operator]
@@ -61,7 +60,7 @@ def test_the_gauges_of_the_query_ask_every_history_once(world: Dataset) -> None:
 
 def test_recovery_stands_beside_models_with_broken_keys_and_values(world: Dataset) -> None:
     """Each null breaks what it names and nothing else, and never the model itself; a model without a memory is refused."""
-    model = open_run(SHIPPED / "planted-elastic").model()
+    model = shipped_run("planted-elastic").model()
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     for null in NULLS:
         other = broken(model, world.catalog, null)
@@ -76,7 +75,7 @@ def test_recovery_stands_beside_models_with_broken_keys_and_values(world: Datase
         assert abs(found.ami) < 0.08 and abs(found.ami_chance) < 0.02
     assert scores[TRAINED].strongest.ami < ceiling(world, model.length) < 1
     with pytest.raises(InputError, match="planted world"):
-        recover(open_run(SHIPPED / "planted-sasrec").model(), world)
+        recover(shipped_run("planted-sasrec").model(), world)
     with pytest.raises(InputError, match="no null"):
         broken(model, world.catalog, "nonsense")
 
@@ -124,10 +123,10 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
         assert gap[user] == (events.index(interest) + 1 if interest != NOISE and interest in events else 0)
     perfect = gaps.by_gap(oracle, oracle, gap)
     assert perfect["share"].tolist() == pytest.approx([1.0] * 5) and perfect["people"].sum() == (gap > 0).sum()
-    local = open_run(SHIPPED / "planted-cooccurrence").report().values("full-seen", "NDCG@10")
+    local = shipped_run("planted-cooccurrence").report().values("full-seen", "NDCG@10")
     shares = gaps.by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
-    curves = cards.remembered_by_runs(readable_runs(SHIPPED), world)  # of every system on this world, with a memory or without
+    curves = cards.remembered_by_runs(load_runs(CHECKPOINTS), world)  # of every system on this world, with a memory or without
     assert set(curves["system"]) == {"Popularity", "Co-occurrence", "SASRec", "ELASTIC", "ELASTIC with interest slots"}
     whole, *own = curves[curves["system"] == "Co-occurrence"].to_dict("records")
     assert [row["share"] for row in own] == pytest.approx(shares) and sum(row["people"] for row in own) == (gap > 0).sum()
@@ -135,12 +134,12 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
         local.mean() / oracle.mean()
     )
     seeds = [
-        open_run(SHIPPED / f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")
+        shipped_run(f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")
     ]
     mean = gaps.by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
     assert curves[curves["system"] == "SASRec"]["share"].tolist()[1:] == pytest.approx(mean)
     variant = cards.system_of("planted-elastic-memory-none")
-    assert variant in set(cards.remembered_by_runs(readable_runs(SHIPPED), world, "planted-elastic-memory-none")["system"])
+    assert variant in set(cards.remembered_by_runs(load_runs(CHECKPOINTS), world, "planted-elastic-memory-none")["system"])
     with pytest.raises(InputError, match="planted"):
         gaps.gaps(replace(world, truth=None))
 

@@ -1,9 +1,9 @@
 """One story: Start, Journey, Experts and the page on product keys name the same experts for the same person and run."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import FOLDERS
 
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import at_hand
@@ -15,8 +15,7 @@ from elastic_core.services.journey import versions
 from elastic_core.services.keys import search, votes
 from elastic_core.services.person import inspect
 
-ROOT = Path(__file__).resolve().parents[1]
-RUNS = [run for run in map(Run, sorted((ROOT / "checkpoints").glob("*-elastic*"))) if run.has_weights]
+RUNS = [run for run in map(Run, sorted(FOLDERS.glob("*-elastic*"))) if run.has_weights]
 PEOPLE = 4
 LOADED: dict[str, Dataset] = {}
 

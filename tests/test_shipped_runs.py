@@ -1,4 +1,4 @@
-"""The runs in checkpoints/, as somebody gets them who clones the project: whole, and scoring what their logs say."""
+"""The runs in checkpoints/, as somebody gets them who clones the project: whole, and scoring what their tables say."""
 
 import dataclasses
 import subprocess
@@ -6,50 +6,69 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from shipped import CHECKPOINTS, FOLDERS, shipped_run
 
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import at_hand
 from elastic_core.errors import InputError
-from elastic_core.labels import is_variant
-from elastic_core.reproduce import rows
-from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run, ranks
+from elastic_core.reproduce import rows, run_status
+from elastic_core.results import store
+from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run, list_runs, ranks
 from elastic_core.runs.ranks import evaluate
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = sorted(file.parent for file in (ROOT / "checkpoints").glob(f"*/{CONFIG}"))
-RUNS = [Run(folder) for folder in FOLDERS if not folder.name.startswith("local-")]
-each = pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-whole = pytest.mark.parametrize("run", [run for run in RUNS if run.has_weights], ids=lambda run: run.name)
+ROOT = CHECKPOINTS.parent
+STORED = list(store.stored_runs(CHECKPOINTS).values())
+DEMO = [Run(file.parent) for file in sorted(FOLDERS.glob(f"*/{CONFIG}"))]
+SAMPLE = 20
+MOST_BYTES = 50 * 10**6
 
 
 @cache
 def data_of(name: str) -> Dataset:
-    return load(next(run for run in RUNS if run.name == name).config.data)
+    return load(shipped_run(name).config.data)
 
 
-SAMPLE = 20
+@pytest.mark.parametrize("run", STORED, ids=lambda run: run.name)
+def test_its_ranks_give_the_numbers_of_its_row(run: store.StoredRun) -> None:
+    stored, test = run.report(), run.last("test")
+    assert (stored.data_hash, len(stored.users)) == (run.data_hash, test["users"])
+    for protocol, metrics in test["protocols"].items():  # another release of NumPy adds up in another order
+        for metric, value in metrics.items():
+            assert stored.metrics[protocol][metric] == pytest.approx(value, rel=1e-12)
+        assert stored.errors[protocol]["NDCG@10"] == pytest.approx(test["errors"][protocol]["NDCG@10"], rel=1e-12)
 
 
-@each
-def test_its_ranks_give_the_numbers_of_its_log(run: Run) -> None:
-    test, start = run.last("test"), run.last("start")
-    assert test and start and run.finished
-    stored = run.report()
-    assert (stored.data_hash, len(stored.users)) == (start["data_hash"], test["users"])
-    for found, told in ((stored.metrics, test["protocols"]), (stored.errors, test["errors"])):
-        assert found.keys() == told.keys()
-        for protocol in told:  # another release of NumPy adds up in another order
-            assert found[protocol] == pytest.approx(told[protocol], rel=1e-12)
-    if "rescored" in test:
-        assert test["commit"] == stored.commit != ""
+@pytest.mark.parametrize("run", STORED, ids=lambda run: run.name)
+def test_it_is_a_planned_run_and_its_epochs_are_those_of_its_training(run: store.StoredRun) -> None:
+    row = next(row for row in rows() if row.name == run.name)
+    assert run_status(row, run) == "finished" and run.path.parent.name == row.data
+    end, epochs = run.last("end"), run.events("epoch")
+    assert [epoch["epoch"] for epoch in epochs] == list(range(1, int(run.row["epochs"]) + 1))
+    if epochs:
+        best = max(epochs, key=lambda epoch: epoch["valid"]["NDCG@10"])
+        assert best["epoch"] == end["best_epoch"] and best["valid"]["NDCG@10"] == run.row["best_validation"]
 
 
-@whole
+@pytest.mark.parametrize("run", DEMO, ids=lambda run: run.name)
+def test_a_folder_says_what_the_tables_say(run: Run) -> None:
+    stored = store.stored_runs(CHECKPOINTS)[run.name]
+    assert run.finished and run.has_weights and run.config == stored.config
+    assert run.last("start") == stored.last("start") and run.last("end") == stored.last("end")
+    assert [epoch["loss"] for epoch in run.events("epoch")] == [epoch["loss"] for epoch in stored.events("epoch")]
+    folder, table = run.report(), stored.report()
+    assert folder.ranks.keys() == table.ranks.keys() and run.n_items() == stored.n_items()
+    for protocol, expected in folder.ranks.items():
+        assert np.array_equal(expected.above, table.ranks[protocol].above)
+        assert np.array_equal(expected.tied, table.ranks[protocol].tied)
+
+
+@pytest.mark.parametrize("run", DEMO, ids=lambda run: run.name)
 def test_scoring_a_sample_again_gives_the_same_ranks(run: Run) -> None:
     if not at_hand(run.config.data.source):
         pytest.skip(f"{run.config.data.source} is not on this machine")
-    dataset = data_of(next(other.name for other in RUNS if other.config.data == run.config.data))
+    dataset = data_of(next(other.name for other in DEMO if other.config.data == run.config.data))
     stored = run.report()
     assert stored.data_hash == dataset.hash
     if dataset.titles_may_be_shared:  # else the run's own list of items says other names than the screens
@@ -64,7 +83,7 @@ def test_scoring_a_sample_again_gives_the_same_ranks(run: Run) -> None:
 
 
 def test_a_floor_is_opened_with_the_data_it_was_tested_on_and_no_other() -> None:
-    run = Run(ROOT / "checkpoints" / "planted-cooccurrence")
+    run = shipped_run("planted-cooccurrence")
     with pytest.raises(InputError, match="fitted to its data"):
         run.model()  # it would score zeros
     data = data_of(run.name)
@@ -73,28 +92,39 @@ def test_a_floor_is_opened_with_the_data_it_was_tested_on_and_no_other() -> None
         run.model(dataclasses.replace(data, histories=histories))
 
 
-def test_nothing_of_it_is_left_out_of_the_repository() -> None:
-    """A file that git ignores is on the machine of whoever trained, and on no other. Further seeds, ablations, what has a repeat
-    bias or a table of its own to score by, a limit of minutes, what was made for a GPU, LISA's other forms, and runs on Video
-    Games (each has a table of 10,672 items) may come without weights, and then without items, for tables need their ranks; that
-    of popularity says how many items there are."""
-    games = "amazon-video-games"
-    changed = {
-        row.name
-        for row in rows()
-        if is_variant(row.system)
-        or row.system.mark
-        or row.config.train.seed
-        or row.config.train.minutes
-        or row.config.data.source == games
-        or row.name in ("ml-1m-elastic", "ml-1m-sasrec")
-        or (row.system.model == "lisa" and row.system.variant)
+def test_pandas_reads_the_tables_as_they_stand() -> None:
+    runs, epochs = pd.read_csv(CHECKPOINTS / store.RUNS), pd.read_csv(CHECKPOINTS / store.EPOCHS)
+    assert len(runs) == len(STORED) > 200 and set(epochs["run"]) <= set(runs["name"])
+    of_films = runs[runs["data"] == "ml-100k"]
+    table = pd.read_parquet(CHECKPOINTS / store.RANKS / "ml-100k")
+    assert set(table["run"]) == set(of_films["name"])
+    hits = table[table["protocol"] == "full"].groupby("run", observed=True)["above"].agg(lambda above: (above < 10).mean())
+    assert np.abs(hits.reindex(of_films["name"]).to_numpy() - of_films["full HR@10"].to_numpy()).max() < 0.005  # but for ties
+
+
+def test_a_run_whose_weights_did_not_come_along_says_how_to_make_it_again() -> None:
+    run = shipped_run("ml-100k-fpmc-seed1")
+    assert not run.has_weights and run.has_report
+    with pytest.raises(InputError, match="did not come along; python -m elastic_core reproduce --only ml-100k-fpmc-seed1"):
+        run.model()
+
+
+def test_nothing_of_it_is_left_out_of_the_repository_and_no_file_without_its_run() -> None:
+    """A file that git ignores is on the machine of whoever trained, and on no other."""
+    assert {path.relative_to(CHECKPOINTS) for path in (CHECKPOINTS / store.RANKS).rglob("*.parquet")} == {
+        run.path.relative_to(CHECKPOINTS) for run in STORED
     }
-    files = [str(run.path / name) for run in RUNS for name in (CONFIG, EVENTS, ranks.FILE)]
-    whole = [run for run in RUNS if run.name not in changed or run.has_weights]
-    files += [str(run.path / name) for run in whole for name in (WEIGHTS, ITEMS)]
-    files += [str(run.path / ITEMS) for run in RUNS if run.config.model.name == "popularity"]
-    assert RUNS and all(Path(file).is_file() for file in files)
+    assert {run.name for run in DEMO} <= {run.name for run in list_runs(CHECKPOINTS)}
+    files = [CHECKPOINTS / store.RUNS, CHECKPOINTS / store.EPOCHS, *(run.path for run in STORED)]
+    files += [run.path / name for run in DEMO for name in (CONFIG, EVENTS, WEIGHTS, ITEMS, ranks.FILE)]
+    assert all(file.is_file() for file in files)
     if (ROOT / ".git").exists():
-        ignored = subprocess.run(["git", "check-ignore", *files], cwd=ROOT, capture_output=True, text=True)
+        ignored = subprocess.run(["git", "check-ignore", *map(str, files)], cwd=ROOT, capture_output=True, text=True)
         assert ignored.stdout == ""
+
+
+def test_what_the_repository_holds_fits_on_a_small_machine() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout.split("\0")
+    assert sum((ROOT / name).stat().st_size for name in listed if name and Path(ROOT / name).is_file()) <= MOST_BYTES

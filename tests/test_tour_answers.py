@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import shipped_run
 
 from elastic_core.core.evaluate import Ranks
 from elastic_core.data import Dataset
@@ -80,7 +81,7 @@ def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: T
         [Report({"full": Ranks(np.full(80, place, np.int32), np.zeros(80, np.int32))}, np.arange(80), "test", "abc", 0, 0.0)] * 2
         for place in (0, 5)
     )
-    peer = Run(Path(__file__).parents[1] / "checkpoints" / "planted-sasrec")
+    peer = shipped_run("planted-sasrec")
     won = answers.better(asked, compare_many(high, low), peer)
     assert won.option == 0 and "SASRec is" not in won.reason and peer.name not in won.reason, "names that people know"
     lost = answers.better(asked, compare_many(low, high), peer)

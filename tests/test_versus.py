@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from shipped import CHECKPOINTS, shipped_run
 
 from elastic_core import comparisons, disk, recipes, runs
 from elastic_core.comparisons import compare_runs, system, systems
@@ -25,9 +26,6 @@ from elastic_core.runs.ranks import Report, evaluate
 from elastic_core.services.evidence import slices, standings, versus
 from elastic_core.services.evidence.versus import Lists, list_everybody
 from elastic_core.services.person.recommend import recommend
-
-ROOT = Path(__file__).resolve().parents[1]
-SHIPPED = ROOT / "checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +110,13 @@ def test_runs_that_differ_in_their_seed_are_one_system(tiny_runs: Path, tmp_path
 
 
 def test_comparing_two_runs_of_six_thousand_people_opens_no_model_and_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = Run(SHIPPED / "ml-1m-cpu-elastic"), Run(SHIPPED / "ml-1m-cpu-sasrec")
+    a, b = shipped_run("ml-1m-cpu-elastic"), shipped_run("ml-1m-cpu-sasrec")
     monkeypatch.setattr(Run, "model", lambda *_: pytest.fail("a model was opened"))
     began = time.process_time()
     found = compare_runs([a], [b])
     assert time.process_time() - began < 1
     assert found.users == 6040 and not found.seeds_counted and abs(found.difference) < 0.02
-    assert not comparisons.needs_training(Run(SHIPPED / "ml-1m-popularity"))
+    assert not comparisons.needs_training(shipped_run("ml-1m-popularity"))
 
 
 def test_groups_of_a_family_partition_the_people(data: Dataset) -> None:
@@ -185,7 +183,7 @@ def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> Non
 
 def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     """Reads ranks and logs only."""
-    runs = list_runs(ROOT / "checkpoints")
+    runs = list_runs(CHECKPOINTS)
     planted = [run for run in runs if run.config.data == recipes.planted().data]
     if not planted:
         pytest.skip("no shipped runs here")
@@ -207,4 +205,4 @@ def test_what_a_seed_can_move_is_said(tiny_runs: Path, tmp_path: Path) -> None:
     known = [tiny, peer, seeded(folder, tiny, 1), seeded(folder, tiny, 2)]
     assert "3 training seeds" in standings.seeds(known, tiny, "full", "NDCG@10")
     assert "trained once" in standings.seeds(known, peer, "full", "NDCG@10")
-    assert "needs no training" in standings.seeds([], Run(SHIPPED / "planted-cooccurrence"), "full", "NDCG@10")
+    assert "needs no training" in standings.seeds([], shipped_run("planted-cooccurrence"), "full", "NDCG@10")

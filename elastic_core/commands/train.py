@@ -15,7 +15,7 @@ has that run's settings.
   python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
   python -m elastic_core train --recipe ml-100k --set model.k=16 --set train.seed=1 --minutes 5
   python -m elastic_core train --recipe ml-100k --set data.source=my-ratings.csv --columns user=reader,item=book,time=read_at
-  python -m elastic_core train --config checkpoints/ml-100k-elastic/config.json --device auto
+  python -m elastic_core train --config checkpoints/demo/ml-100k-elastic/config.json --device auto
   python -m elastic_core train --from local-toy-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
 """
 

@@ -17,7 +17,7 @@ from elastic_core.services.experts import overview
 from elastic_core.services.traffic import load as load_of
 from pages.frame import sidebar, wake
 
-SHIPPED = Path(__file__).parents[2] / "checkpoints"
+SHIPPED = Path(__file__).parents[2] / "checkpoints" / "demo"
 Open = Callable[..., AppTest]
 KINDS = ("selectbox", "number_input", "slider", "toggle", "text_input", "button_group", "multiselect", "button")
 
@@ -145,7 +145,7 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
 
 
 def test_a_world_with_a_known_truth_and_experts_that_stand_for_items_comes_first(tmp_path: Path) -> None:
-    for name in ("planted-elastic", "planted-sasrec", "planted-64-elastic-slots", "planted-64-elastic-slots-memory-none"):
+    for name in ("planted-elastic", "planted-sasrec", "planted-64-elastic-slots"):
         shutil.copytree(SHIPPED / name, tmp_path / name)
     for name in ("local-mine", "a-world-of-few", "a-world-of-films"):
         shutil.copytree(SHIPPED / "planted-64-elastic-slots", tmp_path / name)

@@ -1,11 +1,11 @@
 """The Method page: all nine questions with what they cost, ours beside the paper's, and nothing that stops without a memory."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from driving import healthy, said
+from shipped import copy_stored
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.services.method import notes
@@ -48,8 +48,7 @@ def test_every_part_has_a_link(opened: Visit, part: str) -> None:
 
 
 def test_a_finished_run_appears_with_its_interval(opened: Visit, app_runs: Path) -> None:
-    shipped = Path(__file__).resolve().parents[2] / "checkpoints"
-    shutil.copytree(shipped / "ml-100k-elastic-query-mean", app_runs / "ml-100k-elastic-query-mean")
+    copy_stored(app_runs, "ml-100k-elastic-query-mean")
     table = opened(PAGE, run="tiny", mth_part="Ablations").dataframe[0].value.set_index("variant")
     about = notes.VARIANTS["query-mean"]
     assert table.loc[about, "seeds"] == 1 and " ± 0.0" in table.loc[about, "NDCG@10 here ± 95%"]

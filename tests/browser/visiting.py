@@ -219,7 +219,10 @@ def copy_app(folder: Path) -> Path:
     for name in ("app.py", "pages", "elastic_core", ".streamlit"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    for run in sorted((ROOT / "checkpoints").glob("planted-*")):
-        shutil.copytree(run, folder / "checkpoints" / run.name)
-    shutil.copy(ROOT / "checkpoints" / "benchmarks.csv", folder / "checkpoints")
+    for run in sorted((ROOT / "checkpoints" / "demo").glob("planted-*")):
+        shutil.copytree(run, folder / "checkpoints" / "demo" / run.name)
+    for ranks in sorted((ROOT / "checkpoints" / "ranks").glob("planted*")):
+        shutil.copytree(ranks, folder / "checkpoints" / "ranks" / ranks.name)
+    for table in ("runs.csv", "epochs.csv", "benchmarks.csv"):
+        shutil.copy(ROOT / "checkpoints" / table, folder / "checkpoints" / table)
     return folder

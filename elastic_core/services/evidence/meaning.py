@@ -30,7 +30,7 @@ from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
-from elastic_core.runs import Run
+from elastic_core.runs import Run, run_folder
 from elastic_core.services import public
 from elastic_core.services.background.everybody import weights_fingerprint
 from elastic_core.services.evidence.systems import Group
@@ -240,7 +240,7 @@ def main() -> None:
     told = parser.parse_args()
     rows, loaded = list[MeaningRow](), dict[str, Dataset]()
     for name in told.runs:
-        run = Run(told.root / name)
+        run = Run(run_folder(told.root, name))
         key = str(run.config.data)
         loaded[key] = loaded.get(key) or load(run.config.data)
         rows.append(measure_meaning(run, run.model(loaded[key]), loaded[key], lambda share: None))
