@@ -213,7 +213,6 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     assert meaning.of_runs(tmp_path, [run]) == {}
     (run.path / "model.safetensors").unlink()
     assert meaning.of_runs(tmp_path, [run]) == {}, "what was measured here was measured on weights"
-    meaning.files(tmp_path)[0].parent.mkdir()
     shutil.copy(meaning.files(tmp_path)[1], meaning.files(tmp_path)[0])
     assert meaning.of_runs(tmp_path, [run])[run.name] == back, "and what came along with a run for its ranks, on those it had"
     for text in ("", "run,weights\n1,2\n", "\x00", "run\n" + "x" * 500):
