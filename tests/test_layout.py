@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from elastic_core.commands import COMMANDS, _parser, module_of
 from pages.frame.screens import SCREENS, Screen
@@ -85,6 +88,76 @@ def test_imports_point_down_and_the_core_stays_light() -> None:
                 assert re.fullmatch(OWNERS[top], str(path.relative_to(CORE))), f"{said}, which belongs to {OWNERS[top]} alone"
             else:
                 assert top in known, f"{said}, which the core must run without"
+
+
+# --- circles -----------------------------------------------------------------------------------------------------------
+
+Graph = dict[str, set[str]]
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in ("elastic_core", "pages")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+# Circles that are still to be cut; none may be added.
+FILE_CIRCLES: tuple[set[str], ...] = (
+    {"elastic_core.scale.catalogue", "elastic_core.scale.passes"},
+    {"elastic_core.study.answers", "elastic_core.study.asides", "elastic_core.study.conduct"},
+)
+FOLDER_CIRCLES: tuple[set[str], ...] = (
+    {"elastic_core.services.experts", "elastic_core.services.traffic"},
+    {"elastic_core.services.keys", "elastic_core.services.method"},
+    {"pages.evidence", "pages.experts", "pages.frame", "pages.kit", "pages.tour", "pages.traffic"},
+)
+
+
+def runtime_imports(tree: ast.AST) -> Iterator[str]:
+    """Everything that running a file may import, also inside functions; without what only type checkers read."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from runtime_imports(node)
+
+
+def import_graph() -> Graph:
+    """Which files import which others. Readers of files (data/reading) are exempt."""
+    graph: Graph = {}
+    for name, path in FILES.items():
+        imported = runtime_imports(ast.parse(path.read_text(encoding="utf-8")))
+        owners = {target if target in FILES else target.rpartition(".")[0] for target in imported}
+        graph[name] = {owner for owner in owners & set(FILES) - {name} if not (".reading" in name and ".reading" in owner)}
+    return graph
+
+
+def room(name: str) -> str:
+    """The folder of a file, or the file itself where it lies directly in the package."""
+    path = FILES[name]
+    if path.name != "__init__.py" and path.parent.parent == ROOT:
+        return name
+    return ".".join(path.parent.relative_to(ROOT).parts).removesuffix(".reading")
+
+
+def circles(graph: Graph) -> list[set[str]]:
+    """Groups of nodes of which each can be reached from each other one."""
+    names = sorted(graph)
+    numbers = {name: number for number, name in enumerate(names)}
+    rows, columns = zip(*((numbers[a], numbers[b]) for a in names for b in graph[a]), strict=True)
+    arrows = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(names)))
+    _, groups = connected_components(arrows, connection="strong")
+    members = [{names[i] for i in np.flatnonzero(groups == group)} for group in np.unique(groups)]
+    return [names for names in members if len(names) > 1]
+
+
+def test_imports_go_in_no_circle_between_files_or_folders() -> None:
+    files = import_graph()
+    folders: Graph = {room(name): set() for name in files}
+    for name, imported in files.items():
+        folders[room(name)] |= {room(other) for other in imported} - {room(name)}
+    for graph, known in ((files, FILE_CIRCLES), (folders, FOLDER_CIRCLES)):
+        assert not [circle for circle in circles(graph) if not any(circle <= old for old in known)]
 
 
 PAGES = sorted((ROOT / "pages").rglob("*.py"))

@@ -7,6 +7,7 @@ last event has a share that falls to what popularity gives, which stands beside 
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,9 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.data.synthetic import NOISE, Truth
 from elastic_core.errors import InputError
-from elastic_core.runs.ranks import Report
+
+if TYPE_CHECKING:
+    from elastic_core.runs.ranks import Report
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
 METRIC, PROTOCOL = "NDCG@10", "full-seen"
@@ -63,7 +66,7 @@ def by_gap(found: ndarray, oracle: ndarray, gap: ndarray) -> DataFrame:
     return DataFrame(rows)
 
 
-def covers(report: Report, dataset: Dataset) -> bool:
+def covers(report: "Report", dataset: Dataset) -> bool:
     """Whether it is of the test of this world, all its people, so that its people have the gaps of this world's."""
     return (report.data_hash, report.split, len(report.users)) == (dataset.hash, "test", dataset.histories.n_users)
 
