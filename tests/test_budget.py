@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from elastic_core import models, objectives, recipes
+from elastic_core import models, objectives, recipes, training_time
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import ElasticConfig
@@ -19,8 +19,8 @@ from elastic_core.models import learned_numbers
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
-from elastic_core.services.train import estimate, presets
-from elastic_core.services.train.estimate import _Kept
+from elastic_core.services.train import presets
+from elastic_core.training_time import _Kept
 
 TRAINED = [name for name in models.names() if models.model_class(name).objective]
 HUGE = ElasticConfig(side=4_096, width=8_192, layers=64, memory="per-layer", length=131_072)
@@ -127,15 +127,15 @@ def test_a_probe_stays_within_its_room_and_nothing_is_built_that_would_not(
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
     price, tried = budget.price(config, model, objective, world), list[_Kept]()
-    monkeypatch.setattr(estimate, "TIMED", 0)
-    monkeypatch.setattr(estimate, "_Kept", lambda: tried.append(_Kept()) or tried[-1])
-    monkeypatch.setattr(estimate, "ROOM", price.weights + (price.step + price.held) // 3)
-    timed = estimate.estimate(config, world)
+    monkeypatch.setattr(training_time, "TIMED", 0)
+    monkeypatch.setattr(training_time, "_Kept", lambda: tried.append(_Kept()) or tried[-1])
+    monkeypatch.setattr(training_time, "ROOM", price.weights + (price.step + price.held) // 3)
+    timed = training_time.estimate_training(config, world)
     assert timed.timed and 0 < timed.epoch_seconds < timed.seconds
-    assert price.weights + max(sum(kept.sizes.values()) for kept in tried) <= estimate.ROOM
+    assert price.weights + max(sum(kept.sizes.values()) for kept in tried) <= training_time.ROOM
     monkeypatch.setattr(models, "build", None)
-    monkeypatch.setattr(estimate, "ROOM", price.weights)
-    priced = estimate.estimate(config, world)
+    monkeypatch.setattr(training_time, "ROOM", price.weights)
+    priced = training_time.estimate_training(config, world)
     assert not priced.timed and priced.memory_mb >= timed.memory_mb
     assert priced.parameters == timed.parameters == learned_numbers(model) and priced.steps == timed.steps
 

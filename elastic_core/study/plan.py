@@ -18,7 +18,7 @@ from elastic_core.data import Dataset
 from elastic_core.recipes import JUDGED, STUDIED, studied
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs.ranks import evaluate
-from elastic_core.services.train.estimate import estimate
+from elastic_core.training_time import estimate_training
 
 Way = Literal["last", "time"]  # how events are held out: everybody's last, or all after a date
 WAYS: tuple[Way, ...] = ("last", "time")
@@ -48,7 +48,7 @@ class Probe(NamedTuple):
 def probe(config: RunConfig, dataset: Dataset) -> Probe:
     """A few steps and rankings on this machine, as busy as it is, by the clock of the budget; some seconds."""
     now, began, worked = NOW[config.train.clock], time.perf_counter(), NOW[config.train.clock]()
-    found = estimate(config, dataset)
+    found = estimate_training(config, dataset)
     part = (now() - worked) / (time.perf_counter() - began)  # of a second by the clock
     model = models.build(config.model, dataset.catalog).eval()
     asked = dataset.asked("test")

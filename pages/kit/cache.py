@@ -39,7 +39,8 @@ from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
-from elastic_core.services.train.estimate import Estimate, estimate
+from elastic_core.services.train.estimate import estimate
+from elastic_core.training_time import Estimate
 from pages.kit.kept import asking, copied, kept, shown, size, stamped
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again

@@ -20,7 +20,7 @@ from elastic_core.labels import run_called
 from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
-from elastic_core.services.train import beside, estimate, presets, run_table
+from elastic_core.services.train import beside, presets, run_table
 from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
 from pages.kit import plot, use
@@ -91,7 +91,7 @@ def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
 
 
 def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "Learner", None)
+    monkeypatch.setattr("elastic_core.training_time.Learner", None)
     at = page(**{"train_model": "ELASTIC", "train_set_model.side": "1000", "train_set_model.width": "128"})
     assert "128,8" in texts(at.info) and "too large to be timed beside the pages" in texts(at.info)
     assert not at.button(key="train_start").disabled
