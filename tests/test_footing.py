@@ -22,7 +22,6 @@ from elastic_core.reproduce import System, rows
 from elastic_core.runs import EVENTS, Run, ranks
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import groups
-from elastic_core.services.method import effects
 from elastic_core.services.train.outcome import outcome
 from elastic_core.tuning import TuningOutcome, best
 
@@ -146,7 +145,6 @@ def test_a_run_that_contradicts_itself_is_one_sentence_and_in_no_table(
     assert main(["reproduce", "--table", "--only", "planted", "--root", str(root)]) == 2
     assert main(["report", "--root", str(root), "--out", str(tmp_path / "out")]) == 2
     assert all(ODD in line for line in capsys.readouterr().err.splitlines())
-    assert effects.measured_variant(root, "planted", "elastic") is None
 
 
 @pytest.mark.parametrize("name", APART)
@@ -170,8 +168,6 @@ def test_what_was_measured_otherwise_stands_apart(whole: Path, tmp_path: Path, n
     table = judging.standings(found[0], "full", compare_runs).set_index("label")
     assert table.loc["elastic", "seeds"] == 1 and table.loc["elastic", "runs"] == "planted-elastic"
     assert ODD not in outcome(Run(root / "planted-elastic"), [odd]).seeds and " 2 seeds" not in outcome(odd, [odd]).seeds
-    told = effects.measured_variant(root, "planted", "elastic", "pop100")
-    assert told is not None and told.runs == ("planted-elastic",)
 
 
 def test_trainings_on_different_data_have_no_best() -> None:

@@ -7,10 +7,9 @@ import streamlit as st
 from elastic_core import labels
 from elastic_core.services.evidence import meaning, verdicts
 from elastic_core.services.evidence.verdicts import Finding, Verdict
-from elastic_core.services.method import notes
 from pages.evidence import answers
 from pages.frame import shell
-from pages.kit import asked, judged, prose, view
+from pages.kit import asked, glossary, judged, prose, view
 from pages.kit.control import button
 
 WORDS = prose.of(__file__)
@@ -34,7 +33,7 @@ def show() -> None:
     for each in chain(judged.claims(groups), meaning.verdicts(groups, rows), [answers.faster(shell.RUNS)]):
         found.append(each)
         card(each)
-    head.markdown(f"**{verdicts.count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
+    head.markdown(f"**{verdicts.count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     if now is not None and now.model.retrieves:
         asked.row(now.run, "lrn_measure")
     if any(labels.UNEVEN in finding.system for each in found for finding in each.findings):

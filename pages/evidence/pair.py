@@ -15,12 +15,11 @@ from elastic_core.labels import apart, data_called
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 from elastic_core.services.evidence import slices, standings, versus
-from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.text import minus
 from pages.evidence import answers, charts
 from pages.frame import shell
-from pages.kit import cache, forest, judged, plot, prose, view
+from pages.kit import cache, forest, glossary, judged, plot, prose, view
 from pages.kit.control import bound, button, one_of, one_of_list, write_in_address
 
 WORDS = prose.of(__file__)
@@ -94,9 +93,9 @@ def controls(now: shell.Context, runs: list[Run]) -> Run:
     others = {run.name: run for run in runs if run.name != now.run.name}
     with view.row("bottom"):
         other = now.other.run if now.other else others[choose_b(now, runs, others)]
-        bound(st.selectbox, "Protocol", PROTOCOLS, key=PROTOCOL, width=150, help=notes.AGAINST)
+        bound(st.selectbox, "Protocol", PROTOCOLS, key=PROTOCOL, width=150, help=glossary.PROTOCOLS)
         at = NAMES.index("NDCG@10")
-        bound(st.selectbox, "Metric", NAMES, index=at, key=METRIC, width=130, help=notes.WORDS["NDCG@10"])
+        bound(st.selectbox, "Metric", NAMES, index=at, key=METRIC, width=130, help=glossary.METRICS["NDCG@10"])
     return other
 
 
@@ -126,8 +125,8 @@ def draw_verdict(two: Two) -> None:
     st.markdown(f"### {shell.plain(said.sentence(main, *two.names))}")
     with view.row():
         counts = " and ".join(str(len(runs)) for runs in (two.ours, two.theirs))
-        what = f"{two.metric}: {notes.WORDS[two.metric]}. " if two.metric in notes.WORDS else ""
-        st.caption(f"{what}Means of {counts} trainings, ranked {notes.WORDS[two.protocol]}.", width="content")
+        what = f"{two.metric}: {glossary.METRICS[two.metric]}. " if two.metric in glossary.METRICS else ""
+        st.caption(f"{what}Means of {counts} trainings, ranked {glossary.METRICS[two.protocol]}.", width="content")
         panel = st.popover("How sure?", key="cmp_sure", type="tertiary")
     with view.row("top"):
         for side, runs_of, mean in zip(two.names, (two.ours, two.theirs), (main.mean_a, main.mean_b), strict=True):

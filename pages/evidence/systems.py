@@ -9,16 +9,21 @@ from elastic_core.reproduce import System
 from elastic_core.runs import unreadable_runs
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import Group, of_run
-from elastic_core.services.method import notes
 from pages.frame import shell
-from pages.kit import cache, forest, judged, prose, unreadable, view
+from pages.kit import cache, forest, glossary, judged, prose, unreadable, view
 from pages.kit.control import bound, button, one_of_list
 
 WORDS = prose.of(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 ALL, FITTED = "res_all", "res_fitted"  # all rows and columns; for which data the protocol was last set
 COLUMNS = view.columns(
-    WORDS("COLUMNS", ndcg=notes.WORDS["NDCG@10"], hr=notes.WORDS["HR@10"], mrr=notes.WORDS["MRR@10"], paper=judging.PAPER_NOTE)
+    WORDS(
+        "COLUMNS",
+        ndcg=glossary.METRICS["NDCG@10"],
+        hr=glossary.METRICS["HR@10"],
+        mrr=glossary.METRICS["MRR@10"],
+        paper=judging.PAPER_NOTE,
+    )
 )
 FIRST = 5  # columns that are shown at first
 
@@ -50,7 +55,7 @@ def show() -> None:
     home = of_run(groups, now.run.path) if now is not None else None
     few = judging.matters(group, table, mine, *([home[1]] if home else []))
     with view.row():
-        said = f"{group.people:,} people, means of all trainings, ranked {notes.WORDS[protocol]}."
+        said = f"{group.people:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
         st.caption(said, width="stretch", help=f"Data {group.hash}")
         every = len(few) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
     shown = judging.with_chance(table if every else few, chance)
@@ -76,7 +81,7 @@ def choose_protocol(group: Group) -> str:
     if st.session_state.get(FITTED) not in (None, group.key) and not shell.locked(PROTOCOL):
         st.session_state[PROTOCOL] = fits  # other data, judged in their own way
     st.session_state[FITTED] = group.key
-    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=fits, help=notes.AGAINST, width=140)
+    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=fits, help=glossary.PROTOCOLS, width=140)
 
 
 def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:

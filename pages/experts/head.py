@@ -3,11 +3,10 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, relations
-from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import view
+from pages.kit import glossary, view
 from pages.kit.control import bound, button
 
 OFTEN = {
@@ -29,7 +28,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
             button(name, f"exp_go_{name}", shell.look_at, number, icon=icon, help=help, disabled=held or number == expert)
         button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
         row, column = of.survey.place(expert)
-        st.caption(f"Row {row}, column {column}. {why}", help=f"Interest expert: {notes.WORDS['interest expert']}.")
+        st.caption(f"Row {row}, column {column}. {why}", help=f"Interest expert: {glossary.WORDS['interest expert']}.")
 
 
 def _lucky(of: Subject, expert: int) -> None:

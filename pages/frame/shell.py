@@ -12,12 +12,11 @@ from elastic_core.data import Dataset
 from elastic_core.labels import data_called
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.method import notes
 from elastic_core.services.person import inspect, people
 from pages.frame import locks, present
 from pages.frame.locks import lockable as lockable
 from pages.frame.locks import locked as locked
-from pages.kit import cache, plot
+from pages.kit import cache, glossary, plot
 from pages.kit.cache import Opened
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
@@ -114,7 +113,7 @@ def describe(run: Run, data: Dataset) -> tuple[str, str]:
     test, stay, words = cache.tested(run) or {}, cache.repeats(data).stay, inspect.item_words(data)
     found = test.get("protocols", {}).get("full-seen" if stay else "full")
     if not found:
-        return "Not tested yet", f"NDCG@10: {notes.WORDS['NDCG@10']}."
+        return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
     said = f"{plain(data_called(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
     return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."

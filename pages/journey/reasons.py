@@ -7,14 +7,13 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services.journey.shown import busiest, span_titles
 from elastic_core.services.journey.trace import DRAWN, LEAST, MOST
-from elastic_core.services.method import notes
 from elastic_core.services.person.inspect import Situation, split_year
 from elastic_core.services.person.recommend import Reading
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, charts, state
 from pages.journey.words import ALONG, DISPATCHER, INFLUENCE, READING, SAYS
-from pages.kit import cache, view
+from pages.kit import cache, glossary, view
 from pages.kit.control import bound, one_of, switch
 
 NEXT, TOP = "what came next", "the top suggestion"
@@ -77,7 +76,7 @@ def _weights(now: Context, here: Situation) -> None:
         st.write(state.sentence(error))
         return
     if found.layers > 1:
-        layer = one_of("Layer", range(1, found.layers + 1), key="jrn_layer", help=notes.WORDS["layer"])
+        layer = one_of("Layer", range(1, found.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
         found = answers.reading(now, here.read.items, layer)
     titles = [_untagged(title) for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())

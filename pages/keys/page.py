@@ -7,13 +7,12 @@ import streamlit as st
 from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
-from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
-from pages.kit import cache, view
+from pages.kit import cache, glossary, view
 from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
 from pages.kit.kept import kept
 
@@ -79,7 +78,7 @@ source = switch("Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLI
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
-intro.markdown(SAYS(source, **given), help=f"Expert: {notes.WORDS['interest expert']}.")
+intro.markdown(SAYS(source, **given), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.chosen(here)
 if source == TOY and not without:
     intro.caption(SAYS("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))

@@ -6,13 +6,12 @@ import numpy as np
 import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
-from elastic_core.services.keys.gate import trained, ungated
-from elastic_core.services.method import notes
+from elastic_core.services.keys.gate import ungated
 from pages.frame import shell
 from pages.keys import charts
 from pages.keys.steps import Scene
 from pages.keys.words import SAYS, SURE
-from pages.kit import cache, view
+from pages.kit import cache, glossary, view
 from pages.kit.control import asked_for, bound
 from pages.kit.kept import asking, kept
 
@@ -62,9 +61,8 @@ def _numbers(scene: Scene) -> None:
 
 def _gate(now: shell.Context) -> None:
     st.markdown(SAYS("GATE"))
-    if said := trained(shell.RUNS):
-        st.info(said, icon=":material/straighten:")
-    gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
+    st.info(SAYS("GATE TRAINED"), icon=":material/straighten:")
+    gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
         table = cache.gradients(now, now.user)

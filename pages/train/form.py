@@ -12,12 +12,11 @@ from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.durations import about
-from elastic_core.services.method import notes
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
-from pages.kit import at_hand, cache, prose, view
+from pages.kit import at_hand, cache, glossary, prose, view
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
@@ -28,7 +27,7 @@ SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; 
 SYSTEM = "model (another system)"
 HELP = SAYS.named("settings")  # what each is
 HELP |= {
-    "model.layers": notes.WORDS["layer"], "model.gate": notes.WORDS["gate"],
+    "model.layers": glossary.WORDS["layer"], "model.gate": glossary.WORDS["gate"],
     "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
 }  # fmt: skip
 
@@ -63,7 +62,7 @@ def _preset() -> RunConfig:
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
-    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=notes.WORDS["training seed"])
+    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=glossary.WORDS["training seed"])
     chosen = presets.variant(model)
     with view.row():
         st.caption(chosen.about)

@@ -7,12 +7,11 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
-from elastic_core.services.method import notes
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
 from pages.frame.sidebar import preference
-from pages.kit import cache, prose, unreadable, use, view
+from pages.kit import cache, glossary, prose, unreadable, use, view
 from pages.kit.control import button, one_of
 from pages.train import charts
 
@@ -31,7 +30,9 @@ def table(runs: list[Run]) -> None:
         st.info(SAYS("none"))
         return
     st.caption(SAYS("table"))
-    formats = {name: st.column_config.NumberColumn(format=form, help=notes.WORDS.get(name)) for name, form in FORMATS.items()}
+    formats = {
+        name: st.column_config.NumberColumn(format=form, help=glossary.METRICS.get(name)) for name, form in FORMATS.items()
+    }
     formats |= {name: st.column_config.TextColumn(width=width) for name, width in WIDTHS.items()}
     alt = "All runs with model, data, test result, number of people, use of the experts and seconds"
     found = cache.runs_table(runs)

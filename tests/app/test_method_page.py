@@ -1,55 +1,68 @@
-"""The Method page: all nine questions with what they cost, ours beside the paper's, and nothing that stops without a memory."""
+"""The Method page keeps its word: what it names exists, and what it quotes stands in the results."""
 
+import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from driving import healthy, said
-from shipped import copy_stored
+from driving import said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services.method import notes
+from pages.kit import prose
 
 PAGE = "method/page.py"
+ROOT = Path(__file__).resolve().parents[2]
+SAYS = prose.of(str(ROOT / "pages" / PAGE))
 Visit = Callable[..., AppTest]
 
 
-def every(app: AppTest) -> AppTest:
-    """All nine questions opened."""
-    for question in notes.OPEN:
-        app.session_state[f"mth_{question.key}"] = True
-    return healthy(app.run())
+def cells(section: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines()[2:]]
 
 
-def test_nine_questions_each_with_what_it_costs(opened: Visit) -> None:
-    app = every(opened(PAGE, run="tiny"))
-    panels = [panel.label for panel in app.expander if panel.label not in ("More", "Teaching")]
-    assert panels == [f"**{question.key}.** {question.title}" for question in notes.OPEN]
-    measured = [str(info.value) for info in app.info]
-    assert len(measured) == 9 and all(value.startswith("**Measured.**") for value in measured)
-    assert "get exactly 0" in measured[0] and "As printed" in measured[1] and "busiest expert" in measured[8]
-    assert "Not measured" in measured[4], "these runs are on a planted world"
-    assert any("reproduce --only ml-100k-sasrec" in code.value for code in app.code)
+@pytest.mark.parametrize("row", cells(SAYS("EQUATIONS TABLE")), ids=lambda row: row[0])
+def test_every_module_and_every_test_that_is_named_exists(row: list[str]) -> None:
+    for file, name in (row[2].split(": "), row[3].split("::")):
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        assert name in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-def test_a_run_without_a_memory_says_so_and_shows_the_rest(opened: Visit) -> None:
-    measured = [str(info.value) for info in every(opened(PAGE, run="tiny-peer")).info]
-    assert len(measured) == 9 and sum("Choose a run with a memory" in value for value in measured) == 3
+def test_numbers_are_quoted_from_the_results() -> None:
+    """Every mean with its interval, and every difference."""
+    results = (ROOT / "checkpoints" / "RESULTS.md").read_text(encoding="utf-8")
+    text = SAYS.path.read_text(encoding="utf-8")
+    means, differences = re.findall(r"0\.\d{4}\s±\s0\.\d{4}", text), re.findall(r"[+-]0\.\d{4}\s\([+-][^)]*\)", text)
+    assert len(means) > 15 and len(differences) > 9
+    assert not [number for number in (*means, *differences) if " ".join(number.split()) not in results]
 
 
-@pytest.mark.parametrize("part", ["Ablations", "Equations and tests", "Words and metrics", "Limits and sources"])
-def test_every_part_has_a_link(opened: Visit, part: str) -> None:
-    app = opened(PAGE, run="tiny", mth_part=part, mth_data="ml-1m", mth_protocol="pop100")
-    assert app.segmented_control(key="mth_part").value == part
+def test_the_average_drop_follows_from_the_papers_table() -> None:
+    full, without = (0.4256, 0.6619, 0.3517, 0.4546, 0.7767, 0.3597), (0.4132, 0.6515, 0.3387, 0.4433, 0.7699, 0.3470)
+    drop = 1 - sum(b / a for a, b in zip(full, without, strict=True)) / 6
+    assert f"{drop:.2%} without the memory" in SAYS("question g")
+
+
+@pytest.mark.parametrize("run", ["tiny", "tiny-peer"])
+def test_nine_questions_each_with_what_it_costs(opened: Visit, run: str) -> None:
+    app = opened(PAGE, run=run)
+    panels = [panel for panel in app.expander if panel.label not in ("More", "Teaching")]
+    assert [panel.label[:6] for panel in panels] == [f"**{key}.**" for key in "abcdefghi"]
+    assert all("**Here:**" in panel.markdown[0].value and "**Measured:**" in panel.markdown[0].value for panel in panels)
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("Ablations", "one training each"),
+        ("Equations and tests", ""),
+        ("Words and metrics", "NDCG@10"),
+        ("Limits and sources", "SASRec"),
+    ],
+)
+def test_every_part_has_a_link(opened: Visit, part: str, words: str) -> None:
+    app = opened(PAGE, run="tiny", mth_part=part)
+    assert app.segmented_control(key="mth_part").value == part and words in said(app)
     if part == "Ablations":
-        table = app.dataframe[0].value
-        assert len(table) == len(notes.VARIANTS) and (table["NDCG@10 here ± 95%"] == "not measured yet").all()
-        assert "pop100" in said(app) and f"0 of {len(notes.VARIANTS)} variants" in said(app)
-
-
-def test_a_finished_run_appears_with_its_interval(opened: Visit, app_runs: Path) -> None:
-    copy_stored(app_runs, "ml-100k-elastic-query-mean")
-    table = opened(PAGE, run="tiny", mth_part="Ablations").dataframe[0].value.set_index("variant")
-    about = notes.VARIANTS["query-mean"]
-    assert table.loc[about, "seeds"] == 1 and " ± 0.0" in table.loc[about, "NDCG@10 here ± 95%"]
-    assert table.loc["ELASTIC", "paper, ML-1M, its protocol"] == f"{notes.PAPER['elastic'][0]:.4f}"
+        table = app.dataframe[0].value.set_index("variant")
+        assert len(table) == 10 and table.loc["ELASTIC", "paper, ML-1M"] == "0.4256"

@@ -8,7 +8,6 @@ among whole numbers, and nothing can be differentiated through it: without the s
 import copy
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,15 +20,12 @@ from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
 from elastic_core.core.objective import full_softmax
 from elastic_core.data import Dataset
-from elastic_core.evaluation.verdict import better, numbers
 from elastic_core.models import Recommender
 from elastic_core.scale import eager
 from elastic_core.services.keys.search import first_memory
-from elastic_core.services.method.effects import against, measured_variant
 from elastic_core.services.person.recommend import Moved, answer, moved, reading
 
 PEOPLE, TRIES = 32, 20
-DATA = "ml-100k"  # of the whole trainings
 GROUPS = ("row and column keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
 
 
@@ -163,22 +159,3 @@ def _learn(router: _Router) -> list[float]:
         optimizer.step()
         losses.append(float(loss.detach()))
     return losses
-
-
-def trained(root: Path) -> str:
-    """What whole trainings with and without the gate reached, in words; nothing where one of them has no finished run."""
-    gated, bare = (measured_variant(root, DATA, name) for name in ("elastic", "gate-none"))
-    if gated is None or bare is None:
-        return ""
-    found = against(root, DATA, "gate-none")
-    won = found is not None and better(found)
-    words = f"learned keys were {'' if won else 'not '}better than random keys."
-    if found is not None:
-        words += f" The difference: {numbers(found)}."
-    if not won:
-        words += " Random keys, too, send different people to different experts. The rest learns around them."
-    many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
-    return (
-        f"**Does it pay?** After whole trainings ({DATA}, {gated.people:,} people), {words} NDCG@10 {many[0]} with the gate, "
-        f"{many[1]} without."
-    )
