@@ -9,9 +9,9 @@ from elastic_core.core.batches import history_batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.services.person import inspect
 from elastic_core.services.person.attribution import CLEAR, reasons, share_agreement
-from elastic_core.services.person.recommend import answer, reading, silence
+from elastic_core.services.person.prediction import predict_user
+from elastic_core.services.person.recommend import rank_items, scale_experts, user_history
 
 ITEMS = [3, 1, 7, 20]
 
@@ -30,7 +30,7 @@ def built(world: Dataset, **settings: object) -> models.Recommender:
 @torch.no_grad()
 def test_shares_are_the_parts_of_the_probability_and_events_those_the_slots_hold(small_world: Dataset) -> None:
     model = built(small_world)
-    batch = history_batch(reading(small_world, 5).items, model.length)
+    batch = history_batch(user_history(small_world, 5).items, model.length)
     found = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
     assert found.parts.shape == (1, 4, 4) and found.experts.tolist() == model.retrieve(batch).experts.tolist()  # type: ignore[operator]
     torch.testing.assert_close(found.parts.sum(-1), torch.ones(1, 4))
@@ -49,11 +49,11 @@ def test_shares_are_the_parts_of_the_probability_and_events_those_the_slots_hold
 
 
 def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(small_world: Dataset) -> None:
-    model, read = built(small_world), reading(small_world, 5)
-    table = answer(model, small_world, read, top=10).table
+    model, read = built(small_world), user_history(small_world, 5)
+    table = rank_items(model, small_world, read, top=10).table
     why = reasons(model, read, table["item"].tolist())
     assert why is not None and len(why) == len(table)
-    experts = inspect.after(model, small_world, 5).heard
+    experts = predict_user(model, small_world, 5).active_experts
     found = model.attribute(history_batch(read.items, model.length), torch.tensor([table["item"].tolist()]))  # type: ignore[operator]
     for one, parts in zip(why, found.parts[0], strict=True):
         assert one.share == pytest.approx(float(parts.max())) and one.expert in (None, *experts)
@@ -65,27 +65,27 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
             assert (one.after is not None) == clear and f"expert {one.expert} (" in one.sentence(small_world)
             assert one.after is None or one.after in read.items
     silenced = experts[0]
-    after = reasons(model, read, table["item"].tolist(), silence([silenced]))
+    after = reasons(model, read, table["item"].tolist(), scale_experts({silenced: 0}))
     assert after is not None and all(one.expert != silenced for one in after)
 
 
 @torch.no_grad()
 def test_an_expert_taken_away_leaves_the_other_slots_as_they_were(small_world: Dataset) -> None:
     """Its events go to no slot: what the others hold, say and how they compare with each other does not change."""
-    model, batch = built(small_world, layers=1), history_batch(reading(small_world, 5).items, 24)
+    model, batch = built(small_world, layers=1), history_batch(user_history(small_world, 5).items, 24)
     expert = int(model.retrieve(batch).experts[0, 1])  # type: ignore[operator]
     scorer = model.scorer()
     before, _ = scorer.split(model.last_state(batch))
-    after, after_shares = scorer.split(model.last_state(batch, edit=silence([expert])))  # type: ignore[call-arg]
+    after, after_shares = scorer.split(model.last_state(batch, edit=scale_experts({expert: 0})))  # type: ignore[call-arg]
     torch.testing.assert_close(after[0, :2], before[0, [0, 2]])
     assert after_shares[0, 3] < -1e3 and after_shares[0, :3].exp().sum() == pytest.approx(1)
     whole = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
-    less = model.attribute(batch, torch.tensor([ITEMS]), silence([expert]))  # type: ignore[operator]
+    less = model.attribute(batch, torch.tensor([ITEMS]), scale_experts({expert: 0}))  # type: ignore[operator]
     torch.testing.assert_close(less.held, whole.held[:, [0, 2]])
 
 
 def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_world: Dataset) -> None:
-    read = reading(small_world, 5)
+    read = user_history(small_world, 5)
     plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3), small_world.catalog).eval()
     peer = models.build(ModelConfig.known["sasrec"](length=24, width=16), small_world.catalog).eval()
     assert all(reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
@@ -103,8 +103,9 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
     assert found is not None and found.chance == pytest.approx(1 / 3) and found.correlation > found.shuffled
     hits = people = 0
     for user in range(small_world.histories.n_users):
-        read = reading(small_world, user)
-        batch, item = history_batch(read.items, model.length), int(answer(model, small_world, read, top=1).table["item"].iloc[0])
+        read = user_history(small_world, user)
+        batch = history_batch(read.items, model.length)
+        item = int(rank_items(model, small_world, read, top=1).table["item"].iloc[0])
         scorer, state = model.scorer(), model.last_state(batch)
         shares = scorer.split(state)[1][0].exp()
         parts = model.attribute(batch, torch.tensor([[item]])).parts[0, 0]  # type: ignore[operator]
@@ -113,7 +114,7 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
         lost = []
         for rank in range(3):
             expert = int(model.retrieve(batch).experts[0, rank])  # type: ignore[operator]
-            after = scorer(model.last_state(batch, edit=silence([expert])))[0, item]  # type: ignore[call-arg]
+            after = scorer(model.last_state(batch, edit=scale_experts({expert: 0})))[0, item]  # type: ignore[call-arg]
             want = torch.log1p(-parts[rank]) - torch.log1p(-shares[rank])  # p' = (p - π p_s) / (1 - π)
             if user < 5:
                 torch.testing.assert_close(after - scorer(state)[0, item], want, atol=1e-3, rtol=1e-3)

@@ -18,7 +18,7 @@ from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.services.person.influence import LAST, influence, rank_agreement
-from elastic_core.services.person.recommend import Reading, reading
+from elastic_core.services.person.recommend import History, user_history
 
 MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4)
 PLAIN = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, dispatch="none")
@@ -46,7 +46,7 @@ def one_by_one(model: Recommender, items: np.ndarray, target: int, without: int 
 @pytest.mark.parametrize("config", [MEMORY, PLAIN, PEER, CooccurrenceConfig()], ids=["memory", "no dispatch", "sasrec", "floor"])
 @pytest.mark.parametrize("user", [0, 7])
 def test_the_batch_equals_one_by_one(small_world: Dataset, config: ModelConfig, user: int) -> None:
-    model, read = built(config, small_world), reading(small_world, user)
+    model, read = built(config, small_world), user_history(small_world, user)
     assert read.truth is not None
     found = influence(model, small_world, read)
     with torch.inference_mode():
@@ -61,7 +61,7 @@ def test_the_batch_equals_one_by_one(small_world: Dataset, config: ModelConfig, 
 
 
 def test_attention_only_where_a_model_shows_it(small_world: Dataset) -> None:
-    read = reading(small_world, 7)
+    read = user_history(small_world, 7)
     assert read.truth is not None
     seen = influence(built(MEMORY, small_world), small_world, read)
     assert seen.table["attention"].notna().sum() == min(len(read.items), 16) and seen.agreement is not None
@@ -76,7 +76,7 @@ def test_attention_only_where_a_model_shows_it(small_world: Dataset) -> None:
 
 
 def test_a_model_that_reads_nothing_is_known(small_world: Dataset) -> None:
-    read = reading(small_world, 7)
+    read = user_history(small_world, 7)
     assert read.truth is not None
     for config, nothing in ((PopularityConfig(), True), (PEER, False)):
         assert influence(built(config, small_world), small_world, read).nothing == nothing
@@ -84,7 +84,7 @@ def test_a_model_that_reads_nothing_is_known(small_world: Dataset) -> None:
 
 def test_events_that_are_not_read_change_nothing(small_world: Dataset) -> None:
     user = int(np.argmax(small_world.histories.lengths))
-    read = reading(small_world, user)
+    read = user_history(small_world, user)
     assert read.truth is not None and len(read.items) > 20
     found = influence(built(PEER, small_world), small_world, read).table
     unread = found[found["position"] <= len(read.items) - 16]
@@ -110,8 +110,8 @@ def test_agreement_is_spearman() -> None:
 def test_what_cannot_be_asked_is_said(small_world: Dataset) -> None:
     model = built(PEER, small_world)
     with pytest.raises(InputError, match="at least two"):
-        influence(model, small_world, Reading(np.array([3]), 5))
+        influence(model, small_world, History(np.array([3]), 5))
     for wrong in (0, small_world.catalog.n_items + 1):
         with pytest.raises(InputError, match="no item number"):
-            influence(model, small_world, Reading(np.array([3, 4]), wrong))
-    assert len(influence(model, small_world, Reading(np.array([3, 4]), 5)).table) == 2
+            influence(model, small_world, History(np.array([3, 4]), wrong))
+    assert len(influence(model, small_world, History(np.array([3, 4]), 5)).table) == 2

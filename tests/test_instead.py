@@ -20,7 +20,7 @@ from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.peers.sma import SMAConfig
 from elastic_core.services.experts import codewords, intensities, weights
-from elastic_core.services.person.recommend import reading
+from elastic_core.services.person.recommend import user_history
 
 SMALL = {"length": 32, "width": 16, "layers": 1}
 
@@ -49,7 +49,7 @@ class Telling(models.model_class("popularity")):  # type: ignore[misc]
 def test_weights_that_are_the_effects_agree_and_strangers_do_not(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Telling(PopularityConfig(length=64), small_world.catalog)
     monkeypatch.setattr(
-        "elastic_core.services.person.influence.reading", lambda *of: type(reading(*of))(reading(*of).items, 5, None)
+        "elastic_core.services.person.influence.reading", lambda *of: type(user_history(*of))(user_history(*of).items, 5, None)
     )
     found = weights.looked(model, small_world, 7)
     assert found.weights and found.found.agreement is not None and found.found.agreement.correlation > 0.99
@@ -112,7 +112,7 @@ def test_a_history_of_one_word_is_on_one_word(small_world: Dataset) -> None:
     assert found.books["low"].iloc[1] <= 3 and (found.books["low"] <= found.books["high"]).all()
     per = found.table.groupby("book")[["person", "everybody"]].sum().to_numpy()
     assert per == pytest.approx(1)
-    items = reading(small_world, 5).items[-12:] - 1
+    items = user_history(small_world, 5).items[-12:] - 1
     mine = found.table[found.table["book"] == 2]["person"].to_numpy()
     assert mine == pytest.approx(np.bincount(items % 3, minlength=3) / 12)
     soft = built(LisaConfig(form="soft", words=8, books=2, **SMALL), small_world)

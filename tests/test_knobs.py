@@ -20,8 +20,8 @@ from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services.experts import ablation, knobs, steering
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.experts.steering import Turn
-from elastic_core.services.person.recommend import answer, reading
+from elastic_core.services.person.edited import EditedHistory
+from elastic_core.services.person.recommend import rank_items, scale_experts, user_history
 
 USERS = np.arange(6)
 
@@ -41,7 +41,7 @@ def up(model: Recommender, ranks: np.ndarray, factor: float) -> ablation.Edit:
     """One rank of each row turned."""
     factors = np.ones((len(ranks), memory_of(model).config.k))  # type: ignore[attr-defined]
     factors[np.arange(len(ranks)), ranks] = factor
-    return knobs.turns(model, factors, np.full(len(ranks), -1))
+    return knobs.turn_ranks(model, factors, np.full(len(ranks), -1))
 
 
 def scores(model: Recommender, dataset: Dataset, edit: ablation.Edit | None = None) -> torch.Tensor:
@@ -99,7 +99,7 @@ def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Da
     model, dataset = slots
     batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
     before, lent = memory_of(model).retrieve(batch), np.arange(len(USERS))
-    after = knobs.turns(model, np.tile([1.0, 1.0, 4.0], (len(USERS), 1)), lent)(before)
+    after = knobs.turn_ranks(model, np.tile([1.0, 1.0, 4.0], (len(USERS), 1)), lent)(before)
     assert after.experts[:, -1].tolist() == lent.tolist() and torch.equal(after.experts[:, :-1], before.experts[:, :-1])
     value = memory_of(model).expert_values()[torch.from_numpy(lent)] * before.gates[:, -1:]
     torch.testing.assert_close(after.interests[:, -1], value)
@@ -153,7 +153,7 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").override("model.side=2").model, small_world.catalog).eval()
     traffic = routing(model, small_world)
-    if len(np.unique(knobs.stands_for(Population(model, small_world, traffic)))) < 2:
+    if len(np.unique(knobs.expert_genres(Population(model, small_world, traffic)))) < 2:
         pytest.skip("the four stand for one block")
     table = knobs.knob_table([knobs.measure_knobs(Population(model, small_world, traffic), factors=(2.0,))]).set_index("knob")
     assert table.loc["own, × 2", "people"] == 60 and table.loc["lent, × 1", "people"] == 0
@@ -167,36 +167,41 @@ def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> N
 
 
 def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(slots: tuple[Recommender, Dataset]) -> None:
-    """The list, its shares and every random turn recounted one by one with the knobs themselves."""
+    """The list, its shares and every random turn recounted one by one."""
     model, dataset = slots
     traffic = routing(model, dataset)
-    means = knobs.stands_for(of := Population(model, dataset, traffic))
-    read, own = reading(dataset, 3), traffic.experts[3]
+    means = knobs.expert_genres(Population(model, dataset, traffic))
+    history, own = user_history(dataset, 3), traffic.experts[3].tolist()
     genres, holds = genre_table(dataset.catalog)
-    lent = int(np.setdiff1d(np.flatnonzero(traffic.load), own)[0])
-    for turn in (Turn(((int(own[1]), 4.0),)), Turn(((int(own[0]), 0.0),), lent, 2.0)):
-        found = steering.steer(of, 3, turn, means)
-        edit = knobs.turns(model, np.array([[1.0, 4.0, 1.0]]), np.array([-1]))
-        if turn.lent is not None:
-            edit = knobs.turns(model, np.array([[0.0, 1.0, 2.0]]), np.array([lent]))
-        by_hand = answer(model, dataset, read, edit=edit)
-        assert found.change.table["item"].tolist() == by_hand.table["item"].tolist()
-        row, genre = found.table.iloc[0], means[turn.experts[0][0]]
+    first = set(rank_items(model, dataset, history).table["item"])
+    turns = {(1.0, 4.0, 1.0): {own[1]: 4.0}, (0.0, 1.0, 2.0): {own[0]: 0.0, own[2]: 2.0, 10**6: 3.0}}
+    for factors, scales in turns.items():
+        turned = steering.turn_list(model, dataset, EditedHistory(history, scales), means)
+        by_hand = rank_items(model, dataset, history, edit=scale_experts(scales))
+        if 0.0 not in factors:
+            knob = knobs.turn_ranks(model, np.array([factors]), np.array([-1]))
+            assert by_hand.table["item"].tolist() == rank_items(model, dataset, history, edit=knob).table["item"].tolist()
+        assert turned.change.table["item"].tolist() == by_hand.table["item"].tolist()
+        assert turned.table["expert"].tolist() == [expert for expert in own if expert in scales]
+        row = turned.table.iloc[0]
+        genre = means[row["expert"]]
         assert row["genre"] == genres[genre] and row["after"] == holds[by_hand.table["item"], genre].mean()
         assert row["chance_after"] == pytest.approx(by_hand.chances @ holds[:, genre])
-        turned = (each[0] for each in turn.on(own[None]))
-        random = list(zip(*steering.others(*turned, own, np.flatnonzero(traffic.load), 40, 0), strict=True))
-        first = set(answer(model, dataset, read).table["item"])
-        fresh, shares = [], []
-        for factors, other in random:
-            assert sorted(factors) == sorted(turn.on(own[None])[0][0]) and other not in (*own, lent)
-            items = answer(model, dataset, read, edit=knobs.turns(model, factors[None], np.array([other]))).table["item"]
-            fresh.append(len(set(items) - first))
+        dealt = steering.deal_factors(np.array(factors), 40, seed=0)
+        assert len({tuple(order) for order in dealt}) == len(dealt) > 1
+        new, shares = [], []
+        for order in dealt:
+            assert sorted(order) == sorted(factors) and tuple(order) != factors
+            edit = scale_experts(dict(zip(own, order.tolist(), strict=True)))
+            items = rank_items(model, dataset, history, edit=edit).table["item"]
+            new.append(len(set(items) - first))
             shares.append(holds[items, genre].mean())
-        assert found.chance.tolist() == fresh and len({(*factors, other) for factors, other in random}) == len(random) > 1
+        assert turned.null_new.tolist() == new
         assert (row["null"], row["low"]) == pytest.approx((np.median(shares), np.quantile(shares, 0.025)))
-    alike = Turn(tuple((int(expert), 2.0) for expert in sorted(own)))
-    assert not len(steering.steer(of, 3, alike, means).chance)
+    alike = EditedHistory(history, dict.fromkeys(own, 2.0))
+    assert not len(steering.turn_list(model, dataset, alike, means).null_new)
+    unchanged = steering.turn_list(model, dataset, EditedHistory(history), means)
+    assert unchanged.table.empty and unchanged.change.counts["same"] == 10
 
 
 def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
@@ -206,15 +211,18 @@ def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
     of = Population(model, dataset, traffic := routing(model, dataset))
     expert = int(traffic.load.argmax())
     told: list[float] = []
-    table = steering.cost(of, Turn(((expert, 4.0),)), told.append)
+    table = steering.turn_cost(of, {expert: 4.0}, told.append)
     users = ablation.retrieving(traffic, expert)
     before = ablation.judged(of, users)
     make = lambda some: up(model, ablation.ranks_of(traffic, expert, some), 4.0)  # noqa: E731
     after = ablation.judged(of, users, make)
     assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)
-    assert (
-        table["d_ndcg"][0] == pytest.approx((after["ndcg"] - before["ndcg"]).mean()) and told[-1] == 1.0 and told == sorted(told)
-    )
+    assert table["d_ndcg"][0] == pytest.approx((after["ndcg"] - before["ndcg"]).mean())
+    assert told[-1] == 1.0 and told == sorted(told)
+    silenced = steering.turn_cost(of, {expert: 0.0}, told.append)
+    removed = ablation.remove(of, expert, before)
+    assert silenced["d_ndcg"][0] == pytest.approx((removed["ndcg_after"] - removed["ndcg"]).mean())
     monkeypatch.setattr(steering, "SAMPLE", 50)
-    some = steering.cost(of, Turn(lent=expert, by=2.0), told.append)
-    assert some["n"].tolist() == [50, 50] and some["touched"][0] == 300 - len(users)
+    two = np.argsort(traffic.load)[-2:].tolist()
+    some = steering.turn_cost(of, {two[0]: 0.0, two[1]: 0.0}, told.append)  # some retrieve one of them, some both
+    assert some["n"][0] == 50 and some["touched"][0] == len(np.union1d(*(ablation.retrieving(traffic, each) for each in two)))

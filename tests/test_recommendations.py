@@ -134,7 +134,7 @@ def test_a_file_holds_everybody_or_is_not_there(tiny_runs: Path, tiny: Tiny, tmp
     (tmp_path / "left.csv").write_text("old")
     listed = tmp_path / "ids.txt"
     listed.write_text("unheard\n")
-    for words in (["left.csv", "--only", str(listed)], ["top.xls"], ["no/such/folder.csv"], ["left.csv", "--silence", "1"]):
+    for words in (["left.csv", "--only", str(listed)], ["top.xls"], ["no/such/folder.csv"], ["left.csv", "--edits", "x1"]):
         assert main(["recommend", folder, "--all", "--out", str(tmp_path / words[0]), *words[1:]]) == 2
     assert (tmp_path / "left.csv").read_text() == "old" and not list(tmp_path.glob(".*"))
 

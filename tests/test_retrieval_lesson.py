@@ -236,7 +236,7 @@ def test_a_list_without_its_gate_is_that_of_a_copy_that_has_none(model: Elastic,
         memory.kind = "none"
     for user in range(8):
         found = gate.ungated(model, small_world, user, stay=False)
-        expected = recommend.answer(twin, small_world, recommend.reading(small_world, user))
+        expected = recommend.rank_items(twin, small_world, recommend.user_history(small_world, user))
         assert found.change.table["item"].tolist() == expected.table["item"].tolist()
         assert found.change.truth_after == expected.truth_rank and len(found.chance) == gate.TRIES
         assert all(0 <= new <= 10 for new in found.chance)

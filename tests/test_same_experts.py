@@ -11,9 +11,8 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import can_retrieve
 from elastic_core.runs import Run
 from elastic_core.services.experts import overview
-from elastic_core.services.journey import versions
 from elastic_core.services.keys import search, votes
-from elastic_core.services.person import inspect
+from elastic_core.services.person.prediction import predict_user
 
 RUNS = [run for run in map(Run, sorted(FOLDERS.glob("*-elastic*"))) if run.has_weights]
 PEOPLE = 4
@@ -38,11 +37,9 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
     people = np.linspace(0, data.histories.n_users - 1, PEOPLE).astype(np.int64)
     traffic = routing(model, data, "test", users=people)
     for row, user in enumerate(people.tolist()):
-        start = inspect.after(model, data, user).heard
-        tree = versions.start(data, user, len(data.histories.of(user)) - 1)
-        journey = inspect.situation_of(model, data, versions.read_version(data, tree))
-        assert journey.found is not None
-        assert journey.found.experts[0].tolist() == start, "Journey"
+        start = predict_user(model, data, user).active_experts
+        journey = predict_user(model, data, user, n_events=len(data.histories.of(user)) - 1)
+        assert journey.experts == start, "Journey"
         assert overview.hot_experts(traffic, row)["expert"].tolist() == start, "Experts"
         if search.votes(model):
             keys = votes.tally(votes.elected(model, data, user))["expert"].dropna().tolist()

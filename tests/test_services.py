@@ -15,8 +15,10 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.ranks import evaluate
+from elastic_core.services.edits import Remove, Silence
 from elastic_core.services.person import inspect
-from elastic_core.services.person.recommend import Reading, answer, moved, reading, recommend
+from elastic_core.services.person.prediction import predict_user
+from elastic_core.services.person.recommend import History, compare_lists, rank_items, recommend, user_history
 from elastic_core.services.train import presets
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
@@ -36,23 +38,21 @@ def model(data: Dataset) -> Recommender:
 
 
 def test_a_reading_stops_before_the_target(data: Dataset) -> None:
-    read = reading(data, 3)
+    read = user_history(data, 3)
     assert read.items.tolist() == data.histories.of(3)[:-1].tolist() and read.truth == data.histories.of(3)[-1]
-    assert read.without_last(2).items.tolist() == read.items[:-2].tolist()
-    assert len(read.without_last(10_000).items) == 1
     with pytest.raises(InputError, match="no user"):
-        reading(data, data.histories.n_users)
+        user_history(data, data.histories.n_users)
 
 
 def test_the_list_is_the_sorted_scores_without_what_was_seen(data: Dataset, model: Recommender) -> None:
-    read = reading(data, 5)
-    found = answer(model, data, read, top=10)
+    read = user_history(data, 5)
+    found = rank_items(model, data, read, top=10)
     scores = model.score(history_batch(read.items, model.length))[0].detach().numpy().copy()
     seen = set(read.items.tolist()) - {read.truth}
     rest = [i for i in range(1, data.catalog.n_items + 1) if i not in seen]
     expected = sorted(rest, key=lambda i: -scores[i])
     assert found.table["item"].tolist() == expected[:10]
-    assert found.running == len(rest)
+    assert found.n_candidates == len(rest)
     assert read.truth is not None and found.truth_rank == expected.index(read.truth) + 1
     assert found.chances.sum() == pytest.approx(1, abs=1e-5) and found.chances[0] == 0
 
@@ -70,7 +70,7 @@ def test_everybody_is_answered_as_they_are_judged(data: Dataset, variant: preset
             part.add_(0.1 * torch.randn_like(part))
     people = np.arange(8)
     judged = evaluate(asked, data, protocols=("full",), users=people).ranks["full"]
-    found = [answer(asked, data, reading(data, user)).truth_rank for user in people]
+    found = [rank_items(asked, data, user_history(data, user)).truth_rank for user in people]
     for rank, above, tied in zip(found, judged.above, judged.tied, strict=True):
         assert rank is not None and above < rank <= above + tied + 1
 
@@ -78,7 +78,7 @@ def test_everybody_is_answered_as_they_are_judged(data: Dataset, variant: preset
 def test_recommend_takes_a_user_or_items(data: Dataset, model: Recommender) -> None:
     by_user = recommend(model, data, 5)
     assert by_user["rank"].tolist() == list(range(1, 11))
-    items = [int(i) for i in reading(data, 5).items]
+    items = [int(i) for i in user_history(data, 5).items]
     assert not set(recommend(model, data, items)["item"]) & set(items)
     assert len(recommend(model, data, items, top=data.catalog.n_items, exclude_seen=False)) == data.catalog.n_items
     for wrong in ([], [0], [data.catalog.n_items + 1]):
@@ -87,35 +87,35 @@ def test_recommend_takes_a_user_or_items(data: Dataset, model: Recommender) -> N
 
 
 def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
-    here = answer(model, data, reading(data, 1))
-    change = moved(here, here)
+    here = rank_items(model, data, user_history(data, 1))
+    change = compare_lists(here, here)
     assert change.counts == {"new": 0, "up": 0, "down": 0, "same": 10}
     assert change.summary("films").startswith("The list did not move")
     assert change.gone.empty and change.truth_before == change.truth_after
 
 
 def test_moves_add_up(data: Dataset, model: Recommender) -> None:
-    start = inspect.after(model, data, 2)
-    here = inspect.after(model, data, 2, [None, None])
-    change = moved(start.answer, here.answer)
+    start, last = predict_user(model, data, 2), int(data.readable()[2])
+    here = predict_user(model, data, 2, [Remove(last, last), Remove(last - 1, last - 1)])
+    change = compare_lists(start.recommendation, here.recommendation)
     assert sum(change.counts.values()) == 10 and change.counts["new"] == len(change.gone)
     for row in change.table.to_dict("records"):
-        assert row["was"] == start.answer.ranks[row["item"]]
+        assert row["was"] == start.recommendation.ranks[row["item"]]
         assert {"up": row["rank"] < row["was"], "down": row["rank"] > row["was"]}.get(row["change"], True)
-    assert here.events == start.events - 2
+    assert here.n_events == start.n_events - 2
 
 
 def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Dataset, model: Recommender) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    start = inspect.after(model, data, 4)
-    strongest = start.heard[0]
-    here = inspect.after(model, data, 4, [strongest])
-    assert here.heard == start.heard[1:] and len(start.heard) == K
-    batch = history_batch(start.read.items, model.length)
+    start = predict_user(model, data, 4)
+    strongest = start.active_experts[0]
+    here = predict_user(model, data, 4, [Silence(strongest)])
+    assert here.active_experts == start.active_experts[1:] and len(start.active_experts) == K
+    batch = history_batch(start.history.items, model.length)
     by_hand = model.scorer()(model.last_state(batch, edit=lambda r: r.keep(torch.arange(1, K))))[0]  # type: ignore[call-arg]
-    order = [i for i in here.answer.ranks.argsort() if here.answer.ranks[i] > 0]
+    order = [i for i in here.recommendation.ranks.argsort() if here.recommendation.ranks[i] > 0]
     assert torch.all(by_hand[order][:-1] >= by_hand[order][1:])
-    assert not np.allclose(here.answer.chances, start.answer.chances)
+    assert not np.allclose(here.recommendation.chances, start.recommendation.chances)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
@@ -126,36 +126,39 @@ def test_the_strongest_is_behind_the_first_suggestion_or_is_the_first_where_expe
     slots = models.build(ElasticSlotsConfig(length=16, width=16, layers=1, side=SIDE, k=K, dropout=0.0), data.catalog).eval()
     others = 0
     for user in range(12):
-        start = inspect.after(slots, data, user, stay=True)
-        batch, first = history_batch(start.read.items, 16, start.read.times), start.answer.table["item"].tolist()[:1]
+        start = predict_user(slots, data, user, keep_seen=True)
+        batch, first = (
+            history_batch(start.history.items, 16, start.history.times),
+            start.recommendation.table["item"].tolist()[:1],
+        )
         shares = slots.attribute(batch, torch.tensor([first])).parts[0, 0, :K]  # type: ignore[operator]
-        assert start.strongest == start.heard[int(shares.argmax())]
-        others += start.strongest != start.heard[0]
-        here = inspect.after(slots, data, user, [start.strongest], stay=True)
-        assert here.strongest in here.heard and here.strongest != start.strongest
-        assert inspect.after(slots, data, user, start.heard).strongest is None
+        assert start.strongest == start.active_experts[int(shares.argmax())]
+        others += start.strongest != start.active_experts[0]
+        here = predict_user(slots, data, user, [Silence(start.strongest or 0)], keep_seen=True)
+        assert here.strongest in here.active_experts and here.strongest != start.strongest
+        assert predict_user(slots, data, user, [*map(Silence, start.active_experts)]).strongest is None
     assert others, "else it is the first all the same"
-    assert inspect.after(model, data, 4).strongest == inspect.after(model, data, 4).heard[0]
+    assert predict_user(model, data, 4).strongest == predict_user(model, data, 4).active_experts[0]
 
 
 def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:
-    start = inspect.after(model, data, 4)
-    here = inspect.after(model, data, 4, start.heard)
-    assert np.isfinite(here.answer.chances).all() and here.answer.chances.sum() == pytest.approx(1, abs=1e-5)
+    start = predict_user(model, data, 4)
+    here = predict_user(model, data, 4, [*map(Silence, start.active_experts)])
+    assert np.isfinite(here.recommendation.chances).all() and here.recommendation.chances.sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommender) -> None:
-    here, traffic = inspect.after(model, data, 9), routing(model, data, "test")
-    assert here.found is not None
+    here, traffic = predict_user(model, data, 9), routing(model, data, "test")
+    assert here.retrieved is not None
     table = inspect.experts(model, data, 9)
-    assert table["expert"].tolist() == here.heard and table["rank"].tolist() == list(range(1, K + 1))
-    assert table["score"].tolist() == pytest.approx(here.found.every[0].topk(K).values.tolist())
-    assert table["load"].tolist() == traffic.load[here.heard].tolist()
+    assert table["expert"].tolist() == here.active_experts and table["rank"].tolist() == list(range(1, K + 1))
+    assert table["score"].tolist() == pytest.approx(here.retrieved.every[0].topk(K).values.tolist())
+    assert table["load"].tolist() == traffic.load[here.active_experts].tolist()
     assert (table["row"] * SIDE + table["column"] == table["expert"]).all()
 
 
 def test_people_are_found_by_what_they_had(data: Dataset) -> None:
-    item = int(reading(data, 0).items[-1])
+    item = int(user_history(data, 0).items[-1])
     people = inspect.people_with(data, item)
     expected = {u for u in range(data.histories.n_users) if item in data.histories.of(u)[:-1]}
     assert set(people["user"]) == expected and people["user"].is_unique
@@ -167,15 +170,15 @@ def test_people_are_found_by_what_they_had(data: Dataset) -> None:
 
 def test_a_model_without_memory_still_answers(data: Dataset) -> None:
     peer = models.build(SASRecConfig(length=16, width=16, layers=1), data.catalog.n_items).eval()
-    here = inspect.after(peer, data, 3)
-    assert here.found is None and here.heard == [] and len(here.answer.table) == 10
+    here = predict_user(peer, data, 3)
+    assert here.retrieved is None and here.active_experts == [] and len(here.recommendation.table) == 10
 
 
 def test_the_example_has_enough_history_and_the_best_rank(data: Dataset, model: Recommender) -> None:
     user = inspect.good_example(model, data)
-    able = [u for u in range(data.histories.n_users) if 20 <= len(reading(data, u).items) <= 120][:64]
+    able = [u for u in range(data.histories.n_users) if 20 <= len(user_history(data, u).items) <= 120][:64]
     assert user in able
-    ranks = {u: answer(model, data, reading(data, u)).truth_rank or 0 for u in able}
+    ranks = {u: rank_items(model, data, user_history(data, u)).truth_rank or 0 for u in able}
     assert ranks[user] == min(ranks.values())
 
 
@@ -199,7 +202,7 @@ def test_two_entries_of_one_title_are_told_apart() -> None:
 
 
 def test_the_history_table_is_the_end_of_the_history(data: Dataset) -> None:
-    read = reading(data, 6)
+    read = user_history(data, 6)
     table = inspect.history_table(data, read, last=5)
     assert table["item"].tolist() == read.items[-5:].tolist() and table["position"].tolist()[-1] == len(read.items)
-    assert len(inspect.history_table(data, Reading(read.items[:2]), last=5)) == 2
+    assert len(inspect.history_table(data, History(read.items[:2]), last=5)) == 2

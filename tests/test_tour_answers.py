@@ -15,7 +15,9 @@ from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
+from elastic_core.services.edits import Remove
 from elastic_core.services.person import inspect
+from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.tour import answers
 from elastic_core.services.tour.answers import TourAsked
 
@@ -27,8 +29,10 @@ def asked(tiny: tuple[Recommender, Dataset, Run]) -> TourAsked:
 
 
 def test_how_many_suggestions_stay(asked: TourAsked) -> None:
+    last = int(asked.dataset.readable()[3])
     before, after = (
-        set(inspect.after(asked.model, asked.dataset, 3, [None] * removed, stay=True).answer.table["item"]) for removed in (0, 1)
+        set(predict_user(asked.model, asked.dataset, 3, edits, keep_seen=True).recommendation.table["item"])
+        for edits in ((), (Remove(last, last),))
     )
     stay = len(before & after)
     found = answers.last_event(asked)
@@ -51,7 +55,7 @@ def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
 def test_strongest_expert_and_load(asked: TourAsked) -> None:
     assert asked.traffic is not None
     assert inspect.repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
-    expert = inspect.after(asked.model, asked.dataset, 3, stay=True).strongest
+    expert = predict_user(asked.model, asked.dataset, 3, keep_seen=True).strongest
     load = int((asked.traffic.experts == expert).sum())
     found, (low, high) = answers.whose(asked), band(asked.traffic)
     assert f"{load} of {len(asked.traffic.experts)} people use expert {expert}" in found.reason

@@ -1,6 +1,7 @@
 """What a trained run recommends: to a person of its data, to all of them, or after a history that you give.
 
   python -m elastic_core recommend ml-100k-elastic --user 42
+  python -m elastic_core recommend ml-100k-elastic --user 42 --edits="-12,x7,x9*2"
   python -m elastic_core recommend ml-100k-elastic --history "50,181,172" --top 5
   python -m elastic_core recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
   python -m elastic_core recommend ml-100k-elastic --all --out top.parquet
@@ -8,6 +9,7 @@
 
 Raw ids are those of the data's own files, oldest first. A title may be cut short as long as only one item fits it. A history
 that you give needs nothing but the run's folder, wherever it lies.
+Edits are those of an address of the app (elastic_core/services/edits.py).
 For a person, the history ends before the held-out test item; the list marks that item where it appears. Where a run's experts
 predict by themselves, each suggestion says whose it is, with the expert's share of its probability, and after which item.
 
@@ -30,10 +32,11 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
+from elastic_core.services.edits import apply_edits, check_edits, parse_edits
 from elastic_core.services.person.attribution import reasons
-from elastic_core.services.person.inspect import memory_size, silence
+from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import Reading, answer, reading
+from elastic_core.services.person.recommend import History, rank_items, scale_experts, user_history
 
 SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
@@ -50,8 +53,7 @@ def configure(parser: ArgumentParser) -> None:
     """)  # fmt: skip
     options(parser, """
         --top | int 10 | how many
-        --without-last N | int (0) | as if the last N events had not happened
-        --silence EXPERTS | words | without these experts, as 12,145
+        --edits EDITS | text | with something changed, as -12,+50,x7,x9*2: without event 12, with item 50, without expert 7, …
         --seen | flag | also recommend what is in the history
         --csv | flag | CSV instead of the table
         --out FILE | path | with --all: the file, .parquet or .csv
@@ -72,19 +74,19 @@ def run(arguments: Namespace) -> int:
     if arguments.user is not None:
         _, data, model = load_run(arguments.run_name)
         catalog = data.catalog
-        read = reading(data, numbered(data, arguments.user)).without_last(arguments.without_last)
+        whole = user_history(data, numbered(data, arguments.user))
     else:
         _, catalog, model = open_items(arguments.run_name)
-        data, read = catalog, Reading(np.array(history(catalog, arguments), dtype=np.int64)).without_last(arguments.without_last)
-    if wrong := [text for text in arguments.silence if not text.isdecimal() or int(text) >= memory_size(model)]:
-        size = memory_size(model)
-        raise InputError(f"there is no expert {wrong[0]!r} in this run" + (f" (0 to {size - 1})" if size else ""))
-    edit = silence([int(text) for text in arguments.silence]) if arguments.silence else None
-    items = read.items.tolist()
+        data, whole = catalog, History(np.array(typed_items(catalog, arguments), dtype=np.int64))
+    edits = parse_edits(arguments.edits or "")
+    check_edits(edits, len(whole.items), catalog.n_items, memory_size(model))
+    person = apply_edits(whole.items, edits)
+    history, edit = whole.edited(person) if edits else whole, scale_experts(person.scales)
+    items = history.items.tolist()
     say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(catalog.title(i) for i in items[-SHOWN:])]))
-    found = answer(model, data, read, arguments.top, edit, arguments.seen).table
+    found = rank_items(model, data, history, arguments.top, edit, arguments.seen).table
     found.insert(2, "id", [catalog.ids[item] for item in found["item"]])
-    why = reasons(model, read, found["item"].tolist(), edit)
+    why = reasons(model, history, found["item"].tolist(), edit)
     if arguments.csv:
         if why is not None:
             after = ["" if one.after is None else catalog.title(one.after) for one in why]
@@ -103,8 +105,8 @@ def write_everybody(arguments: Namespace) -> int:
     """Writes everybody's list into a file."""
     if arguments.out is None:
         raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
-    if arguments.silence or arguments.without_last:
-        raise InputError("--silence and --without-last are for one person or history, not for --all")
+    if arguments.edits:
+        raise InputError("--edits is for one person or history, not for --all")
     _, data, model = load_run(arguments.run_name)
     chunks = ItemRanker(model, data.catalog, lambda: data).recommend_chunks(
         k=arguments.top,
@@ -138,7 +140,7 @@ def read_ids(given: str) -> list[str]:
     return split_commas(given)
 
 
-def history(catalog: Catalog, arguments: Namespace) -> list[int]:
+def typed_items(catalog: Catalog, arguments: Namespace) -> list[int]:
     """Dense ids of what was typed."""
     if arguments.history is not None:
         cells = next(csv.reader([arguments.history], skipinitialspace=True), [])  # an id with a comma stands in quotes

@@ -9,11 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.memory.routing import Routing
+from elastic_core.services.edits import Edits
 from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
 from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.experts.steering import Steered, Turn
+from elastic_core.services.experts.steering import TurnedList
+from elastic_core.services.person.edited import edit_user
+from elastic_core.services.person.recommend import Scales
 from pages.frame import shell
 from pages.kit import cache
 from pages.kit.cache import Opened
@@ -109,7 +112,7 @@ def epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
 
 @kept(8, "Asking what every expert stands for …")
 def _means(of: Subject) -> np.ndarray | None:
-    return knobs.stands_for(of, of.survey) if of.survey.genres else None
+    return knobs.expert_genres(of, of.survey) if of.survey.genres else None
 
 
 def genre(of: Subject, expert: int) -> str:
@@ -125,9 +128,9 @@ def weak(of: Subject, expert: int) -> bool:
 
 
 @kept(64)
-def steered(of: Subject, user: int, turn: Turn) -> Steered:
-    """Return what somebody's list answers to a turn."""
-    return steering.steer(of, user, turn, _means(of))
+def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> TurnedList:
+    """Return somebody's list before and after their experts are turned."""
+    return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), _means(of), keep_seen)
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
@@ -141,13 +144,13 @@ def _shelf() -> Shelf:
     return Shelf(256)
 
 
-def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
+def known_cost(of: Subject, scales: Scales) -> pd.DataFrame | None:
     """Return what a turn costs everybody, if somebody has asked."""
-    return _shelf().get((of.kept_as, turn))
+    return _shelf().get((of.kept_as, tuple(sorted(scales.items()))))
 
 
-def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
+def cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
     """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    found = steering.cost(of, turn, tell)
+    found = steering.turn_cost(of, scales, tell)
     with _shelf().lock:
-        return _shelf().put((of.kept_as, turn), found)
+        return _shelf().put((of.kept_as, tuple(sorted(scales.items()))), found)

@@ -8,11 +8,11 @@ from pages.kit import cache, view
 from pages.kit.control import asked_for, switch
 
 PART = "exp_part"
-EVERY, KNOBS = "All experts", "Knobs"
+EVERY, TURN = "All experts", "Turn it"
 # One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
 PARTS = {
-    EVERY: parts.every, KNOBS: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
-    "Remove or swap": parts.remove, "Neighbours": parts.neighbours, "Training": parts.training,
+    EVERY: parts.every, TURN: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
+    "Neighbours": parts.neighbours, "Training": parts.training,
 }  # fmt: skip
 
 
@@ -22,7 +22,7 @@ of = answers.subject(now)
 strongest = cache.strongest(now, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
-turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == KNOBS
+turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == TURN
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     view.title(f"What do person {now.user + 1}’s experts do, turned up or down?")
     st.write(words.SAYS("KNOBS_IDEA"))
@@ -38,6 +38,8 @@ if alive or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()
 view.sure(doubts)
-swap = st.session_state.get(parts.SWAP)
-one = ("--expert", number, *(("--swap", swap) if swap is not None else ()))
-view.foot("python -m elastic_core experts", now.run.name, *{EVERY: (), KNOBS: ("--knobs",)}.get(chosen, one), expert=number)
+swap = st.session_state.get(turning.SWAP)
+command = [] if chosen == EVERY else ["--expert", number]
+if chosen == TURN and swap is not None:
+    command += ["--swap", swap]
+view.foot("python -m elastic_core experts", now.run.name, *command, expert=number)

@@ -20,7 +20,7 @@ from pages.experts.answers import Subject
 from pages.experts.words import SAYS
 from pages.frame import shell
 from pages.kit import busy, cache, view, waiting
-from pages.kit.control import bound, button, number, one_of, switch
+from pages.kit.control import bound, button, one_of, switch
 
 # --- all of them -----------------------------------------------------------------------------------------------------
 
@@ -206,64 +206,7 @@ def _times(row: dict[str, float]) -> str:
     return f"**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']:.0f}{unsure}"
 
 
-# --- what it does, and what is around it -----------------------------------------------------------------------------
-
-SWAP = "exp_swap"
-
-
-def remove(of: Subject, expert: int, _: int) -> None:
-    traffic = of.traffic
-    if not traffic.load[expert] or traffic.experts.shape[1] < 2:
-        st.write(SAYS("NOTHING_TO_REMOVE"))
-        return
-    some = ablation.random_used(traffic, expert, apart=True)
-    chart, ask = st.columns([5, 3], gap="medium")
-    with ask:
-        other = number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
-        button("Another at random", "exp_swap_lucky", _other, of, expert, icon="casino", disabled=shell.locked(SWAP))
-        replacement = some if other is None else int(other)
-        if other is None:
-            st.caption(f"Now: expert {some}, drawn at random.")
-        if replacement == expert:
-            st.info(f"Expert {expert} in its own place changes nothing.")
-    table = answers.effects(of, expert, replacement)
-    figure = charts.effects(table.assign(name=table["change"].map(_done)), shell.palette())
-    row = table.iloc[0]
-    interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-    alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
-    with chart:
-        view.chart("exp_effects", figure, table, expert_words.EFFECTS, alt)
-    st.markdown(_sentence(table))
-    with st.expander("More: every number", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, column_config=view.columns(SAYS("RANKS")), alt=alt, key="exp_effect_rows")
-
-
-def _done(change: str) -> str:
-    """Say what was done, for an axis."""
-    for begin, name in (
-        ("without another", "another of the person’s experts removed"),
-        ("without an expert used", "an equally used expert removed"),
-        ("without", "expert removed"), ("an expert used", "replaced by an equally used one"),
-    ):  # fmt: skip
-        if change.startswith(begin):
-            return name
-    return f"replaced by {change.split()[1]}"
-
-
-def _sentence(table: pd.DataFrame) -> str:
-    first, control = table.head(2).to_dict("records")
-    verdict, _ = expert_words.effect(first)
-    return (
-        f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
-        f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
-        f"{abs(first['d_rank_mean']):.1f} ranks on average."
-    )
-
-
-def _other(of: Subject, expert: int) -> None:
-    turn = st.session_state.get("exp_swap_turn", 0) + 1
-    st.session_state["exp_swap_turn"] = turn
-    st.session_state[SWAP] = ablation.random_used(of.traffic, expert, seed=turn, apart=True)
+# --- what is around it -----------------------------------------------------------------------------
 
 
 def neighbours(of: Subject, expert: int, _: int) -> None:

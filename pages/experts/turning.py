@@ -1,66 +1,69 @@
-"""Experts as knobs: turn the chosen person's experts up and down, lend them another, and see their list answer beside it."""
+"""Turn it: the chosen person's experts turned up, down or off, and one expert removed or replaced for everybody who uses it."""
 
+import pandas as pd
 import streamlit as st
 
-from elastic_core.services.experts.steering import SAMPLE, Steered, Turn, middle_of, touched
-from elastic_core.services.person.inspect import Words
-from elastic_core.text import number as whole
-from pages.experts import answers, words
+from elastic_core.services import edits as edit_lists
+from elastic_core.services.edits import Edits
+from elastic_core.services.experts import ablation
+from elastic_core.services.experts.steering import SAMPLE, TurnedList, everybodys_factors, median_and_range, users_touched
+from elastic_core.services.person.prediction import Prediction
+from elastic_core.services.person.recommend import Scales
+from pages.experts import answers, charts, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import person, view
-from pages.kit.control import bound, button, number
+from pages.kit import cache, edits, person, view
+from pages.kit.control import button, number
 
-LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
+SLIDER, SWAP = "exp_scale_", "exp_swap"
 
 
-def show(of: Subject, _: int, user: int) -> list[str]:
-    """Show sliders on the left, what they do on the right. Return what other turns do."""
-    said = of.words
+def show(of: Subject, expert: int, user: int) -> list[str]:
+    """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
+    now = shell.context()
+    made = edits.current(now)
+    here = cache.predicted(now, user, made, now.stay)
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        turn = _knobs(of, user)
-    found = answers.steered(of, user, turn)
+        _sliders(of, here, made)
+    turned = answers.turned_list(of, user, made, now.stay)
     with right:
-        doubts = _list(of, found, said, turn)
-    if not turn.experts:
+        doubts = _list(of, turned)
+    if here.scales:
+        _cost(of, here.scales)
+        if len(turned.table):
+            with st.expander("More: every number", icon=":material/table:"):
+                _numbers(turned)
+    else:
         view.explain(words.KNOBS)
-        return doubts
-    _cost(of, turn)
-    with st.expander("More: every number", icon=":material/table:"):
-        _meaning(found)
+    _everybody(of, expert)
     return doubts
 
 
-def _knobs(of: Subject, user: int) -> Turn:
-    own = of.traffic.experts[user].tolist()
-    st.markdown("**How strong?** :small[1 = as it is, 0 = off]")
-    place, factors = st.columns(2, gap="small"), []
-    lent = _lent(of, own)
-    for rank, expert in enumerate(own):
-        if lent is not None and rank == len(own) - 1:
-            continue  # the weakest gives its place
-        factor = bound(place[rank % 2].slider, _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}")
-        factors += [(expert, factor)] if factor != 1 else []
-    by = 1.0
-    if lent is not None:
-        by = bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, given", 0.0, 4.0, 1.0, 0.25, key=BY)
-    _left_out(own)
-    return Turn(tuple(sorted(factors)), lent, by)
+# --- a person's experts ----------------------------------------------------------------------------------------------------
 
 
-def _lent(of: Subject, own: list[int]) -> int | None:
-    """Return whom they are lent; None for nobody, and for one they have."""
-    with view.row("bottom"):
-        lent = number(
-            "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
-            help="Takes the place of their weakest.",
-        )  # fmt: skip
-        button("Reset", "exp_turn_reset", _reset, own, icon="restart_alt")
-    if lent is None or int(lent) not in own:
-        return None if lent is None else int(lent)
-    st.caption(f"They have expert {lent} already.")
-    return None
+def _sliders(of: Subject, here: Prediction, made: Edits) -> None:
+    st.markdown("**How strong?** :small[1 = as it is, 0 = silenced]")
+    columns, held = st.columns(2, gap="small"), shell.locked(edits.PARAMETER)
+    for rank, expert in enumerate(here.experts):
+        key = f"{SLIDER}{expert}"
+        st.session_state[key] = float(here.scales.get(expert, 1.0))  # what the list of edits says, whoever changed it
+        columns[rank % 2].slider(
+            _name(of, expert), 0.0, edit_lists.LARGEST_FACTOR, step=0.25, key=key, on_change=_slide, args=(expert,), disabled=held
+        )
+    if unused := [str(expert) for expert in here.scales if expert not in here.experts]:
+        st.caption(f"Your edits also turn expert {', '.join(unused)}, which this history does not use.")
+    with view.row():
+        edits.undo_buttons(made, "exp")
+        if any(isinstance(edit, edit_lists.Remove | edit_lists.Add) for edit in made):
+            st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
+
+
+def _slide(expert: int) -> None:
+    factor = st.session_state.get(f"{SLIDER}{expert}")
+    if isinstance(factor, int | float):
+        edits.change(edit_lists.set_scale(edits.current(shell.context()), expert, float(factor)))
 
 
 def _name(of: Subject, expert: int) -> str:
@@ -69,63 +72,48 @@ def _name(of: Subject, expert: int) -> str:
     return f"{expert} · {words.named(None, answers.alone(of, expert))}"
 
 
-def _left_out(own: list[int]) -> None:
-    """Say where an address turns experts that this person does not retrieve."""
-    asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
-    gone = [number for number in asked if whole(number) not in (None, *own)]
-    if gone:
-        st.caption(f"The address turns expert {shell.plain(', '.join(gone[:8]))}, but this person does not use it.")
-
-
-def _reset(own: list[int]) -> None:
-    for key, usual in ((LEND, None), (BY, 1.0), *((f"{KNOB}{expert}", 1.0) for expert in own)):
-        if not shell.locked(key):
-            st.session_state[key] = usual
-
-
-def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
-    doubts = []
-    if not turn.experts:
-        st.markdown(f"**Their ten {said.many}, as they are**")
+def _list(of: Subject, turned: TurnedList) -> list[str]:
+    many, did, doubts = of.words.many, of.words.did, []
+    if turned.table.empty:
+        st.markdown(f"**Their ten {many}, with every expert as it is**")
     else:
-        new = found.change.counts["new"]
+        new = turned.change.counts["new"]
         st.markdown(
-            f"**{new} of {len(found.change.table)} {said.many} {'is' if new == 1 else 'are'} new.** What they "
-            f"{said.did} next {found.change.truth_moved}."
+            f"**{new} of {len(turned.change.table)} {many} {'is' if new == 1 else 'are'} new.** What they "
+            f"{did} next {turned.change.truth_moved}."
         )
-        rows = found.table[found.table["genre"] != ""].head(2).to_dict("records")
+        rows = turned.table[turned.table["genre"] != ""].head(2).to_dict("records")
         lines = [
             f"**{shell.plain(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
             for row in rows
         ]
         st.caption("  \n".join(lines))
-        if len(found.chance):
-            middle, low, high = middle_of(found.chance)
-            doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(found.chance))]
+        if len(turned.null_new):
+            middle, low, high = median_and_range(turned.null_new)
+            doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned.null_new))]
         doubts += [
             f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
             f"{row['high']:.0%}) {shell.plain(row['genre'])}."
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), found.change, changed=bool(turn.experts))
+    person.ranked(shell.context(), turned.change, changed=not turned.table.empty)
     return doubts
 
 
-def _meaning(found: Steered) -> None:
-    rows = found.table.to_dict("records")
-    turned = [f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}" for row in rows]
-    columns = view.columns(words.SAYS("TURNED", tries=len(found.chance)))
+def _numbers(turned: TurnedList) -> None:
+    rows = turned.table.to_dict("records")
+    columns = view.columns(words.SAYS("TURNED", tries=len(turned.null_new)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
-    shown = found.table.assign(what=turned)[list(columns)]
+    shown = turned.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
     view.table("exp_turned", shown, words.KNOBS, alt, column_config=columns)
 
 
-def _cost(of: Subject, turn: Turn) -> None:
+def _cost(of: Subject, scales: Scales) -> None:
     """Say what the turn costs everybody: kept once measured."""
-    many = len(touched(of.traffic, turn))
-    found = answers.known_cost(of, turn)
-    if found is None:
+    many = len(users_touched(everybodys_factors(of.traffic, scales)))
+    measured = answers.known_cost(of, scales)
+    if measured is None:
         some = f"{SAMPLE} of the {many:,}" if many > SAMPLE else f"the {many:,}"
         with view.row():
             pressed = st.button(
@@ -137,12 +125,72 @@ def _cost(of: Subject, turn: Turn) -> None:
         if not pressed:
             return
         bar = place.progress(0.0)
-        found = answers.cost(of, turn, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
+        measured = answers.cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
-    this, other = found.to_dict("records")
-    of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
+    this, other = measured.to_dict("records")
+    people = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
     null = "There is no other expert to compare with."
     if other["n"]:
         null = f"Other experts, turned the same way: {words.change(other)}."
-    st.markdown(f"For {of_} people whom this turn touches, NDCG@10 changes by **{words.change(this)}**. {null}")
-    view.remember("exp_turn_cost_rows", found)
+    st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{words.change(this)}**. {null}")
+    view.remember("exp_turn_cost_rows", measured)
+
+
+# --- one expert, for everybody ---------------------------------------------------------------------------------------------
+
+
+def _everybody(of: Subject, expert: int) -> None:
+    """Remove the chosen expert from everybody who uses it, or put another in its place."""
+    traffic = of.traffic
+    view.heading(f"Expert {expert}, removed or replaced for everybody")
+    if not traffic.load[expert] or traffic.experts.shape[1] < 2:
+        st.write(words.SAYS("NOTHING_TO_REMOVE"))
+        return
+    drawn = ablation.random_used(traffic, expert, apart=True)
+    chart, controls = st.columns([5, 3], gap="medium")
+    with controls:
+        other = number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
+        button("Another at random", "exp_swap_lucky", _draw_other, of, expert, icon="casino", disabled=shell.locked(SWAP))
+        replacement = drawn if other is None else int(other)
+        if other is None:
+            st.caption(f"Now: expert {drawn}, drawn at random.")
+        if replacement == expert:
+            st.info(f"Expert {expert} in its own place changes nothing.")
+    table = answers.effects(of, expert, replacement)
+    figure = charts.effects(table.assign(name=table["change"].map(_effect_name)), shell.palette())
+    row = table.iloc[0]
+    interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
+    alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
+    with chart:
+        view.chart("exp_effects", figure, table, words.EFFECTS, alt)
+    st.markdown(_effect_sentence(table))
+    with st.expander("More: every effect", icon=":material/table:"):
+        st.dataframe(table, hide_index=True, column_config=view.columns(words.SAYS("RANKS")), alt=alt, key="exp_effect_rows")
+
+
+def _draw_other(of: Subject, expert: int) -> None:
+    turn = st.session_state.get("exp_swap_turn", 0) + 1
+    st.session_state["exp_swap_turn"] = turn
+    st.session_state[SWAP] = ablation.random_used(of.traffic, expert, seed=turn, apart=True)
+
+
+def _effect_name(change: str) -> str:
+    """Say what was done, for an axis."""
+    for begin, name in (
+        ("without another", "another of the person’s experts removed"),
+        ("without an expert used", "an equally used expert removed"),
+        ("without", "expert removed"), ("an expert used", "replaced by an equally used one"),
+    ):  # fmt: skip
+        if change.startswith(begin):
+            return name
+    return f"replaced by {change.split()[1]}"
+
+
+def _effect_sentence(table: pd.DataFrame) -> str:
+    first, control = table.head(2).to_dict("records")
+    verdict, _ = words.effect(first)
+    return (
+        f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
+        f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
+        f"{abs(first['d_rank_mean']):.1f} ranks on average."
+    )

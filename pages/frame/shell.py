@@ -30,7 +30,7 @@ OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in 
 class Context(Opened):
     """What a page is about. `now = shell.context()` has `run`, `dataset` and `model`, too (kit/cache.py: `Opened`).
 
-    The person's readable history, oldest first, and what really came next: `recommend.reading(now.dataset, now.user)` in
+    The person's readable history, oldest first, and what really came next: `recommend.user_history(now.dataset, now.user)` in
     services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a made-up world, whose
     `now.dataset.truth` is not None, has made-up ones); as a table `inspect.history_table`. `now.dataset.catalog` knows items by
     their numbers from 1: `title(item)`, and `genres[item]`, a tuple that may be empty; `genres` is None where the data have none.

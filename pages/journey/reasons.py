@@ -5,13 +5,13 @@ from pathlib import Path
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.shown import busiest, span_titles
-from elastic_core.services.journey.trace import DRAWN, LEAST, MOST
-from elastic_core.services.person.inspect import Situation, split_year
-from elastic_core.services.person.recommend import Reading
+from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest, span_titles
+from elastic_core.services.person.inspect import split_year
+from elastic_core.services.person.prediction import Prediction
+from elastic_core.services.person.recommend import History
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.journey import answers, charts, state
+from pages.journey import answers, charts, controls
 from pages.journey.words import ALONG, DISPATCHER, INFLUENCE, READING, SAYS
 from pages.kit import cache, glossary, view
 from pages.kit.control import bound, one_of, switch
@@ -20,17 +20,17 @@ NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
 
 
-def influence(now: Context, here: Situation) -> list[str]:
+def influence(now: Context, here: Prediction) -> list[str]:
     """Removal of each event, next to attention. Says how sure that is."""
-    truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
+    truth, top = here.recommendation.truth, int(here.recommendation.table["item"].iloc[0])
     targets = {TOP: top} if truth is None else {NEXT: truth, TOP: top}
     with view.row("top"):
         target = targets[switch("Behind", [*targets], "jrn_for")]
         show = switch("Show", [FEW, ALL], "jrn_show")
     try:
-        found = answers.influence(now, Reading(here.read.items, target), here.stay)
+        found = answers.influence(now, History(here.history.items, target), here.scales, here.keep_seen)
     except InputError as error:
-        st.write(state.sentence(error))
+        st.write(controls.sentence(error))
         return []
     if found.nothing:
         st.markdown(SAYS("NOTHING", one=now.words.one))
@@ -58,8 +58,10 @@ def _untagged(title: str) -> str:
     return title.replace("<", "‹").replace(">", "›")  # plotly reads tags in labels
 
 
-def reading(now: Context, here: Situation) -> None:
+def dispatcher(now: Context, here: Prediction) -> None:
     """The dispatcher, and every weight of it on demand."""
+    if here.scales:
+        st.caption(SAYS("ALL_EXPERTS"))
     _dispatcher(now, here)
     panel = st.expander("Every weight", icon=":material/table:", on_change="rerun", key="jrn_weights")
     if panel.open:
@@ -67,34 +69,34 @@ def reading(now: Context, here: Situation) -> None:
             _weights(now, here)
 
 
-def _weights(now: Context, here: Situation) -> None:
+def _weights(now: Context, here: Prediction) -> None:
     """The aggregation map, and how the last event reads the experts."""
     layer = 1
     try:
-        found = answers.reading(now, here.read.items, layer)
+        found = answers.aggregation(now, here.history.items, layer)
     except InputError as error:
-        st.write(state.sentence(error))
+        st.write(controls.sentence(error))
         return
     if found.layers > 1:
         layer = one_of("Layer", range(1, found.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
-        found = answers.reading(now, here.read.items, layer)
-    titles = [_untagged(title) for title in span_titles(now.dataset, here.read.items, found.cells)]
+        found = answers.aggregation(now, here.history.items, layer)
+    titles = [_untagged(title) for title in span_titles(now.dataset, here.history.items, found.cells)]
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    every_weight, _ = cache.reads(now, here.read.items)
+    every_weight, _ = cache.reads(now, here.history.items)
     view.chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
 
 
-def along(now: Context, moment: int, stay: bool) -> None:
+def along(now: Context, moment: int, keep_seen: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
-    table, retrieved = answers.along(now, now.user, stay=stay)
+    table, retrieved = answers.along(now, now.user, keep_seen=keep_seen)
     experts, count = busiest(retrieved, moment)
     drawn = experts["expert"].nunique()
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
     other, second, dotted = None, "", ""
     if now.other is not None:
-        other, second = answers.along(now.other, now.user, stay=stay).ranks, now.other.run.name
+        other, second = answers.along(now.other, now.user, keep_seen=keep_seen).ranks, now.other.run.name
         dotted = f" Dotted: {shell.plain(second)}."
     st.caption(f"{SAYS('OVER_TIME')}{some}{dotted}")
     figure = cache.drawn(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
@@ -105,12 +107,12 @@ def along(now: Context, moment: int, stay: bool) -> None:
         table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     said = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
     st.markdown(SAYS("CAME_NEXT", many=now.words.many, title=shell.plain(there["title"]), **said))
-    view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
+    view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(controls.MOMENT) else _picked)
 
 
 def _picked() -> None:
     if mark := view.clicked("jrn_along"):
-        state.reach(int(mark[0]))
+        controls.reach(int(mark[0]))
 
 
 # --- the dispatcher as a picture to point at: events, experts and the lines between them -----------------------------
@@ -145,22 +147,22 @@ _mount = st.components.v2.component(
 )
 
 
-def _dispatcher(now: Context, here: Situation) -> None:
+def _dispatcher(now: Context, here: Prediction) -> None:
     """The slider for N, what it saves, and the picture."""
     words = now.words
-    events = most = min(here.events_read, MOST)
+    events = most = min(here.n_read, MOST)
     if most > LEAST:
         label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
         events = bound(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
     try:
-        found = answers.dispatched(now, here.read.items, events)
+        found = answers.dispatched(now, here.history.items, events)
     except InputError as error:
-        st.write(state.sentence(error))
+        st.write(controls.sentence(error))
         return
     k = len(found.experts)
     said = {"one": words.one, "many": words.many, "a": words.a, "n": events, "k": k, "links": found.links, "pairs": found.pairs}
     lines = SAYS("LINES", then=" up to then" * now.model.causal, **said)
-    voted = here.found is not None and here.found.ballots is not None
+    voted = here.retrieved is not None and here.retrieved.ballots is not None
     st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
     holds, hold = ("holds", "hold") if found.apart else ("reads", "read")
     data = {

@@ -1,18 +1,18 @@
-"""What one version of a history looks like, retrieves and is answered, beside what it is compared with."""
+"""What an edited history looks like, retrieves and is recommended, beside what it is compared with."""
 
 import streamlit as st
 
 from elastic_core.core.contract import Retrieved
-from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
-from elastic_core.services.journey.text import encode
-from elastic_core.services.journey.versions import Tree
+from elastic_core.services.edits import EditedPerson, Edits, Scale, Silence, format_edits
 from elastic_core.services.person import inspect
-from elastic_core.services.person.inspect import Situation, Words
-from elastic_core.services.person.recommend import moved
+from elastic_core.services.person.edited import ADDED, REMOVED, event_rows
+from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.names import raw_ids
+from elastic_core.services.person.prediction import Prediction
+from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import html as escape
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.journey import answers
 from pages.journey.words import EXPERTS, LISTS, SAYS
 from pages.kit import cache, person, view
 from pages.kit.control import picked
@@ -20,12 +20,12 @@ from pages.kit.tiles import Tile
 
 EXPERT = "jrn_expert"
 GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
-MARKS = {ADDED: ("+ ", "added here"), MOVED: ("↔ ", "moved here"), REMOVED: ("− ", "removed")}
+MARKS = {ADDED: ("+ ", "added here"), REMOVED: ("− ", "removed")}
 
 
-def ribbon(now: Context, tree: Tree) -> None:
-    """The latest events; added, moved and removed ones are marked in words and sign."""
-    table, count, length = ribbon_rows(now.dataset, tree), len(tree.here.items), now.model.length
+def ribbon(now: Context, edited: EditedPerson, changed: bool) -> None:
+    """The latest events; added and removed ones are marked in words and sign."""
+    table, count, length = event_rows(now.dataset, edited), len(edited.items), now.model.length
     cells, signs = [], set()
     for row in table.to_dict("records"):
         (name, year), state = inspect.split_year(row["title"]), row["state"]
@@ -33,72 +33,85 @@ def ribbon(now: Context, tree: Tree) -> None:
         signs |= {sign + state} if sign else set()
         cells.append(Tile(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
     shown = sum(not cell.faded for cell in cells)
-    before = f" ({len(tree.original)} before your edits)" if tree.current and count != len(tree.original) else ""
+    before = f" ({edited.n_own} before your edits)" if changed and count != edited.n_own else ""
     parts = [f"The last {shown} of {count}{before}." if shown < count or before else "Oldest first."]
     parts += [f"Read: the last {length}."] if length < count and now.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
     person.ribbon(now, cells, f"The last {shown} {now.words.many} of this history", " ".join(parts))
 
 
-def lists(now: Context, here: Situation, before: Situation | None, peer: str) -> None:
+def command_words(now: Context, made: Edits, edited: EditedPerson, whole: bool) -> list[str]:
+    """Whose list a command prints: that of the person, where the `whole` history is read, or else that after the items read."""
+    if whole:
+        shown = made
+        words = [f"--user={now.dataset.histories.user_ids[now.user]}"]
+    else:
+        shown = tuple(edit for edit in made if isinstance(edit, Silence | Scale))
+        words = [f"--history={raw_ids(now.dataset.catalog, edited.items)}"]
+    return [*words, *([f"--edits={format_edits(shown)}"] if shown else [])]
+
+
+def lists(now: Context, here: Prediction, before: Prediction | None, peer: str) -> None:
     """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
-    change = moved((before or here).answer, here.answer)
+    change = compare_lists((before or here).recommendation, here.recommendation)
     if peer:
         st.markdown(f"**{shell.plain(cache.called(now.run))}**")
     person.suggestions(now, here, change, changed=before is not None)
     if peer and before is not None:
         st.markdown(f"**{shell.plain(peer)}**")
-        person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
+        person.suggestions(now, before, compare_lists(before.recommendation, before.recommendation), changed=False)
     panel = st.expander("As a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
             view.table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
 
 
-def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: Words) -> None:
+def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> None:
     """One or two sentences: what moved."""
-    change, truth = moved(earlier.answer, here.answer), ""
+    change, known = compare_lists(before.recommendation, here.recommendation), here.recommendation.truth is not None
     if peer:
-        if here.answer.truth is not None:
-            truth = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there."
+        truth = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there." if known else ""
         same = len(change.table) - change.counts["new"]
         text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
-    if here.answer.truth is not None:
-        truth = f" What they {words.did} next {change.truth_moved}."
-    moves = f"{shell.plain(change.summary(words.many))} {inspect.others_retrieved(earlier, here)}"
-    st.info(f"**Against {shell.plain(before)}:**{truth} {moves}", icon=":material/swap_vert:")
+    truth = f" What they {words.did} next {change.truth_moved}." if known else ""
+    moves = f"{shell.plain(change.summary(words.many))} {here.others_retrieved(before)}"
+    st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 
 
-def by_chance(now: Context, tree: Tree, stay: bool) -> None:
+def beside_null(now: Context, made: Edits, keep_seen: bool, n_events: int | None) -> None:
     """Would the same edit elsewhere have done the same?"""
-    found = answers.chance(now, encode(tree.chain()), tree.base.digest, stay, tree)
-    if found is None:
+    null = cache.null_edits(now, now.user, made, keep_seen, n_events) if made else None
+    if null is None:
         return
-    (_, own, other, _), *more = found.rows(words := now.words.did)
-    st.markdown(
-        SAYS(
-            "BY_CHANCE", done=shell.plain(str(found.table["done"].iloc[0])), own=own, n=found.n,
-            what=f"what they {words} next" if found.known else "the item that moved most",
-            other=f"median {other}" if other[0].isdigit() else other,
-        ),
-        help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None,
-    )  # fmt: skip
-    view.remember("chance", found.table)
+    (_, own, others, _), *more = null.rows(did := now.words.did)
+    text = SAYS(
+        "BY_CHANCE",
+        done=shell.plain(str(null.table["done"].iloc[0])),
+        what=f"what they {did} next" if null.truth_known else "the item that moved most",
+        own=own,
+        n=null.n,
+        others="experts" if isinstance(made[-1], Silence | Scale) else now.words.many,
+        null=f"median {others}" if others[0].isdigit() else others,
+    )
+    st.markdown(text, help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None)
+    view.remember("chance", null.table)
 
 
-def experts(now: Context, here: Situation, before: Situation | None) -> None:
+def experts(now: Context, here: Prediction, before: Prediction | None) -> None:
     """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
-    assert here.found is not None
-    earlier = here.experts if before is None else before.heard
+    assert here.retrieved is not None
+    earlier = here.experts if before is None else before.active_experts
     names = person.expert_names(now, here)
-    _, reads = cache.reads(now, here.read.items)
-    gates, colours, rows = here.found.gates[0].tolist(), shell.palette(), []
+    _, reads = cache.reads(now, here.history.items)
+    gates, colours, rows = here.retrieved.gates[0].tolist(), shell.palette(), []
     largest = max(*gates, 1e-9)
-    for place, (expert, gate, part) in enumerate(zip(here.experts, gates, _parts(here.found), strict=True), 1):
+    for place, (expert, gate, part) in enumerate(zip(here.experts, gates, _parts(here.retrieved), strict=True), 1):
         was = earlier.index(expert) + 1 if expert in earlier else None
         change = "new here" if was is None else f"was {was}." if was != place else ""
+        if (factor := here.scales.get(expert)) is not None:
+            change = f"counts × {factor:g}" if factor else "silenced"
         rows.append(
             f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
             f'<span style="width:1.2rem;text-align:right;flex:none">{place}</span>'
@@ -111,7 +124,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
-    if gone := [str(expert) for expert in earlier if expert not in here.heard]:
+    if gone := [str(expert) for expert in earlier if expert not in here.experts]:
         st.caption(f"No longer there: expert {', '.join(gone)}.")
     view.explain(EXPERTS)
     _one(now, here)
@@ -125,7 +138,7 @@ def _parts(found: Retrieved) -> list[str]:
     return [f"{found.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
 
 
-def _one(now: Context, here: Situation) -> None:
+def _one(now: Context, here: Prediction) -> None:
     """The expert that all pages look at, and the way to its own page."""
     st.session_state[EXPERT] = now.expert if now.expert in here.experts else here.strongest
     st.selectbox(

@@ -36,8 +36,9 @@ from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.attention import trace_history
-from elastic_core.services.person.chance import of_edits
 from elastic_core.services.person.inspect import good_example
+from elastic_core.services.person.null_edits import null_of_last_edit
+from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import estimate
 from elastic_core.training_time import Estimate
@@ -244,18 +245,18 @@ def repeats(data: Dataset) -> inspect.Repeats:
     return inspect.repeats(data)
 
 
-after = asking(kept(64), inspect.after)  # shared: never change it
-chance = asking(kept(256), of_edits)  # the last edit of a person beside the same on others of theirs
+predicted = asking(kept(64), predict_user)  # shared: never change it
+null_edits = asking(kept(256), null_of_last_edit)  # the last edit of a person beside the same elsewhere
 example = asking(copied(12), good_example)  # the person that the app opens with
 turned = kept(32)(search.of_angles)  # the 4 × 4, asked for a query of two arrows
 gradients = asking(copied(32, "One backward pass with the gate, one without …"), gate.gradients)
 
 
 def strongest(of: Opened, user: int) -> int | None:
-    """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest`)."""
+    """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest_expert`)."""
     if can_retrieve(of.model) and not attribution.suggests(of.model):  # then it is the most wanted: nothing need be predicted
         return int(traffic(of).experts[user, 0])
-    return after(of, user, [], of.stay).strongest
+    return predicted(of, user, (), of.stay).strongest
 
 
 @kept(64)

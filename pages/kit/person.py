@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from elastic_core.services.person import attribution, inspect
-from elastic_core.services.person.chance import Chance
-from elastic_core.services.person.inspect import Situation
-from elastic_core.services.person.recommend import BELOW, Moved, silence
+from elastic_core.services.person.null_edits import NullEdits
+from elastic_core.services.person.prediction import Prediction
+from elastic_core.services.person.recommend import BELOW, ListChange, scale_experts
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, tiles
@@ -43,14 +43,14 @@ def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
     st.html(tiles.ribbon(cells, shades, label) + tiles.legend(shades, note))
 
 
-def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> None:
+def suggestions(now: Context, here: Prediction, change: ListChange, changed: bool) -> None:
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
-    edit = silence(here.silenced)
-    why = attribution.reasons(now.model, here.read, change.table["item"].tolist(), edit)
+    edit = scale_experts(here.scales)
+    why = attribution.reasons(now.model, here.history, change.table["item"].tolist(), edit)
     ranked(now, change, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
 
 
-def ranked(now: Context, change: Moved, changed: bool, why: Sequence[str] = ()) -> None:
+def ranked(now: Context, change: ListChange, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
     words, rows = now.words, []
     names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
@@ -70,22 +70,21 @@ def ranked(now: Context, change: Moved, changed: bool, why: Sequence[str] = ()) 
         st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
-def expert_names(now: Context, here: Situation) -> dict[int, str]:
+def expert_names(now: Context, here: Prediction) -> dict[int, str]:
     """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them."""
-    table = here.answer.table
-    found = attribution.attributed(now.model, here.read, table["item"].tolist(), silence(here.silenced))
+    table = here.recommendation.table
+    found = attribution.attributed(now.model, here.history, table["item"].tolist(), scale_experts(here.scales))
     if found is not None:
-        heard = found.experts[0].tolist()
-        given = attribution.genres_suggested(heard, found.parts[0, :, : len(heard)].numpy(), table["genres"].tolist())
+        active = found.experts[0].tolist()
+        given = attribution.genres_suggested(active, found.parts[0, :, : len(active)].numpy(), table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
     evidence = cache.evidence(now)
-    labels = {expert: evidence.label(expert) for expert in here.heard} if evidence is not None else {}
+    labels = {expert: evidence.label(expert) for expert in here.active_experts} if evidence is not None else {}
     return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 
 
-def by_chance(found: Chance | None, now: Context, others: str) -> None:
-    """What an act did, beside the same act on `others`."""
-    if found is not None:
-        rows, done = found.rows(now.words.did), str(found.table["done"].iloc[0])
-        title = f"{done[:1].upper()}{done[1:]}:"
-        st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", shell.palette()))
+def beside_null(null: NullEdits, now: Context, others: str) -> None:
+    """What an edit did, beside the same edit of `others`."""
+    done = str(null.table["done"].iloc[0])
+    rows = null.rows(now.words.did)
+    st.html(tiles.beside_chance(rows, f"{done[:1].upper()}{done[1:]}:", f"each of {null.n} {others}", shell.palette()))

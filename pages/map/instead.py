@@ -6,7 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.map import items
 from elastic_core.services.map.items import Laid
-from elastic_core.services.person.recommend import reading
+from elastic_core.services.person.recommend import user_history
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, view
@@ -30,7 +30,7 @@ def show(now: Context) -> None:
         st.write(f"None here: {shell.plain(error)}.")
         view.foot("python -m elastic_core evaluate", now.run.name)
         return
-    read = reading(now.dataset, now.user)
+    read = user_history(now.dataset, now.user)
     history = frozenset(read.items[-now.model.length :].tolist())
     figure = cache.drawn(charts.laid, found.table, history, read.truth, shell.palette())
     alt = f"PCA map of {len(found.table):,} {chosen.lower()}, coloured by kind."

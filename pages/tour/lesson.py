@@ -5,7 +5,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.person.recommend import reading
+from elastic_core.services.person.recommend import user_history
 from pages.frame import shell
 from pages.kit import cache, prose
 from pages.tour import worksheet
@@ -75,7 +75,7 @@ def toy() -> Lesson:
 def sheet() -> worksheet.Sheet:
     """Return what a worksheet says of the view that is open."""
     now = shell.context()
-    items = reading(now.dataset, now.user).items[-worksheet.LAST :]
+    items = user_history(now.dataset, now.user).items[-worksheet.LAST :]
     last = tuple(now.dataset.catalog.title(int(item)) for item in items)
     when = tuple(map(minutes, range(1, len(STEPS) + 1)))
     return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), now.words)

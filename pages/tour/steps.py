@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import streamlit as st
-
 from elastic_core import comparisons
 from elastic_core.errors import InputError
 from elastic_core.services.evidence import standings
@@ -14,7 +12,7 @@ from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, TourAsked
 from elastic_core.services.traffic.load import EVERYBODY
 from pages.frame import shell
-from pages.kit import cache, judged, prose
+from pages.kit import cache, edits, judged, prose
 
 Done = Callable[[Mapping[Any, Any]], bool]
 
@@ -53,6 +51,12 @@ def _another_event(state: Mapping[Any, Any]) -> bool:
     now, chosen = shell.context(), state.get("keys_event")
     newest = now.dataset.ends("test")[now.user] - now.dataset.histories.offsets[now.user]
     return chosen is not None and not str(chosen).startswith(f"{newest}.")
+
+
+def _edited(state: Mapping[Any, Any]) -> bool:
+    """Something of the person in view is edited."""
+    kept = state.get(edits.KEPT)
+    return bool(kept and kept.edits)
 
 
 def _dispatched(state: Mapping[Any, Any]) -> bool:
@@ -106,22 +110,22 @@ def _stop(
 
 
 STEPS = (
-    _stop("The whole way", "start/page.py", lambda state: bool(state.get("start_edits")), tour_answers.last_event,
-        "start_remove", "start_strip", "start_picture", bound={"start_edits": "", "handed_edits": None}, memory=False),
+    _stop("The whole way", "start/page.py", _edited, tour_answers.last_event,
+        "start_remove", "start_strip", "start_picture", bound={edits.KEPT: None}, memory=False),
     _stop("Few comparisons", "keys/page.py", lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
         tour_answers.comparisons, "keys_picture", bound={"keys_step": "Split", "keys_query": "4 × 4"}),
     _stop("Many searches", "keys/page.py", _another_event, tour_answers.votes_won, "keys_event", "keys_tally", "keys_picture",
         bound={"keys_step": "Vote", "keys_query": "This person"}),
     _stop("There and back", "journey/page.py", _dispatched, tour_answers.dispatched, "jrn_dispatched", "jrn_dispatcher",
-        bound={"jrn_part": "The dispatcher", "jrn_edits": "", "handed_edits": None}),
+        bound={"jrn_part": "The dispatcher", edits.KEPT: None}),
     _stop("How keys learn", "keys/page.py", lambda state: state.get("keys_gate") is False, tour_answers.starved, "keys_gate",
         bound={"keys_part": "Gate"}),
     _stop("Used by many", "experts/page.py", moved(expert=None), tour_answers.whose, "exp_go_Next",
         bound={"expert": None, "exp_part": "People"}),
-    _stop("Read most", "journey/page.py", lambda state: bool(state.get("jrn_edits")) or bool(st.query_params.get("jrn_edits")),
+    _stop("Read most", "journey/page.py", _edited,
         tour_answers.looked_at_or_decisive, "jrn_last",
         bound={  # the answer names two of them, by their numbers
-            "jrn_part": "What matters?", "jrn_edits": "", "handed_edits": None, "jrn_for": "what came next",
+            "jrn_part": "What matters?", edits.KEPT: None, "jrn_for": "what came next",
             "jrn_show": "all, latest first",
         }, memory=False),
     _stop("The memory in use", "traffic/page.py", moved(trf_measure="people", trf_group=EVERYBODY),
@@ -135,5 +139,5 @@ STEPS = (
     _stop("Train one", "train/page.py", moved(train_time="2 min", train_model="ELASTIC", train_how="A preset"),
         tour_answers.seeds, "train_time", memory=False),
     _stop("Change its mind", "experts/page.py", moved(exp_swap=None), tour_answers.swapped, "exp_swap",
-        bound={"exp_part": "Remove or swap", "expert": None}),
+        bound={"exp_part": "Turn it", "expert": None}),
 )  # fmt: skip

@@ -1,61 +1,93 @@
-"""What was broken on the start page travels in the address, and nothing else does."""
+"""One list of edits on Start, Journey and Experts: in the address, undone anywhere, nobody else's, and never a traceback."""
 
 from collections.abc import Callable
 
 import pytest
-from driving import press, said
-from hypothesis import given
-from hypothesis import strategies as st
+from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services.person.recommend import experts_silenced, places_left
-from pages.start import edits
-
 Open = Callable[..., AppTest]
-done = st.lists(st.none() | st.integers(-400, 63), max_size=edits.MOST)
+SCREENS = ("start/page.py", "journey/page.py", "experts/page.py")
+TURN = {"exp_part": "Turn it"}
 
 
-@given(done, st.integers(0, 10**6))
-def test_an_address_gives_the_same_edits_back(made: edits.Edits, user: int) -> None:
-    text = edits.text("a-run", user, made)
-    assert (edits.parse(text, "a-run", user, 64) if text else []) == made
-    if text:
-        assert edits.parse(text, "a-run", user + 1, 64) == [] and edits.parse(text, "b", user, 64) == []
+def address(app: AppTest) -> str:
+    return "".join(app.query_params.get("edits", ""))
 
 
-def test_a_link_breaks_the_same_things(opened: Open) -> None:
-    app = opened(run="tiny", user="3", edits="tiny~3~r.r")
-    assert "Without the last 2 items:" in app.info[0].value
-    assert not press(app, "Reset").info
-    assert not opened(run="tiny", user="4", edits="tiny~3~r.r").info  # somebody else's
+def go(app: AppTest, page: str) -> AppTest:
+    return healthy(app.switch_page(page).run())
 
 
-def test_what_went_with_another_run_is_gone_on_journey_too(opened: Open) -> None:
-    app = opened(run="tiny", user="3", edits="tiny~3~r.7")
-    assert app.session_state["handed_edits"].silenced == (7,)
-    app.session_state["start_edits"] = ""  # as after a look at another run
-    app.query_params.pop("edits")
-    app = app.run()
-    left = app.session_state["handed_edits"]
-    assert not app.info and left.silenced == () and left.removed == ()
+def slide(app: AppTest, expert: int, factor: float) -> AppTest:
+    return healthy(app.slider(key=f"exp_scale_{expert}").set_value(factor).run())
 
 
-@pytest.mark.parametrize("text", ["tiny~3~", "tiny~3~64", "tiny~3~" + ".".join("r" * 99), "<b>"])
-def test_edits_that_cannot_be_read_are_said(opened: Open, text: str) -> None:
-    app = opened(run="tiny", user="3", edits=text)
-    assert "cannot be read" in said(app) and not app.info
+def test_the_same_list_is_seen_and_changed_on_all_three_screens(opened: Open) -> None:
+    app = press(press(opened(run="tiny", user="5"), "Remove the last item"), "Remove the last item")
+    last = int(address(app).split("-")[1].split(",")[0])
+    assert address(app) == f"-{last},-{last - 1}" and "**Without the last 2 items:**" in app.info[0].value
+    app = go(app, "journey/page.py")
+    assert "Against the original:" in app.info[0].value and html(app).count("line-through") >= 2
+    healthy(app.text_input(key="jrn_add").set_value("a").run())
+    app = press(app, "Add it")
+    added = address(app).removeprefix(f"-{last},-{last - 1},")
+    assert added.startswith("+") and "+ added" in html(app)
+    app = go(app, "start/page.py")
+    assert "Without 2 items and with 1 item added" in app.info[0].value
+    expert = int(app.button(key="start_silence").label.split()[-1])
+    app = go(healthy(app.button(key="start_silence").click().run()), "experts/page.py")
+    app = healthy(app.segmented_control(key="exp_part").set_value("Turn it").run())
+    silenced = [slider.key for slider in app.slider if slider.value == 0]
+    assert silenced == [f"exp_scale_{expert}"], "the same expert is silenced here"
+    other = next(int(slider.key.rsplit("_")[-1]) for slider in app.slider if slider.key not in silenced)
+    app = slide(slide(app, other, 3.0), other, 2.0)
+    assert address(app) == f"-{last},-{last - 1},{added},x{expert},x{other}*2", "a slider that is moved again is one edit"
+    app = go(app, "journey/page.py")
+    assert "counts × 2" in html(app) and "silenced" in html(app)
+    app = press(press(app, "Undo"), "Undo")
+    assert address(app) == f"-{last},-{last - 1},{added}"
+    app = go(press(app, "Reset"), "start/page.py")
+    assert address(app) == "" and not app.info
 
 
-@given(done, st.integers(-30, 63))
-def test_a_second_click_takes_the_first_one_back(made: edits.Edits, edit: int) -> None:
-    """Whatever was done before, in whatever words: an event or expert that is away comes back, and nothing else changes."""
-    events = 30
-    if edit < 0 and len(places_left(events, made)) == 1:
-        return  # the last one stays
-    once = edits.toggled(made, edit, events)
-    twice = edits.toggled(once, edit, events)
-    assert (edit in experts_silenced(once)) != (edit in experts_silenced(made)) or edit < 0
-    if edit < 0:
-        assert (-edit - 1 in places_left(events, once)) != (-edit - 1 in places_left(events, made))
-    assert experts_silenced(twice) == experts_silenced(made) or set(experts_silenced(twice)) == set(experts_silenced(made))
-    assert places_left(events, twice) == places_left(events, made)
+@pytest.mark.parametrize("page", SCREENS)
+def test_a_link_opens_the_same_edits_everywhere(opened: Open, page: str) -> None:
+    app = opened(page, run="tiny", user="3", edits="-2..4, 7,x3*2", **TURN)
+    assert address(app) == "-2..4,+7,x3*2" and not app.warning, "a browser reads + as a blank"
+    assert "edits=-2..4%2C%2B7%2Cx3%2A2" in app.code[0].value, "and the link of the page says it all"
+    assert not press(app, "Undo").exception and address(app) == "-2..4,+7"
+
+
+def test_another_person_begins_without_edits_and_another_run_keeps_those_of_the_history(opened: Open) -> None:
+    app = opened(run="tiny", user="3", edits="-2,x7")
+    app = healthy(app.selectbox(key="run").set_value("tiny-peer").run())
+    assert address(app) == "-2" and "**Without" in app.info[-1].value
+    app = healthy(app.number_input(key="user").set_value(4).run())
+    assert address(app) == ""
+    app.query_params["edits"] = "-3"  # as Back does
+    assert address(healthy(app.run())) == "-3"
+
+
+@pytest.mark.parametrize("page", SCREENS)
+@pytest.mark.parametrize("text", ["tiny~3~r.r", "x64", "-9999", "+0", "<b>", "-" + "9" * 5000])
+def test_edits_that_cannot_be_read_are_said(opened: Open, page: str, text: str) -> None:
+    app = opened(page, run="tiny", user="3", edits=text, **TURN)
+    assert "cannot be read" in said(app) and address(app) == ""
+    assert "cannot be read" not in said(healthy(app.run()))
+
+
+@pytest.mark.parametrize("page", SCREENS)
+def test_a_teacher_s_link_holds_the_list(opened: Open, page: str) -> None:
+    app = opened(page, run="tiny", user="3", edits="-2,x7", lock="edits", **TURN)
+    acts = [button for button in app.button if str(button.key).endswith(("_undo", "_reset", "_remove", "_silence", "_last"))]
+    assert len(acts) >= 2 and all(button.disabled for button in acts)
+    assert all(slider.disabled for slider in app.slider if slider.key.startswith("exp_scale_"))
+    assert address(app) == "-2,x7"
+
+
+def test_old_addresses_open_the_page_and_are_not_heard(opened: Open) -> None:
+    app = opened("journey/page.py", run="tiny", user="3", jrn_edits="a12b34~x4-6~c1", jrn_with="version 2")
+    assert not app.info and not app.warning and app.title[0].value.startswith("What if this history were different")
+    app = opened("experts/page.py", run="tiny", user="3", exp_part="Turn it", exp_turn_3="4", exp_lend="7")
+    assert "with every expert as it is" in said(app)

@@ -98,6 +98,6 @@ def test_an_address_typed_by_hand_is_understood_or_said_not_to_be(opened: Opened
         assert toast.value.replace("\\", "").endswith("is not offered here. Shown: full-seen.") and len(toast.value) < 200
     assert not healthy(app.run()).toast, "said once"
     assert "SASRec" in opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_system="sasrec").selectbox(key="res_system").value
-    for part in ("knobs", "Knobs"):  # the page asks before the control is drawn
+    for part in ("turn it", "Turn it"):  # the page asks before the control is drawn
         title = opened("experts/page.py", run="tiny", exp_part=part).title[0].value
         assert title.endswith("turned up or down?")

@@ -62,7 +62,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
     ("part", "words"),
     [("All experts", "With people exchanged at random"),
      ("People", "Drawn at random"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
-     ("Remove or swap", "Without another of their experts"), ("Neighbours", "Most often used together"), ("Training", "")],
+     ("Turn it", "Without another of their experts"), ("Neighbours", "Most often used together"), ("Training", "")],
 )  # fmt: skip
 def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: str) -> None:
     app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part=part)
@@ -71,7 +71,7 @@ def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: st
 
 
 def test_a_swap_chosen_by_link_and_by_button(opened: Open, load: np.ndarray) -> None:
-    app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part="Remove or swap", exp_swap="5")
+    app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part="Turn it", exp_swap="5")
     assert "expert 5 in its place" in frame(app, "d_ndcg")["change"].tolist()  # type: ignore[index]
     press(app, "Another at random")
     other = app.session_state["exp_swap"]
@@ -79,23 +79,21 @@ def test_a_swap_chosen_by_link_and_by_button(opened: Open, load: np.ndarray) -> 
 
 
 def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, tiny: tuple[Recommender, Dataset, Run]) -> None:
-    own = routing(*tiny[:2], "test").experts[11]
-    first, lent = int(own[0]), int(np.setdiff1d(np.arange(64), own)[0])
-    address = {f"exp_turn_{first}": "4", f"exp_turn_{own[1]}": "nan", "exp_turn_9999": "2", "exp_lend": str(lent)}
-    app = opened(PAGE, run="tiny", user="12", exp_part="Knobs", lock=f"exp_turn_{first}", **address)
-    keys = {slider.key for slider in app.slider}
-    assert {f"exp_turn_{expert}" for expert in own[:-1]} | {"exp_lend_by"} == keys  # the weakest gives its place
-    assert app.slider(key=f"exp_turn_{first}").value == 4 and app.slider(key=f"exp_turn_{first}").disabled
-    assert "With the same turn on other experts" in said(app) and "turns expert 9999" in said(app)
-    table = frame(app, "chance_null")
-    assert table["what"].tolist() == [f"{first} × 4", f"{lent} × 1, given"]  # type: ignore[index]
+    own = routing(*tiny[:2], "test").experts[11].tolist()
+    address = {"run": "tiny", "user": "12", "exp_part": "Turn it", "edits": f"x{own[0]}*4"}
+    app = opened(PAGE, **address)
+    assert {slider.key for slider in app.slider} == {f"exp_scale_{expert}" for expert in own}
+    assert app.slider(key=f"exp_scale_{own[0]}").value == 4 and "With the same turn on other experts" in said(app)
+    assert frame(app, "chance_null")["what"].tolist() == [f"{own[0]} × 4"]  # type: ignore[index]
     press(app, "What does it cost everybody?")
     assert "people whom this turn touches" in said(app)
-    press(app, "Reset")
-    assert app.slider(key=f"exp_turn_{first}").value == 4 and app.number_input(key="exp_lend").value is None  # what is held stays
-    elsewhere = opened(PAGE, run="tiny", user="12", exp_part="Knobs", exp_lend=str(lent), **{f"exp_turn_{first}": "4"})
-    assert "people whom this turn touches" in said(elsewhere)  # kept for all visitors
-    assert "as they are" in said(press(elsewhere, "Reset"))
+    assert "people whom this turn touches" in said(opened(PAGE, **address)), "kept for all visitors"
+    healthy(app.slider(key=f"exp_scale_{own[1]}").set_value(0.0).run())
+    assert app.query_params["edits"] in (f"x{own[0]}*4,x{own[1]}", [f"x{own[0]}*4,x{own[1]}"])
+    assert "are new" in said(app) or "is new" in said(app)
+    assert "with every expert as it is" in said(press(app, "Reset"))
+    away = opened(PAGE, **{**address, "edits": f"-2,x{next(e for e in range(64) if e not in own)}*2"})
+    assert "which this history does not use" in said(away) or "are new" in said(away)
 
 
 def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +127,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     assert "Just missed" not in said(app)
     healthy(app.toggle[0].set_value(True).run())
     assert "Just missed" in said(app)
-    for part in ("Genres", "Items", "Remove or swap", "Neighbours"):
+    for part in ("Genres", "Items", "Turn it", "Neighbours"):
         opened(PAGE, run="tiny", expert=str(dead[0]), exp_anyway="true", exp_part=part)
 
 

@@ -72,7 +72,7 @@ from pages.kit.kept import kept
 @kept(64)
 def history(dataset: Dataset, user: int, last: int) -> pd.DataFrame:
     """The latest events of a person before the test: position, title, genres."""
-    return inspect.history_table(dataset, recommend.reading(dataset, user), last)[["position", "title", "genres"]]
+    return inspect.history_table(dataset, recommend.user_history(dataset, user), last)[["position", "title", "genres"]]
 '''
 CHARTS = '''"""Figures of the Diary page. Pure: tables in, plotly figures out."""
 

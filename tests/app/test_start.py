@@ -17,7 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.commands import main
 from elastic_core.data import load
-from elastic_core.services.person import inspect
+from elastic_core.services.edits import Edit, Remove, Silence
+from elastic_core.services.person.prediction import Prediction, predict_user
 from pages.frame import shell
 from pages.kit import cache, person
 
@@ -81,25 +82,27 @@ def test_what_is_pointed_at_is_what_the_model_computed(opened: Open, app_runs: P
     """The strip holds the removals that a rerun would measure: of every expert and of every item."""
     app = opened(user="5")
     drawn, now = strip(app), app.session_state["shell_context"]
-    start = inspect.after(now.model, now.dataset, 4, [], stay=True)
-    assert [each["id"] for each in drawn["experts"]] == start.heard and len(drawn["events"]) == 12
+
+    def predicted(*edits: Edit) -> Prediction:
+        return predict_user(now.model, now.dataset, 4, edits, keep_seen=True)
+
+    start = predicted()
+    chances = start.recommendation.chances
+    assert [each["id"] for each in drawn["experts"]] == start.experts and len(drawn["events"]) == 12
     assert len(drawn["grid"]["drawn"]) == 64 and drawn["says"]["rest"].startswith("Point at anything")
     assert "no suggestion belongs to one" in drawn["says"]["rest"], "this model mixes its experts, and says so"
     item = int(drawn["list"][0]["item"])
-    for at, expert in enumerate(start.heard):
-        without = inspect.after(now.model, now.dataset, 4, [expert], stay=True)
-        times = without.answer.chances[item] / start.answer.chances[item]
+    for at, expert in enumerate(start.experts):
+        times = predicted(Silence(expert)).recommendation.chances[item] / chances[item]
         assert drawn["list"][0]["without"][at] == pytest.approx(times, rel=1e-3)
     for at, event in ((3, drawn["events"][3]), (11, drawn["events"][11])):
-        without = inspect.after(now.model, now.dataset, 4, [-event["place"]], stay=True)
-        assert drawn["list"][0]["missing"][at] == pytest.approx(
-            without.answer.chances[item] / start.answer.chances[item], rel=1e-3
-        )
+        without = predicted(Remove(event["place"], event["place"])).recommendation
+        assert drawn["list"][0]["missing"][at] == pytest.approx(without.chances[item] / chances[item], rel=1e-3)
 
 
 def test_any_item_can_be_taken_away_and_the_list_says_what_moved(opened: Open) -> None:
     place = strip(opened(user="5"))["events"][4]["place"]
-    app = opened(user="5", edits=f"tiny~5~x{place}")
+    app = opened(user="5", edits=f"-{place}")
     drawn = strip(app)
     assert [event["gone"] for event in drawn["events"]] == [at == 4 for at in range(12)]
     assert {row["mark"] for row in drawn["list"]} - {"="} and app.info[0].value.startswith(
@@ -143,35 +146,6 @@ def test_surprise_is_somebody_else(opened: Open, monkeypatch: pytest.MonkeyPatch
     app = opened(user="5")
     monkeypatch.setattr(shell.random, "randrange", lambda many: 4)  # the person who is there already
     assert press(app, "Surprise me").number_input(key="user").value == 6
-
-
-def test_what_was_removed_goes_along_to_journey(opened: Open) -> None:
-    app = press(press(opened(user="5"), "Remove the last item"), "Remove the last item")
-    app = silence(app)
-    app = healthy(app.switch_page("journey/page.py").run())
-    assert "removed 2 events" in app.selectbox(key="jrn_version").options[1] and "line-through" in html(app)
-    assert "Here all experts work" in app.warning[0].value
-    app = healthy(press(app, "Undo").run())
-    assert not app.info and not app.warning  # taken once
-
-
-def test_one_person_s_edits_follow_from_journey_to_start_and_back(opened: Open) -> None:
-    """What was taken off the end is the same edit on both screens; of any other Start says so, and does not touch it."""
-    app = press(press(opened("journey/page.py", user="5"), "Remove the last item"), "Remove the last item")
-    app = healthy(app.switch_page("start/page.py").run())
-    assert "Without the last 2 items" in app.info[0].value and "tiny~5~r.r" in app.query_params["edits"]
-    app = healthy(press(app, "Undo").switch_page("journey/page.py").run())
-    assert app.text_input(key="jrn_edits").value.endswith("~c1")  # the version with one event less
-    app = healthy(press(app, "Undo").switch_page("start/page.py").run())
-    assert not app.info and "edits" not in app.query_params
-    app = healthy(app.switch_page("journey/page.py").run())
-    app = press(app, "Start from nothing")
-    app = healthy(app.switch_page("start/page.py").run())
-    assert "Edited otherwise" in said(app) and not app.info
-    app = healthy(app.switch_page("journey/page.py").run())
-    assert "Nothing has been read yet" in said(app)  # Start did not undo it
-    app = healthy(app.number_input(key="user").set_value(6).run())
-    assert "Edited otherwise" not in said(healthy(app.switch_page("start/page.py").run()))
 
 
 def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(opened: Open) -> None:
@@ -252,10 +226,10 @@ def test_a_finished_run_appears_and_can_be_chosen(opened: Open, app_runs: Path) 
 def test_reproduce_gives_what_the_screen_shows(
     opened: Open, app_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With what was removed and silenced, and with items that the person has met where these are ranked."""
+    """With what was edited, and with items that the person has met where these are ranked."""
     monkeypatch.chdir(app_runs)
     shown = set[str]()
-    edited = ({}, {"edits": "tiny~4~r.r"}, {"edits": "tiny~4~r.3.7"}, {"edits": "tiny~4~x5.x7"})
+    edited = ({}, {"edits": "-5,x3*2"}, {"edits": "-5..7,x3,x7"}, {"edits": "+7.8,-5"})
     for address in (*edited, {"start_ranked": "everything"}, {"start_ranked": "what is new to them"}):
         app = opened("", run="tiny", user="4", **address)
         command = next(block.value for block in app.code if block.language == "bash")

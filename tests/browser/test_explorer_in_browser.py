@@ -24,11 +24,11 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
     visit.page.locator(".st-key-jrn_last button").click()
     expect(visit.main).to_contain_text(re.compile(r"Against \S+.*:"))
     visit.on_screen(*LIST, SAID)
-    visit.shares(elsewhere, f"jrn_t={last - 2}", "jrn_edits=")
+    visit.shares(elsewhere, f"jrn_t={last - 2}", f"edits=-{last - 2}")
     visit.press("Undo")
     expect(visit.main).not_to_contain_text("Against")
     visit.settled()
-    assert visit.page.url.endswith("~c0")  # nothing is lost: the version above is shown, the one below is kept
+    assert "edits=" not in visit.page.url
 
 
 @pytest.mark.opens(f"/experts?{PLANTED}&user=12&expert=3")
@@ -44,13 +44,13 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any) -> None:
     box = canvas.bounding_box() or {}
     visit.page.mouse.click(box["x"] + 12, box["y"] + 35 + 35 + 17)  # the left edge of the second row, below the names
     expect(visit.box("Expert")).to_have_value(number)
-    visit.main.get_by_role("radio", name="Remove or swap").click()
+    visit.main.get_by_role("radio", name="Turn it").click()
     swap = visit.main.get_by_role("spinbutton", name="Put this expert in its place")
     swap.fill("7")
     swap.press("Enter")
     expect(visit.page.locator(".st-key-exp_effects")).to_contain_text("replaced by 7")
     visit.settled()
-    assert all(part in visit.page.url for part in (f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7"))
+    assert all(part in visit.page.url for part in (f"expert={number}", "exp_part=Turn+it", "exp_swap=7"))
 
 
 @pytest.mark.opens(f"/results?{PLANTED}&res_data=planted")

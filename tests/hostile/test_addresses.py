@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow  # about two minutes in all
 PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res", "lrn", "find", "start")
 FRAME = ("run", "vs", "user", "expert", "who", "lock", "tour", "class", "teach", "present", "edits", "embed")
-NUMBERED = ("exp_turn_3", "exp_turn_63", "exp_turn_x", "exp_turn_" + "9" * 5000, "train_set_model.side", "train_set_train.batch")
+NUMBERED = ("exp_scale_3", "exp_scale_" + "9" * 5000, "train_set_model.side", "train_set_train.batch")
 ROUNDS = 2  # each page is asked so many times for another mixture
 NONSENSE = {
     "empty": ("",),
@@ -35,7 +35,7 @@ def controls() -> list[str]:
 
 def test_the_controls_are_found() -> None:
     assert len(controls()) > 60
-    assert {"jrn_edits", "exp_part", "trf_measure", "keys_step", "res_ours", "who", "present"} <= set(controls())
+    assert {"edits", "exp_part", "trf_measure", "keys_step", "res_ours", "who", "present"} <= set(controls())
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -56,9 +56,9 @@ FOUND = {  # what once broke a page, or may be thought to
     "a person of 5,000 digits": ("start", {"user": LONG}),
     "an expert of 5,000 digits": ("experts", {"expert": LONG}),
     "a moment of 5,000 digits": ("journey", {"jrn_t": LONG}),
-    "a knob of 5,000 digits": ("experts", {"exp_part": "Knobs", f"exp_turn_{LONG}": "2"}),
-    "edits of 5,000 digits": ("start", {"edits": f"tiny~{LONG}~r"}),
-    "versions of 5,000 digits": ("journey", {"jrn_edits": f"a{LONG}-{LONG}"}),
+    "an expert of 5,000 digits turned": ("experts", {"exp_part": "Turn it", "edits": f"x{LONG}*2"}),
+    "edits of 5,000 digits": ("start", {"edits": f"-{LONG}"}),
+    "a stretch of 5,000 digits": ("journey", {"edits": f"-1..{LONG},+{LONG}"}),
     "a stop of 5,000 digits": ("start", {"tour": LONG}),
     "nobody": ("start", {"who": ""}),
     "a person by markup": ("evidence", {"ev_depth": "Two runs", "who": "<script>alert(1)</script>"}),

@@ -1,6 +1,6 @@
 """Every parameter of an address, fuzzed: each case gives all parameters of a page a value at once, likely and unlikely ones.
 
-What is ours reads 200 cases each here (`edits`, `jrn_edits`, `map_set`, `expert`, `lock`), whole pages two, because each takes
+What is ours reads 200 cases each here (`edits`, `map_set`, `expert`, `lock`), whole pages two, because each takes
 seconds; ELASTIC_FUZZ_CASES=2000 makes them as many.
 """
 
@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,9 +18,10 @@ from streamlit.testing.v1 import AppTest
 from test_addresses import NONSENSE, PAGES, controls
 from visits import visit
 
+from elastic_core.errors import InputError
+from elastic_core.services import edits
 from elastic_core.services.map import picture
 from pages.frame import shell, sidebar
-from pages.start import edits
 
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "2"))
 READS = settings(max_examples=int(os.environ.get("ELASTIC_FUZZ_CASES", "200")), deadline=None)
@@ -34,7 +36,7 @@ JUNK = st.one_of(
 )
 SEEDED = {  # what the frame reads beside its boxes, as it would be right
     "class": ["ABCDEF", "abcdef"], "teach": ["A" * 16, "a-_" * 5 + "b"], "present": ["true", "false"], "tour": ["99"],
-    "lock": ["run", "run,user,exp_part"], "who": ["1", "80"], "exp_part": ["Knobs"],
+    "lock": ["run", "run,user,exp_part"], "who": ["1", "80"], "exp_part": ["Turn it"], "edits": ["-2,+3,x7*2", "-1..4"],
 }  # fmt: skip
 KINDS = ("selectbox", "multiselect", "segmented_control", "pills", "number_input", "slider", "select_slider", "toggle")
 
@@ -97,14 +99,21 @@ def test_no_address_breaks_a_page(page: Page, tiny_runs: Path, monkeypatch: pyte
 # --- what is read by us, 2,000 cases each ------------------------------------------------------------------------------
 
 
+EDITS = r"((-[0-9]{1,7}(\.\.[0-9]{1,3})?|[+ ][0-9]{1,10}|x[0-9]{1,3}(\*[0-9.]{1,5})?),){0,120}"
+
+
 @pytest.mark.slow
 @READS
-@given(JUNK | st.from_regex(r"(tiny|x)~[0-9]{1,3}~((r|[0-9]{1,3})\.){0,70}(r|[0-9]{1,12})", fullmatch=True))
+@given(JUNK | st.from_regex(EDITS, fullmatch=True))
 def test_edits_are_read_or_refused(asked: str) -> None:
-    done = edits.parse(asked, "tiny", 2, 64)
-    assert done is None or (all(edit is None or edit < 64 for edit in done) and len(done) <= edits.MOST + 1)
-    if done:
-        assert edits.parse(edits.text("tiny", 2, done), "tiny", 2, 64) == done
+    try:
+        made = edits.parse_edits(asked.removesuffix(","))
+        edits.check_edits(made, n_events=20, n_items=60, n_experts=64)
+    except InputError as error:
+        assert "\n" not in str(error)
+    else:
+        assert edits.parse_edits(edits.format_edits(made)) == made and len(made) <= edits.MOST_EDITS
+        assert len(edits.apply_edits(np.arange(1, 21), made).items)
 
 
 SETS = r"(row|column|hot|dead|[0-9]{1,4}(-[0-9]{1,12})?)([, ]+[0-9]{1,12}(-[0-9]{1,12})?){0,9}"

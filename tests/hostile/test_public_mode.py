@@ -23,7 +23,6 @@ from elastic_core.services.background.queue import MOST_QUEUED, Queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.evidence.jobs import Questions
 from elastic_core.services.experts.jobs import Passes
-from elastic_core.services.journey import text
 from elastic_core.services.map import picture
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings
@@ -84,7 +83,6 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "ask a memory": lambda root, world: Questions(root).submit(Run(root / "tiny")),
     "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
-    "load versions": lambda root, world: text.from_json(world[0], "{}"),
     "load sets": lambda root, world: picture.from_file(b"{}", 4),
 }
 
@@ -142,7 +140,6 @@ OFF = [
     ("evidence/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
     ("experts/page.py", {}, "Measuring on this machine is off here", ("exp_all",)),
     ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
-    ("journey/page.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),
 ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ async def _one_visit(address: str) -> None:
     await visitor.go("journey")
     assert visitor.at == visitor.pages["journey"] != start and visitor.value("user") == someone
     await visitor.press("jrn_last")
-    assert visitor.value("jrn_edits"), "an edit is in the address"
+    assert visitor.query["edits"], "an edit is in the address"
     await visitor.press("jrn_undo")
     await visitor.go("experts")
     await visitor.set("exp_part", ["Genres"])

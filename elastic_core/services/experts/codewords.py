@@ -16,7 +16,7 @@ from elastic_core.data.traits import genre_table
 from elastic_core.memory.routing import limits_of
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
-from elastic_core.services.person.recommend import reading
+from elastic_core.services.person.recommend import user_history
 
 DRAWS, TITLES, FEWEST = 100, 3, 3  # shuffles; titles of a word; items of a half that a label needs
 
@@ -95,7 +95,7 @@ class Spread(NamedTuple):
 
 def spread(model: Recommender, dataset: Dataset, user: int) -> Spread:
     """Return how the events of a person that a model reads lie on the words of every codebook."""
-    items = reading(dataset, user).items[-model.length :] - 1
+    items = user_history(dataset, user).items[-model.length :] - 1
     found = codewords(model)  # type: ignore[arg-type]
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(0)
     drawn = rng.choice(len(counts), (200, len(items)), p=counts / counts.sum())

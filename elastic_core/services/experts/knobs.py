@@ -26,37 +26,40 @@ from elastic_core.services.experts.ablation import Population
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
 TRIES = 50  # at drawing somebody an expert they do not have
 LEAST = 0.002  # of an even mixture of all experts: a genre below is not what an expert can be named after
+NOBODY = -1  # in the place of an expert's number
+NO_GENRE = -1
+CHANGES = ("own", "other", "instead", "ndcg")
+MEASURED = ("own", "other", "gap", "instead", "beyond", "ndcg")
 
 
-def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
+def turn_ranks(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
     """Turn every rank by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has the
     place and the gate of the row's weakest first."""
-    rows = torch.from_numpy(np.flatnonzero(lent >= 0))
+    rows = torch.from_numpy(np.flatnonzero(lent != NOBODY))
     experts = torch.from_numpy(lent)[rows]
     values = memory_of(model).experts_at(experts).detach()
 
-    def edit(found: Retrieved) -> Retrieved:
-        turned = torch.from_numpy(factors).to(found.gates)
-        return ablation.put(found, rows, -1, experts, values)._replace(turned=turned)
+    def edit(retrieved: Retrieved) -> Retrieved:
+        turned = torch.from_numpy(factors).to(retrieved.gates)
+        return ablation.put(retrieved, rows, -1, experts, values)._replace(turned=turned)
 
     return ablation.first(edit)
 
 
 @torch.inference_mode()
-def stands_for(of: Population, found: overview.Survey | None = None) -> np.ndarray:
-    """Return the genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is
-    known.
+def expert_genres(of: Population, survey: overview.Survey | None = None) -> np.ndarray:
+    """The genre every expert stands for, int64 [K]; -1 where it stands for none. `survey`: everybody's, if it is known.
 
     Raises InputError for data without genres."""
     genres, table = trait_table(of.dataset.catalog)
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
-    size = len(of.traffic.load)
-    own = memory_of(of.model).stands_for(torch.arange(size))
+    n_experts = len(of.traffic.load)
+    own = memory_of(of.model).stands_for(torch.arange(n_experts))
     if own is None:
-        tops = (found or overview.survey(of)).of_people.tops
+        tops = (survey or overview.survey(of)).of_people.tops
         tops = tops[tops["low"] > 1]
-        named = np.full(size, -1)
+        named = np.full(n_experts, NO_GENRE)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
         return named
     shares = own[:, 1:].exp().numpy() @ table[1:]
@@ -64,7 +67,97 @@ def stands_for(of: Population, found: overview.Survey | None = None) -> np.ndarr
     return np.where(even > LEAST, shares / np.maximum(even, LEAST), 0).argmax(1)
 
 
-MEASURED = ("own", "other", "gap", "instead", "beyond", "ndcg")
+# --- everybody's knobs ----------------------------------------------------------------------------------------------------
+
+
+def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
+    """Turn everybody's own experts by every factor, and the largest for experts that were lent (see the module).
+
+    Of each knob and user (index), the mean over their experts, unknown where there is none to turn: the change of the share of
+    the turned expert's genre among the ten (own), of another expert's genre (other), of the same genre where another of the
+    person's experts is turned (instead; unknown of lent ones), and of NDCG@10 (ndcg)."""
+    rng, genres = np.random.default_rng(0), expert_genres(of)
+    n_users, k = of.traffic.experts.shape
+    named = np.flatnonzero((genres != NO_GENRE) & (of.traffic.load > 0))
+    if len(np.unique(genres[named])) < 2:
+        raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
+    before = ablation.judged(of, np.arange(n_users))
+
+    own = genres[of.traffic.experts].T  # [k, U]
+    other = np.stack([_other_genres(rng, genres[named], row) for row in own])
+    nobody = np.full(n_users, NOBODY)
+    knobs = {
+        f"own, × {factor:g}": _mean([_changes(of, before, rank, factor, nobody, own, other[rank]) for rank in range(k)])
+        for factor in factors
+    }
+
+    lent = _lend(rng, of.traffic.experts, named)
+    has_all = (of.traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
+    lent_genres = np.where(has_all, NO_GENRE, genres[lent])[None]
+    lent_other = _other_genres(rng, genres[named], genres[lent])
+    for factor in (1.0, max(factors)):
+        knobs[f"lent, × {factor:g}"] = _mean([_changes(of, before, k - 1, factor, lent, lent_genres, lent_other)])
+    return pd.concat(knobs, names=["knob", "user"])
+
+
+def _other_genres(rng: np.random.Generator, genres: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Draw the genre of another expert for every one of `own [U]`, never the same."""
+    drawn = genres[rng.choice(len(genres), len(own))]
+    while (same := drawn == own).any():
+        drawn[same] = genres[rng.choice(len(genres), int(same.sum()))]
+    return drawn
+
+
+def _lend(rng: np.random.Generator, experts: np.ndarray, named: np.ndarray) -> np.ndarray:
+    """Draw one of the `named` experts for every user, where possible one that they do not retrieve: int64 [U]."""
+    lent = rng.choice(named, len(experts))
+    for _ in range(TRIES):
+        has = (experts == lent[:, None]).any(1)
+        lent[has] = rng.choice(named, int(has.sum()))
+    return lent
+
+
+def _changes(
+    of: Population,
+    before: pd.DataFrame,
+    rank: int,
+    factor: float,
+    lent: np.ndarray,
+    genres: np.ndarray,
+    other: np.ndarray,
+) -> dict[str, list[np.ndarray]]:
+    """What turning one rank by a factor changes for everybody, float [U] each.
+
+    `genres [r, U]`: of every rank that is turned (of lent experts, one); `other [U]`: another expert's."""
+    n_users, k = of.traffic.experts.shape
+    factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (n_users, 1))
+    after = ablation.judged(of, np.arange(n_users), lambda users: turn_ranks(of.model, factors[users], lent[users]))
+    row = rank if len(genres) == k else 0
+    turned = genres[row] != NO_GENRE
+
+    def share_change(genre: np.ndarray) -> np.ndarray:
+        change = _genre_share(of, after, genre) - _genre_share(of, before, genre)
+        return np.where(turned & (genre != NO_GENRE), change, np.nan)
+
+    return {
+        "own": [share_change(genres[row])],
+        "other": [share_change(other)],
+        "instead": [share_change(genres[each]) for each in range(len(genres)) if each != row],
+        "ndcg": [np.where(turned, after["ndcg"] - before["ndcg"], np.nan)],
+    }
+
+
+def _genre_share(of: Population, people: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
+    """Which part of everybody's ten has their genre, float [U]."""
+    holds = trait_table(of.dataset.catalog)[1]
+    return np.asarray(holds[ablation.top_ten(people), genre[:, None]].mean(1))
+
+
+def _mean(changes: Sequence[dict[str, list[np.ndarray]]]) -> pd.DataFrame:
+    """Every person's mean over the ranks that were turned."""
+    n_users = len(changes[0]["own"][0])
+    of_all = {name: [each for change in changes for each in change[name]] for name in CHANGES}
+    return pd.DataFrame({name: pd.DataFrame(each, columns=np.arange(n_users)).mean() for name, each in of_all.items()})
 
 
 def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -82,62 +175,8 @@ def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
         people = means[means.index.get_level_values("knob") == knob]
         row = {"knob": knob, "people": len(people)}
         for name in MEASURED:
-            told = people[name].dropna()
-            row[f"d_{name}"] = told.mean()
-            row[f"{name}_low"], row[f"{name}_high"] = ablation.interval(told.to_numpy())
+            values = people[name].dropna()
+            row[f"d_{name}"] = values.mean()
+            row[f"{name}_low"], row[f"{name}_high"] = ablation.interval(values.to_numpy())
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
-    """Turn everybody's own experts by every factor, and the largest for experts that were lent (see the module).
-
-    Of each knob and user (index), the mean over their experts, unknown where there is none to turn: the change of the share of
-    the turned expert's genre among the ten (own), of another expert's genre (other), of the same genre where another of the
-    person's experts is turned (instead; unknown of lent ones), and of NDCG@10 (ndcg)."""
-    rng = np.random.default_rng(0)
-    traffic, means, holds = of.traffic, stands_for(of), trait_table(of.dataset.catalog)[1]
-    users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
-    named = np.flatnonzero((means >= 0) & (traffic.load > 0))
-    if len(np.unique(means[named])) < 2:
-        raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
-    before = ablation.judged(of, users)
-
-    def others(mine: np.ndarray) -> np.ndarray:
-        """Draw another expert's genre for every one of `mine [U]`, never the same."""
-        drawn = means[rng.choice(named, len(mine))]
-        while (same := drawn == mine).any():
-            drawn[same] = means[rng.choice(named, int(same.sum()))]
-        return drawn
-
-    def turned(
-        ranks: Sequence[int], factor: float, lent: np.ndarray, mine: list[np.ndarray], null: list[np.ndarray]
-    ) -> pd.DataFrame:
-        """Turn one rank after the other: `mine` is the genre that each person's expert there stands for (-1: leave out), `null`
-        is another's."""
-        rows: dict[str, list[np.ndarray]] = {"own": [], "other": [], "instead": [], "ndcg": []}
-        for at, rank in enumerate(ranks):
-            factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (len(users), 1))
-            make = lambda some, factors=factors: turns(of.model, factors[some], lent[some])  # noqa: E731
-            after = ablation.judged(of, users, make)
-            rows["ndcg"].append(np.where(mine[at] >= 0, after["ndcg"] - before["ndcg"], np.nan))
-            for name, genres in (
-                ("own", mine[at]),
-                ("other", null[at]),
-                *(("instead", each) for each in mine[:at] + mine[at + 1 :]),
-            ):
-                now, then = (holds[ablation.top_ten(side), genres[:, None]].mean(1) for side in (after, before))
-                rows[name].append(np.where((mine[at] >= 0) & (genres >= 0), now - then, np.nan))
-        return pd.DataFrame({name: pd.DataFrame(each, columns=users).mean() for name, each in rows.items()})
-
-    mine = list(means[traffic.experts].T)
-    null = [others(each) for each in mine]
-    found = {f"own, × {factor:g}": turned(range(k), factor, np.full(len(users), -1), mine, null) for factor in factors}
-    lent = rng.choice(named, len(users))
-    for _ in range(TRIES):
-        had = (traffic.experts == lent[:, None]).any(1)
-        lent[had] = rng.choice(named, int(had.sum()))
-    had = (traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
-    mine, null = [np.where(had, -1, means[lent])], [others(means[lent])]
-    found |= {f"lent, × {factor:g}": turned([k - 1], factor, lent, mine, null) for factor in (1.0, max(factors))}
-    return pd.concat(found, names=["knob", "user"])

@@ -1,11 +1,10 @@
 """One person's experts turned by hand: what their list answers, what the same turn of other experts does, what it costs people.
 
-A `Turn` names experts by number: a factor on the gate (or the share of the prediction, see knobs.py) of some, and one, maybe,
-that is lent in the place of a person's weakest. For a person who does not retrieve an expert its factor means nothing; nobody is
-lent what they have.
+`scales` are those of a list of edits (services/edits.py): by which factor an expert counts more or less, 0 for a silenced one.
+For a person who does not retrieve an expert its factor means nothing.
 
-The null is the same turn of other experts: the same factors dealt at random to the person's own, and another expert lent that
-somebody retrieves and they do not. What moves under it as much is the turning, not the expert.
+The null is the same turn of other experts: the same factors dealt at random to the person's own. What moves under it as much is
+the turning, not the expert.
 """
 
 from collections.abc import Callable, Hashable
@@ -15,145 +14,156 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import history_batch
+from elastic_core.core.contract import Edit
+from elastic_core.data import Dataset
 from elastic_core.data.traits import trait_table
 from elastic_core.memory.routing import Routing
-from elastic_core.models import Met, Recommender
-from elastic_core.services.experts import ablation, knobs
+from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.services.experts import ablation
 from elastic_core.services.experts.ablation import Population
+from elastic_core.services.person.edited import EditedHistory
 from elastic_core.services.person.people import some_of
-from elastic_core.services.person.recommend import Moved, Reading, answer, moved, reading, running
+from elastic_core.services.person.recommend import (
+    History,
+    ListChange,
+    Scales,
+    candidate_mask,
+    compare_lists,
+    rank_items,
+    retrieve_experts,
+    scale_experts,
+    scale_factors,
+    scale_ranks,
+)
 
 DRAWS = 40  # random turns beside a person's
 SAMPLE = 400  # people at most whom a turn is tried on
 STEP = 64  # people between two words of progress
 
 
-class Turn(NamedTuple):
-    """`factors`: (expert, factor) in order of their numbers, none of 1. `lent` is turned `by`."""
+class TurnedList(NamedTuple):
+    """`table`, a row for each of the person's experts that is turned: expert, factor, genre (empty: it stands for none); the
+    share of that genre among the ten, `before` and `after`, and after the random turns (`null`, their median; 95% from `low` to
+    `high`); and the same of the whole chance of what comes next (`chance_before` …)."""
 
-    factors: tuple[tuple[int, float], ...] = ()
-    lent: int | None = None
-    by: float = 1.0
-
-    @property
-    def experts(self) -> list[tuple[int, float]]:
-        """List everybody who is turned, the lent one last; none where everything is as it was."""
-        return [*self.factors, *([] if self.lent is None else [(self.lent, self.by)])]
-
-    def on(self, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for people with `experts [U, k]`, every rank's factor, float [U, k], and who is lent, int64 [U], -1 =
-        nobody."""
-        factors, lent = np.ones(experts.shape), np.full(len(experts), -1)
-        for expert, factor in self.factors:
-            factors[experts == expert] = factor
-        if self.lent is not None:
-            lent[~(experts == self.lent).any(1)] = self.lent
-            factors[lent >= 0, -1] = self.by
-        return factors, lent
-
-
-def others(
-    factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, draws: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw up to `draws` different turns alike one person's, not it, `factors [m, k]` and `lent [m]`: the factors of their `own
-    [k]` experts in another order, and another of the `used` ones lent. Fewer where there are fewer; none where all are turned
-    alike."""
-    rng, mine, found = np.random.default_rng(seed), len(own) - (lent >= 0), dict[tuple[float, ...], None]()
-    free, order = np.setdiff1d(used, [*own, lent]), len(set(factors[:mine])) > 1
-    able = len(free) > 0 if lent >= 0 else order
-    for _ in range(5 * draws + 20 if able else 0):
-        dealt = np.concatenate([rng.permutation(factors[:mine]), factors[mine:]])
-        other = int(rng.choice(free)) if lent >= 0 else -1
-        if not order or (dealt != factors).any():
-            found[(*dealt, other)] = None
-        if len(found) == draws:
-            break
-    turns = np.array(list(found)).reshape(-1, len(own) + 1)
-    return turns[:, :-1], turns[:, -1].astype(np.int64)
-
-
-class Steered(NamedTuple):
-    """`table`, a row for each expert that is turned: expert, factor, lent, genre (empty: it stands for none); the share of that
-    genre among the ten, `before` and `after`, and after the random turns (`null`, their median; 95% from `low` to `high`);
-    and the same of the whole chance of what comes next (`chance_before` …)."""
-
-    change: Moved
-    truth: int | None
+    change: ListChange
     table: pd.DataFrame
-    chance: np.ndarray  # [m] how many of the ten each of m random turns brought in
+    null_new: np.ndarray  # [m] how many of the ten each of m random turns brought in
 
 
-def steer(of: Population, user: int, turn: Turn, means: np.ndarray | None) -> Steered:
-    """Turn the list of a person. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
-    read, own = reading(of.dataset, user), of.traffic.experts[user]
-    factors, lent = turn.on(own[None])
-    before, after = (answer(of.model, of.dataset, read, edit=edit) for edit in (None, knobs.turns(of.model, factors, lent)))
-    draws = DRAWS if turn.experts else 0
-    null_factors, null_lent = others(factors[0], int(lent[0]), own, np.flatnonzero(of.traffic.load), draws, seed=0)
-    every = np.concatenate([np.ones_like(factors), factors, null_factors]), np.concatenate([[-1], lent, null_lent])
-    scores = _under(of.model, read, *every)  # as it is, with the turn, and with each of the random ones
-    names, holds = trait_table(of.dataset.catalog)
-    names, holds = (*names, ""), np.pad(holds, ((0, 0), (0, 1)), constant_values=np.nan)  # -1 stands for no genre
-    tops, chances = scores.topk(min(ablation.TOP, of.model.n_items)).indices.numpy(), scores.softmax(1).numpy() @ holds
+def turn_list(
+    model: Recommender, dataset: Dataset, edited: EditedHistory, genres: np.ndarray | None, keep_seen: bool = False
+) -> TurnedList:
+    """The list of a history before and after its experts are scaled. `genres [K]`: of every expert (`knobs.expert_genres`)."""
+    history, retrieved = edited.history, retrieve_experts(model, edited.history)
+    own = retrieved.experts[0].tolist()
+    factors = scale_factors(retrieved, [edited.scales])[0].numpy().astype(float)
+    edits: tuple[Edit | None, Edit | None] = (None, scale_experts(edited.scales))
+    before, after = (rank_items(model, dataset, history, edit=edit, keep_seen=keep_seen) for edit in edits)
+
+    null = deal_factors(factors, DRAWS, seed=0)
+    scores = torch.cat([
+        score_factors(model, history, np.ones((1, len(own))), keep_seen),
+        score_factors(model, history, np.stack([factors, *null]), keep_seen),
+    ])  # fmt: skip
+    tops, chances = scores.topk(min(ablation.TOP, model.n_items)).indices.numpy(), scores.softmax(1).numpy()
+    names, holds = trait_table(dataset.catalog)
     rows = []
-    for expert, factor in turn.experts:
-        genre = -1 if means is None else means[expert]
-        row = {"expert": expert, "factor": factor, "lent": expert == turn.lent, "genre": names[genre]}
-        for part, shares in (("", holds[tops, genre].mean(1)), ("chance_", chances[:, genre])):
+    for rank, expert in enumerate(own):
+        if factors[rank] == 1:
+            continue
+        genre = None if genres is None or genres[expert] < 0 else int(genres[expert])
+        row: dict[str, Any] = {"expert": expert, "factor": factors[rank], "genre": "" if genre is None else names[genre]}
+        of_genre = np.full(len(holds), np.nan) if genre is None else holds[:, genre]
+        for part, shares in (("", of_genre[tops].mean(1)), ("chance_", chances @ of_genre)):
             row[f"{part}before"], row[f"{part}after"] = map(float, shares[:2])
-            row[f"{part}null"], row[f"{part}low"], row[f"{part}high"] = middle_of(shares[2:])
+            row[f"{part}null"], row[f"{part}low"], row[f"{part}high"] = median_and_range(shares[2:])
         rows.append(row)
-    fresh = (~(tops[2:, :, None] == tops[0]).any(2)).sum(1)
-    return Steered(moved(before, after), before.truth, pd.DataFrame(rows), fresh)
+    null_new = (~(tops[2:, :, None] == tops[0]).any(2)).sum(1)
+    return TurnedList(compare_lists(before, after), pd.DataFrame(rows), null_new)
 
 
-def middle_of(values: np.ndarray) -> list[float]:
-    """Return median, 2.5% and 97.5% quantile; unknown of nothing."""
-    return np.quantile(values, (0.5, 0.025, 0.975)).tolist() if len(values) else [np.nan] * 3
+def deal_factors(factors: np.ndarray, draws: int, seed: int) -> list[np.ndarray]:
+    """Up to `draws` different orders of the factors `[k]`, not their own; fewer where there are fewer."""
+    rng, dealt = np.random.default_rng(seed), dict[tuple[float, ...], np.ndarray]()
+    for _ in range(5 * draws + 20 if len(set(factors)) > 1 else 0):
+        order = rng.permutation(factors)
+        if (order != factors).any():
+            dealt[tuple(order)] = order
+        if len(dealt) == draws:
+            break
+    return list(dealt.values())
 
 
 @torch.inference_mode()
-def _under(model: Recommender, read: Reading, factors: np.ndarray, lent: np.ndarray) -> torch.Tensor:
-    """Return one person's scores of all items under m turns at once, -inf for what is not in the running, float [m, n_items +
-    1]."""
-    batch = history_batch(read.items, model.length, read.times).rows(torch.zeros(len(lent), dtype=torch.long))
-    states = model.last_state(batch, edit=knobs.turns(model, factors, lent))  # type: ignore[call-arg]
-    out = torch.from_numpy(~running(model.n_items + 1, read, stay=False))
-    return model.scorer()(states, Met.by(batch)).float().masked_fill(out, -torch.inf)
+def score_factors(model: Recommender, history: History, factors: np.ndarray, keep_seen: bool = False) -> torch.Tensor:
+    """One history's scores of all items under m turns at once, `factors [m, k]` with as many zeros in every row; -inf for what is
+    no candidate: float [m, n_items + 1]."""
+    batch = history.batch(model.length).rows(torch.zeros(len(factors), dtype=torch.long))
+    scores = model.scorer()(memory_of(model).last_state(batch, _turn(factors)), Met.by(batch)).float()
+    return scores.masked_fill(torch.from_numpy(~candidate_mask(model.n_items + 1, history, keep_seen)), -torch.inf)
 
 
-def touched(traffic: Routing, turn: Turn) -> np.ndarray:
-    """Find for whom the turn changes anything."""
-    factors, lent = turn.on(traffic.experts)
-    return np.flatnonzero((factors != 1).any(1) | (lent >= 0))
+def _turn(factors: np.ndarray) -> Edit:
+    """Scale the ranks of every row."""
+    return ablation.first(lambda retrieved: scale_ranks(retrieved, torch.from_numpy(factors)))
 
 
-def cost(of: Population, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
-    """Measure what the turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of whom
-    it touches, drawn at random, and for the same people when other experts are turned alike."""
-    traffic, everybody = of.traffic, touched(of.traffic, turn)
-    used = np.flatnonzero(traffic.load)
-    users = everybody[some_of(len(everybody), SAMPLE, seed=0)]
+def median_and_range(values: np.ndarray) -> list[float]:
+    """Median, 2.5% and 97.5% quantile; unknown of nothing."""
+    return np.quantile(values, (0.5, 0.025, 0.975)).tolist() if len(values) else [np.nan] * 3
+
+
+# --- everybody whom a turn touches ----------------------------------------------------------------------------------------
+
+
+def everybodys_factors(traffic: Routing, scales: Scales) -> np.ndarray:
+    """By which factor every expert counts that people retrieve, float [U, k]; one always counts, the best."""
+    factors = np.ones(traffic.experts.shape)
+    for expert, factor in scales.items():
+        factors[traffic.experts == expert] = factor
+    factors[(factors == 0).all(1), 0] = 1.0
+    return factors
+
+
+def users_touched(factors: np.ndarray) -> np.ndarray:
+    """For whom a turn changes anything."""
+    return np.flatnonzero((factors != 1).any(1))
+
+
+def turn_cost(of: Population, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
+    """What a turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of those whom it
+    touches, drawn at random, and for the same people when other experts are turned alike. `tell` hears the share that is done."""
+    factors = everybodys_factors(of.traffic, scales)
+    touched = users_touched(factors)
+    users = touched[some_of(len(touched), SAMPLE, seed=0)]
     before = ablation.judged(of, users)
-    factors, lent = turn.on(traffic.experts)
-    null_factors, null_lent, able = factors.copy(), lent.copy(), []
-    for user in users:
-        dealt, other = others(factors[user], int(lent[user]), traffic.experts[user], used, 1, seed=int(user))
-        if len(other):
-            null_factors[user], null_lent[user] = dealt[0], other[0]
-            able.append(user)
-
-    def turned(change: str, users: np.ndarray, factors: np.ndarray, lent: np.ndarray, begun: float) -> dict[Hashable, Any]:
-        after = []
-        for at in range(0, len(users), STEP):
-            some = users[at : at + STEP]
-            after.append(ablation.judged(of, some, lambda some: knobs.turns(of.model, factors[some], lent[some])))
-            tell(begun + 0.5 * min((at + STEP) / len(users), 1.0))
-        return ablation.effect(change, ablation.compared(before.loc[users], pd.concat(after or [before.loc[users]])))
-
+    dealt = {int(user): order for user in users for order in deal_factors(factors[user], 1, seed=int(user))}
+    null_users, null_factors = np.array(list(dealt), dtype=np.int64), factors.copy()
+    null_factors[null_users] = np.array(list(dealt.values())).reshape(-1, factors.shape[1])
     rows = [
-        turned("this turn", users, factors, lent, 0.0),
-        turned("the same turn of other experts", np.array(able, int), null_factors, null_lent, 0.5),
+        _effect("this turn", of, before, users, factors, lambda share: tell(0.5 * share)),
+        _effect("the same turn of other experts", of, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)),
     ]
-    return pd.DataFrame(rows).assign(touched=len(everybody))
+    return pd.DataFrame(rows).assign(touched=len(touched))
+
+
+def _effect(
+    name: str,
+    of: Population,
+    before: pd.DataFrame,
+    users: np.ndarray,
+    factors: np.ndarray,
+    tell: Callable[[float], None],
+) -> dict[Hashable, Any]:
+    """What the factors `[U, k]` of all people do to these users."""
+    after, done = [], 0
+    silenced = (factors[users] == 0).sum(1)
+    for count in np.unique(silenced):  # a batch has as many experts left in every row
+        alike = users[silenced == count]
+        for at in range(0, len(alike), STEP):
+            after.append(ablation.judged(of, alike[at : at + STEP], lambda some: _turn(factors[some])))
+            done += len(after[-1])
+            tell(done / len(users))
+    judged = pd.concat(after).loc[users] if after else before.loc[users]
+    return ablation.effect(name, ablation.compared(before.loc[users], judged))

@@ -17,7 +17,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, can_stream
 from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.person.attention import last_weights
-from elastic_core.services.person.influence import Influence, of_person, rank_agreement
+from elastic_core.services.person.influence import Influence, influence_of_user, rank_agreement
 from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import batch_of
 
@@ -66,7 +66,7 @@ def why_none(model: Recommender) -> str:
 
 def looked(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Looked:
     """Compare weights and effects, for what came next. Raises InputError for a history of fewer than two events."""
-    found, rng = of_person(model, dataset, user, stay), np.random.default_rng(0)
+    found, rng = influence_of_user(model, dataset, user, stay), np.random.default_rng(0)
     weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
     even = 1 / min(int(dataset.readable()[user]), model.length)
     if found.agreement is None:
@@ -87,7 +87,7 @@ def weights_of_everybody(model: Recommender, dataset: Dataset, stay: bool = Fals
         raise InputError(f"fewer than 4 people have {FEWEST} events")
     ordered, pairs = long[np.argsort(lengths[long], kind="stable")], []
     for user, longer in ordered[spaced(len(ordered) - 1, ASKED)[:, None] + [0, 1]]:
-        found = of_person(model, dataset, int(user), stay).table
+        found = influence_of_user(model, dataset, int(user), stay).table
         theirs = _weights_of_last(model, dataset, np.array([longer]), len(found))[0]
         effect = found["change"].abs().to_numpy()
         pairs.append((_correlation(found["attention"].to_numpy(), effect), _correlation(theirs, effect)))

@@ -14,7 +14,7 @@ from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import spaced
-from elastic_core.services.person.recommend import Reading, packed, ranked, scored
+from elastic_core.services.person.recommend import History, rank_scores, score_batch, stack_histories
 
 BINS = 48
 MOMENTS = 40
@@ -28,13 +28,14 @@ class Along(NamedTuple):
 
 
 @torch.inference_mode()
-def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
+def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, keep_seen: bool = False) -> Along:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
     ends = spaced(len(items) - 1, most) + 1
-    reads = [Reading(items[:end], int(items[end])) for end in ends]
-    batch = packed(reads, model.length)
-    places = [ranked(row, read, stay)[1] for row, read in zip(scored(model, batch).numpy(), reads, strict=True)]
+    histories = [History(items[:end], int(items[end])) for end in ends]
+    batch = stack_histories(histories, model.length)
+    scores = score_batch(model, batch).numpy()
+    places = [rank_scores(row, history, keep_seen)[1] for row, history in zip(scores, histories, strict=True)]
     ranks = item_table(dataset.catalog, items[ends]).drop(columns="genres").assign(
         rank=[each[item] for each, item in zip(places, items[ends], strict=True)], running=[each.max() for each in places],
         part=np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training"),
@@ -45,6 +46,25 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     found = memory_of(model).retrieve(batch)
     experts = every_pair(event=ends, place=range(1, found.experts.shape[1] + 1))
     return Along(ranks, experts.assign(expert=found.experts.numpy().ravel(), gate=found.gates.numpy().ravel().astype(float)))
+
+
+def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.DataFrame, int]:
+    """Of experts retrieved along time, the rows of those retrieved at (or last before) `moment` and of those with the most
+    weight in all, at most `most` experts; and how many there were."""
+    totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
+    latest = experts["event"][experts["event"] <= moment].max()
+    now = experts["expert"][experts["event"] == latest]
+    shown = pd.unique(np.array([*now, *totals.index]))[:most]
+    return experts[experts["expert"].isin(shown)].reset_index(drop=True), len(totals)
+
+
+def span_titles(dataset: Dataset, items: np.ndarray, cells: pd.DataFrame) -> list[str]:
+    """A name for each span of events, in order: the event's title, or the first and the last one's."""
+    names = []
+    for first, last in cells[["first", "last"]].drop_duplicates().itertuples(index=False):
+        begins, ends = (split_year(title)[0] for title in dataset.catalog.called(items[[first - 1, last - 1]]))
+        names.append(f"event {first}, {begins}" if first == last else f"events {first} to {last}, {begins} … {ends}")
+    return names
 
 
 def every_pair(**columns: Iterable[object]) -> pd.DataFrame:
@@ -167,7 +187,7 @@ def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: in
     if not 1 <= events <= most:
         raise InputError(f"of this history 1 to {most} events are read, not {events}")
     ends = range(len(items) - events + 1, len(items) + 1)
-    prefixes = packed([Reading(items[:end]) for end in ends], model.length)
+    prefixes = stack_histories([History(items[:end]) for end in ends], model.length)
     trace = tracing(model).trace(Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded))
     held, experts = trace.reading[0][-1].mean(0).numpy().astype(float), trace.retrieved[0].experts[0].tolist()
     return Dispatch(

@@ -23,7 +23,7 @@ from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.scale import eager
 from elastic_core.services.keys.search import first_memory
-from elastic_core.services.person.recommend import Moved, answer, moved, reading
+from elastic_core.services.person.recommend import ListChange, compare_lists, rank_items, user_history
 
 PEOPLE, TRIES = 32, 20
 GROUPS = ("row and column keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
@@ -83,23 +83,23 @@ class Ungated(NamedTuple):
     """`change`: one person's list when every expert weighs 1, against the list as it is; `chance`: how many items come in new
     when the weights are dealt to the experts at random, one number a try."""
 
-    change: Moved
+    change: ListChange
     chance: list[int]
 
 
 def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool) -> Ungated:
     """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
-    read, rng = reading(dataset, user), torch.Generator().manual_seed(0)
-    usual = answer(model, dataset, read, stay=stay)
+    history, rng = user_history(dataset, user), torch.Generator().manual_seed(0)
+    usual = rank_items(model, dataset, history, keep_seen=stay)
 
-    def change(weigh: Callable[[Tensor], Tensor]) -> Moved:
+    def change(weigh: Callable[[Tensor], Tensor]) -> ListChange:
         """When every retrieved expert has another weight."""
 
         def edit(found: Retrieved) -> Retrieved:
             gates = weigh(found.gates)
             return found._replace(interests=found.interests * (gates / found.gates).unsqueeze(-1), gates=gates)
 
-        return moved(usual, answer(model, dataset, read, edit=edit, stay=stay))
+        return compare_lists(usual, rank_items(model, dataset, history, edit=edit, keep_seen=stay))
 
     dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
     return Ungated(change(torch.ones_like), [each.counts["new"] for each in dealt])

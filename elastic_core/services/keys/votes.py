@@ -13,7 +13,7 @@ from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.person.inspect import Words, item_words
-from elastic_core.services.person.recommend import reading, retrieved
+from elastic_core.services.person.recommend import retrieve_experts, user_history
 
 LATEST = 40  # events that are drawn one by one: more would be thinner than a line on a phone
 EARLIER = 0  # the number under which all events before them stand together
@@ -21,7 +21,7 @@ EARLIER = 0  # the number under which all events before them stand together
 
 def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
     """What a person's whole history retrieves, as on every other page; a batch of one."""
-    return retrieved(model, reading(dataset, user))
+    return retrieve_experts(model, user_history(dataset, user))
 
 
 class Election(NamedTuple):
@@ -52,7 +52,7 @@ class Election(NamedTuple):
 
 def election(model: Recommender, dataset: Dataset, user: int) -> Election:
     """A person's, looking at their newest event."""
-    items = reading(dataset, user).items
+    items = user_history(dataset, user).items
     seen = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
     seen = seen.iloc[::-1].head(model.length).reset_index(drop=True)
     return Election(elected(model, dataset, user), seen, item_words(dataset))

@@ -9,7 +9,7 @@ from elastic_core.core.batches import Batch, history_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace, tracing
 from elastic_core.peers.parts.capabilities import Attends
-from elastic_core.services.person.recommend import Reading, packed
+from elastic_core.services.person.recommend import History, stack_histories
 
 
 @torch.inference_mode()
@@ -29,7 +29,7 @@ def last_weights(model: Attends, batch: Batch) -> np.ndarray | None:
 
 
 @torch.inference_mode()
-def attention(model: Recommender, history: Reading) -> np.ndarray | None:
+def attention(model: Recommender, history: History) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
@@ -38,7 +38,7 @@ def attention(model: Recommender, history: Reading) -> np.ndarray | None:
     n_read = min(len(history.items), model.length)
     weights = None
     if isinstance(model, Attends):
-        weights = last_weights(model, packed([history], model.length))
+        weights = last_weights(model, stack_histories([history], model.length))
     elif model.retrieves:
         with suppress(InputError):
             trace = trace_history(model, history.items)

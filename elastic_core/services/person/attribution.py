@@ -19,7 +19,7 @@ from elastic_core.core.evaluate import Candidates
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, can_retrieve
-from elastic_core.services.person.recommend import Reading, batches
+from elastic_core.services.person.recommend import History, batches
 
 SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
@@ -46,26 +46,26 @@ def suggests(model: Retrieves) -> bool:
 
 
 @torch.inference_mode()
-def attributed(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> Attribution | None:
+def attributed(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> Attribution | None:
     """Every part's share of every item, a batch of one; None where the model's experts do not predict by themselves."""
-    if not can_retrieve(model) or not len(read.items) or not len(items):
+    if not can_retrieve(model) or not len(history.items) or not len(items):
         return None
     try:
-        return model.attribute(read.batch(model.length), torch.tensor([list(items)]), edit)
+        return model.attribute(history.batch(model.length), torch.tensor([list(items)]), edit)
     except InputError:
         return None
 
 
-def strongest(
-    model: Recommender, read: Reading, items: Sequence[int], heard: Sequence[int], edit: Edit | None = None
+def strongest_expert(
+    model: Recommender, history: History, items: Sequence[int], experts: Sequence[int], edit: Edit | None = None
 ) -> int | None:
-    """Of the experts that are `heard`, best first, the one with the largest share of the first suggestion; the first where
+    """Of the active `experts`, best first, the one with the largest share of the first suggestion; the first where
     experts do not predict by themselves. None without experts. All screens and answers mean this one."""
-    found = attributed(model, read, items, edit) if heard else None
-    if found is None:
-        return next(iter(heard), None)
-    experts = found.experts[0].tolist()
-    return int(experts[int(found.parts[0, 0, : len(experts)].argmax())])
+    attribution = attributed(model, history, items, edit) if experts else None
+    if attribution is None:
+        return next(iter(experts), None)
+    active = attribution.experts[0].tolist()
+    return int(active[int(attribution.parts[0, 0, : len(active)].argmax())])
 
 
 def genres_suggested(experts: Sequence[int], gives: np.ndarray, genres: Sequence[Sequence[str]]) -> dict[int, str]:
@@ -81,12 +81,12 @@ def genres_suggested(experts: Sequence[int], gives: np.ndarray, genres: Sequence
     return found
 
 
-def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
+def reasons(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
     """The part with the largest share of every item; None where the model's experts do not predict by themselves."""
-    found = attributed(model, read, items, edit)
+    found = attributed(model, history, items, edit)
     if found is None:
         return None
-    recent, best, rows = read.items[-model.length :], found.parts[0].max(-1), []
+    recent, best, rows = history.items[-model.length :], found.parts[0].max(-1), []
     experts, held = found.experts[0].tolist(), found.held[0].numpy()[:, -len(recent) :]
     for part, share in zip(best.indices.tolist(), best.values.tolist(), strict=True):
         reads = part < len(experts)  # or it reads no slot

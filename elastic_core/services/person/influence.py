@@ -16,8 +16,9 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.services.person.attention import attention
+from elastic_core.services.person.edited import EditedHistory, score_edited
 from elastic_core.services.person.names import item_table
-from elastic_core.services.person.recommend import Reading, packed, ranked, reading, running, scored
+from elastic_core.services.person.recommend import UNSCALED, History, Scales, candidate_mask, rank_scores, user_history
 
 LAST = 50
 
@@ -60,35 +61,39 @@ class Influence(NamedTuple):
         return f"What the model looks at more {more} (correlation {found.correlation:+.2f}). Attention alone is no reason."
 
 
-def of_person(model: Recommender, dataset: Dataset, user: int, stay: bool = False) -> Influence:
-    """Of what came next."""
-    return influence(model, dataset, reading(dataset, user), stay=stay)
+def influence_of_user(model: Recommender, dataset: Dataset, user: int, keep_seen: bool = False) -> Influence:
+    """On what came next."""
+    return influence(model, dataset, user_history(dataset, user), keep_seen=keep_seen)
 
 
 @torch.inference_mode()
-def influence(model: Recommender, dataset: Dataset, read: Reading, stay: bool = False) -> Influence:
-    """Takes away each of the `LAST` last events once, in one batch, and asks where its truth stands then, among items that the
-    history does not hold or (`stay`) among all.
+def influence(
+    model: Recommender, dataset: Dataset, history: History, scales: Scales = UNSCALED, keep_seen: bool = False
+) -> Influence:
+    """Remove each of the `LAST` last events once, in one batch, and see where the truth of the history stands then, among items
+    that the history does not hold or (`keep_seen`) among all. `scales`: experts that count more or less.
 
     Raises InputError for an unknown truth and for histories of fewer than two events.
     """
-    target, count = read.truth or 0, len(read.items)
+    target, count = history.truth or 0, len(history.items)
     dataset.catalog.title(target)  # raises where there is none
     if count < 2:
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
-    taken = np.arange(max(count - LAST, 0), count)
-    scores = scored(model, packed([read, *map(read.without, taken.tolist())], model.length)).double()
-    first, *ranks = (int(ranked(row, read, stay)[1][target]) for row in scores.numpy())
-    free = running(scores.shape[1], read, stay)
-    logs = scores.masked_fill(~torch.from_numpy(free), -torch.inf).log_softmax(1)[:, target].numpy()
-    change, weights = logs[0] - logs[1:], attention(model, read)
-    table = item_table(dataset.catalog, read.items[taken]).drop(columns="genres")
-    table.insert(0, "position", taken + 1)
+    removed = np.arange(max(count - LAST, 0), count)
+    shorter = [history, *map(history.without, removed.tolist())]
+    scores = torch.from_numpy(score_edited(model, [EditedHistory(each, scales) for each in shorter])).double()
+    first, *ranks = (int(rank_scores(row, history, keep_seen)[1][target]) for row in scores.numpy())
+    candidates = candidate_mask(scores.shape[1], history, keep_seen)
+    logs = scores.masked_fill(~torch.from_numpy(candidates), -torch.inf).log_softmax(1)[:, target].numpy()
+    change, weights = logs[0] - logs[1:], attention(model, history)
+    table = item_table(dataset.catalog, history.items[removed]).drop(columns="genres")
+    table.insert(0, "position", removed + 1)
     table = table.assign(
         change=change, times=np.exp(np.clip(change, -50, 50)), places=np.array(ranks) - first,
-        attention=np.nan if weights is None else weights[taken],
+        attention=np.nan if weights is None else weights[removed],
     )  # fmt: skip
-    return Influence(table, target, first, int(free.sum()), rank_agreement(table["attention"].to_numpy(), np.abs(change)))
+    agreement = rank_agreement(table["attention"].to_numpy(), np.abs(change))
+    return Influence(table, target, first, int(candidates.sum()), agreement)
 
 
 def rank_agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:

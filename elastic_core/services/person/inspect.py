@@ -1,36 +1,24 @@
-"""Who is this person, which experts does their history retrieve, and what does one expert change for them?"""
+"""Who is this person, what did they choose, and which experts does their history retrieve?"""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing, too_many_experts
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
-from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import (
-    Answer,
-    Change,
-    Reading,
-    answer,
-    experts_silenced,
-    places_left,
-    reading,
-    retrieved,
-    silence,
-)
+from elastic_core.services.person.recommend import History, retrieve_experts, user_history
 
 
 def first_genres(dataset: Dataset, user: int) -> list[str]:
@@ -106,12 +94,12 @@ def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
-def history_table(dataset: Dataset, read: Reading, last: int = 12) -> pd.DataFrame:
+def history_table(dataset: Dataset, history: History, last: int = 12) -> pd.DataFrame:
     """The most recent `last` events, oldest first: position, item, title, genres, and the date where one is known."""
-    table = item_table(dataset.catalog, read.items[-last:])
-    table.insert(0, "position", np.arange(len(read.items))[-last:] + 1)
-    if read.times is not None and dataset.truth is None:
-        table["date"] = pd.to_datetime(read.times[-last:], unit="s").strftime("%Y-%m-%d")
+    table = item_table(dataset.catalog, history.items[-last:])
+    table.insert(0, "position", np.arange(len(history.items))[-last:] + 1)
+    if history.times is not None and dataset.truth is None:
+        table["date"] = pd.to_datetime(history.times[-last:], unit="s").strftime("%Y-%m-%d")
     return table
 
 
@@ -121,53 +109,6 @@ def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     users = np.searchsorted(offsets, where, side="right") - 1
     table = pd.DataFrame({"user": users, "events": dataset.readable()[users], "since": dataset.ends("test")[users] - 1 - where})
     return table[table["since"] >= 0].sort_values(["since", "user"]).drop_duplicates("user", ignore_index=True)
-
-
-class Situation(NamedTuple):
-    """One person, possibly with a changed history or silenced experts: what was read, retrieved and answered."""
-
-    read: Reading
-    length: int  # how many events the model reads at most
-    found: Retrieved | None  # before silencing, best first, a batch of one; None for models that do not retrieve
-    answer: Answer
-    silenced: tuple[int, ...] = ()
-    stay: bool = False  # do items of the history stay in the running?
-    strongest: int | None = None  # see attribution.strongest
-
-    @property
-    def events(self) -> int:
-        """How many events the person has had."""
-        return len(self.read.items)
-
-    @property
-    def events_read(self) -> int:
-        """How many of them the model reads."""
-        return min(self.events, self.length)
-
-    @property
-    def experts(self) -> list[int]:
-        """The experts that were retrieved, best first."""
-        return [] if self.found is None else self.found.experts[0].tolist()
-
-    @property
-    def heard(self) -> list[int]:
-        """Those of them that were not silenced."""
-        return [expert for expert in self.experts if expert not in self.silenced]
-
-
-def situation_of(
-    model: Recommender, dataset: Dataset, read: Reading, silenced: Collection[int] = (), stay: bool = False
-) -> Situation:
-    """Any history, read as a person's own would be, without the experts `silenced`; do its items `stay` in the running?"""
-    found, edit = (retrieved(model, read), silence(silenced)) if model.retrieves else (None, None)
-    here = Situation(read, model.length, found, answer(model, dataset, read, edit=edit, stay=stay), tuple(silenced), stay)
-    return here._replace(strongest=strongest(model, read, here.answer.table["item"].tolist(), here.heard, edit))
-
-
-def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change] = (), stay: bool = False) -> Situation:
-    """A person after edits."""
-    read = reading(dataset, user)
-    return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
 
 
 def grid(side: int) -> pd.DataFrame:
@@ -182,7 +123,7 @@ def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFra
 
     `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a memory of its own
     for everybody, and for somebody who is not there."""
-    found = retrieved(model, reading(dataset, numbered(dataset, user) if isinstance(user, str) else user))
+    found = retrieve_experts(model, user_history(dataset, numbered(dataset, user) if isinstance(user, str) else user))
     (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
     if not len(rows):
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
@@ -203,14 +144,6 @@ def too_many(model: Recommender) -> str:
     """Why a screen does not show every expert of this model, a sentence; nothing if it does."""
     reason = too_many_experts(model)
     return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
-
-
-def others_retrieved(before: Situation, here: Situation) -> str:
-    """How many of the retrieved experts are others than before; empty for models that retrieve none."""
-    new, count = len(set(here.experts) - set(before.experts)), len(here.experts)
-    if not count:
-        return ""
-    return f"{new} of its {count} experts {'is another' if new == 1 else 'are others'}." if new else f"The same {count} experts."
 
 
 def good_example(model: Recommender, dataset: Dataset) -> int:

@@ -1,5 +1,7 @@
-"""Titles as people say them."""
+"""Titles as people say them, and ids as their own files have them."""
 
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -32,3 +34,10 @@ def item_table(catalog: Catalog, items: Sequence[int] | np.ndarray) -> pd.DataFr
     """Return what items are: item, title, genres."""
     genres = [catalog.genres[item] if catalog.genres else () for item in items]
     return pd.DataFrame({"item": items, "title": catalog.called(items), "genres": genres})
+
+
+def raw_ids(catalog: Catalog, items: Sequence[int] | np.ndarray) -> str:
+    """A history for a command line: one line of CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow([catalog.ids[item] for item in items])
+    return out.getvalue()

@@ -1,7 +1,8 @@
-"""What would this history be recommended, and what does the list answer when something is changed?"""
+"""Which items does a model rank first after a history, and how does the list change when the history or its experts do?"""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.labels import join_names
 from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.services.edits import EditedPerson
 from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import numbered
 
@@ -25,12 +27,17 @@ VERBS = {
     "same": ("{} kept its place", "{} kept their places"),
 }
 BELOW = "below"  # what happened to what really came next, where it stands below the list
+Scales = Mapping[int, float]  # by which factor experts count more or less than they would; 0: silenced
+UNSCALED: Scales = MappingProxyType({})
+
+
+# --- what a model reads ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Reading:
+class History:
     """What a model may read of a person, oldest first, the item that really came next (None if unknown), and when the events
-    happened (seconds; None where nobody knows: in data without times, and in histories that somebody has edited)."""
+    happened (seconds; None where nobody knows: in data without times, and where items were added)."""
 
     items: np.ndarray
     truth: int | None = None
@@ -40,48 +47,106 @@ class Reading:
         """What a model of this length reads of it."""
         return history_batch(self.items, length, self.times)
 
-    def without_last(self, count: int = 1) -> "Reading":
-        """The same person before their last `count` events; at least one event stays."""
-        return self.only(np.arange(max(len(self.items) - max(count, 0), 1)))
+    def only(self, indices: Sequence[int] | np.ndarray) -> "History":
+        """The same person as if only these events, counted from 0, had happened."""
+        return History(self.items[indices], self.truth, None if self.times is None else self.times[indices])
 
-    def only(self, places: Sequence[int] | np.ndarray) -> "Reading":
-        """The same person as if only these events, places from 0, had happened."""
-        return Reading(self.items[places], self.truth, None if self.times is None else self.times[places])
-
-    def without(self, place: int) -> "Reading":
+    def without(self, index: int) -> "History":
         """The same person without one event."""
-        return self.only(np.delete(np.arange(len(self.items)), place))
+        return self.only(np.delete(np.arange(len(self.items)), index))
+
+    def edited(self, person: EditedPerson) -> "History":
+        """The same person after edits. Nobody knows what comes next where none of their own events is left."""
+        if not len(person.own):
+            return History(person.items)
+        times = None if self.times is None or person.n_added else self.times[person.own]
+        return History(person.items, self.truth, times)
 
 
-Change = int | None  # of a person: None takes away the last event that is left, -n the n-th event, n >= 0 silences expert n
+def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> History:
+    """A person's history before the event after `n_events` (before their test, without it), and that event's item.
+
+    Raises InputError for a user who is not there, and for a number of events that leaves nothing to read or nothing to come."""
+    items = dataset.histories.of(user)
+    start, end, truth = dataset.histories.offsets[user], dataset.ends("test")[user], dataset.targets("test")[user]
+    if n_events is not None:
+        if not 1 <= n_events < len(items):
+            raise InputError(f"this history can be read up to event 1 … {len(items) - 1}, not {n_events}")
+        end, truth = start + n_events, items[n_events]
+    times = dataset.histories.times[start:end] if dataset.has_times else None
+    return History(dataset.histories.items[start:end], int(truth), times)
 
 
-def places_left(events: int, changes: Sequence[Change]) -> list[int]:
-    """Places, from 0, of the events that changes leave of a history; one event always stays."""
-    left = list(range(events))
-    for change in changes:
-        place = left[-1] if change is None else -change - 1
-        if len(left) > 1 and place in left:
-            left.remove(place)
-    return left
+def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
+    """What a model reads of people before their test."""
+    return reading_batch(dataset, users, dataset.ends("test")[users], model.length)
 
 
-def experts_silenced(changes: Sequence[Change]) -> tuple[int, ...]:
-    """The experts that changes silence, in their order, each once."""
-    return tuple(dict.fromkeys(change for change in changes if change is not None and change >= 0))
+def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator[tuple[np.ndarray, Batch]]:
+    """The same, some at a time, with their indices among the users."""
+    for at in range(0, len(users), BATCH):
+        rows = np.arange(at, min(at + BATCH, len(users)))
+        yield rows, batch_of(model, dataset, users[rows])
 
 
-class Answer(NamedTuple):
+def stack_histories(histories: Sequence[History], length: int) -> Batch:
+    """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
+    times = [history.times for history in histories if history.times is not None]
+    return histories_batch([history.items for history in histories], length, times if len(times) == len(histories) else None)
+
+
+# --- experts that count more or less --------------------------------------------------------------------------------------
+
+
+def scale_factors(retrieved: Retrieved, scales: Sequence[Scales]) -> torch.Tensor:
+    """float [B, k]: by which factor every retrieved expert counts, under the scales of its row.
+
+    One expert always counts, the best, because a history cannot be read through none."""
+    rows = zip(retrieved.experts.tolist(), scales, strict=True)
+    factors = torch.tensor([[scale.get(expert, 1.0) for expert in experts] for experts, scale in rows])
+    nothing = (factors == 0).all(1)
+    factors[nothing, 0] = 1.0
+    return factors
+
+
+def scale_ranks(retrieved: Retrieved, factors: torch.Tensor) -> Retrieved:
+    """Take out the experts whose factor is 0, and scale the others: `factors` [B, k], with as many zeros in every row."""
+    active = torch.nonzero(factors)[:, 1].view(len(factors), -1)
+    retrieved = retrieved.keep(active)
+    factors = factors.gather(1, active)
+    if (factors == 1).all():  # the others keep their gates to the last bit
+        return retrieved
+    return retrieved._replace(turned=factors.to(retrieved.gates))
+
+
+def scale_experts(*scales: Scales) -> Edit | None:
+    """An edit of what every history of a batch retrieves, where as many experts are left to each; None where all are as they
+    are."""
+    if not any(scales):
+        return None
+    return lambda retrieved: scale_ranks(retrieved, scale_factors(retrieved, scales))
+
+
+@torch.inference_mode()
+def retrieve_experts(model: Recommender, history: History) -> Retrieved:
+    """What a history retrieves, a batch of one. Raises InputError for a model without a memory."""
+    return memory_of(model).retrieve(history.batch(model.length))
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------------
+
+
+class Recommendation(NamedTuple):
     """`table`: rank, item, title, genres, score, is_truth. The arrays have one entry per item, 0 = padding."""
 
     table: pd.DataFrame
     below: pd.DataFrame  # the same of what really came next, where it is not among them
-    chances: np.ndarray  # softmax over the items in the running; 0 for the others
-    ranks: np.ndarray  # from 1; 0 for an item that is not in the running
+    chances: np.ndarray  # softmax over the candidates; 0 for the others
+    ranks: np.ndarray  # from 1; 0 for an item that is no candidate
     truth: int | None
 
     @property
-    def running(self) -> int:
+    def n_candidates(self) -> int:
         """How many items were ranked."""
         return int(self.ranks.max())
 
@@ -91,99 +156,54 @@ class Answer(NamedTuple):
         return None if self.truth is None else int(self.ranks[self.truth])
 
 
-def reading(dataset: Dataset, user: int) -> Reading:
-    """A person's history as a test reads it, and its target."""
-    dataset.histories.of(user)  # raises for a user who is not there
-    start, end = dataset.histories.offsets[user], dataset.ends("test")[user]
-    times = dataset.histories.times[start:end] if dataset.has_times else None
-    return Reading(dataset.histories.items[start:end], int(dataset.targets("test")[user]), times)
-
-
-def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
-    """What a model reads of people before their test."""
-    return reading_batch(dataset, users, dataset.ends("test")[users], model.length)
-
-
-def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator[tuple[np.ndarray, Batch]]:
-    """The same, some at a time, with their places among the users."""
-    for at in range(0, len(users), BATCH):
-        rows = np.arange(at, min(at + BATCH, len(users)))
-        yield rows, batch_of(model, dataset, users[rows])
-
-
-def packed(reads: Sequence[Reading], length: int) -> Batch:
-    """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
-    times = [read.times for read in reads if read.times is not None]
-    return histories_batch([read.items for read in reads], length, times if len(times) == len(reads) else None)
-
-
-def heard(found: Retrieved, silenced: Sequence[Collection[int]]) -> torch.Tensor:
-    """bool [B, k]: which of the experts that every history retrieved are not among those `silenced` in it.
-
-    One expert always stays, the best, because a history cannot be read through none."""
-    rows = zip(found.experts.tolist(), silenced, strict=True)
-    kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
-    kept[:, 0] |= ~kept.any(1)
-    return kept
-
-
-def silence(*silenced: Collection[int]) -> Edit | None:
-    """An edit that takes experts out of what every history of a batch retrieved, where as many are left to each; the others keep
-    their gates. None for none."""
-    if not any(silenced):
-        return None
-    return lambda found: found.keep(torch.nonzero(heard(found, silenced))[:, 1].view(len(silenced), -1))
-
-
 @torch.inference_mode()
-def retrieved(model: Recommender, read: Reading) -> Retrieved:
-    """What a history retrieves, a batch of one. Raises InputError for a model without a memory."""
-    return memory_of(model).retrieve(read.batch(model.length))
-
-
-@torch.inference_mode()
-def scored(model: Recommender, batch: Batch, edit: Edit | None = None) -> torch.Tensor:
+def score_batch(model: Recommender, batch: Batch, edit: Edit | None = None) -> torch.Tensor:
     """float32 [B, n_items + 1]; `edit` changes what was retrieved before it is used (models that retrieve)."""
     if edit is None:
         return model.score(batch).float()
     return model.scorer()(memory_of(model).last_state(batch, edit), Met.by(batch)).float()
 
 
-def running(columns: int, read: Reading, stay: bool) -> np.ndarray:
-    """bool [columns]: every item but padding and, unless they `stay`, those of the history; what came next always takes part."""
-    free = np.ones(columns, dtype=bool)
-    free[[0] if stay else [0, *read.items]] = False
-    if read.truth is not None:
-        free[read.truth] = True
-    return free
+def candidate_mask(n_columns: int, history: History, keep_seen: bool) -> np.ndarray:
+    """bool [n_columns]: every item but padding and, unless `keep_seen`, those of the history; what came next always
+    takes part."""
+    candidates = np.ones(n_columns, dtype=bool)
+    candidates[[0] if keep_seen else [0, *history.items]] = False
+    if history.truth is not None:
+        candidates[history.truth] = True
+    return candidates
 
 
-def ranked(scores: np.ndarray, read: Reading, stay: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The items in the running, best first, and the rank of each item from 1; 0 where it is not. Equal scores rank by item
-    number."""
-    free = running(len(scores), read, stay)
-    order = np.argsort(np.where(free, -scores, np.inf), kind="stable")[: free.sum()]
+def rank_scores(scores: np.ndarray, history: History, keep_seen: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates, best first, and the rank of each item from 1; 0 where it is none. Equal scores rank by item number."""
+    candidates = candidate_mask(len(scores), history, keep_seen)
+    order = np.argsort(np.where(candidates, -scores, np.inf), kind="stable")[: candidates.sum()]
     ranks = np.zeros(len(scores), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
     return order, ranks
 
 
-def answer(
-    model: Recommender, data: Dataset | Catalog, read: Reading, top: int = 10, edit: Edit | None = None, stay: bool = False
-) -> Answer:
-    """Ranks every item as the next one; do items of the history `stay` in the running?
+def rank_items(
+    model: Recommender,
+    data: Dataset | Catalog,
+    history: History,
+    top: int = 10,
+    edit: Edit | None = None,
+    keep_seen: bool = False,
+) -> Recommendation:
+    """Rank every item as the next one, those of the history with `keep_seen` alone. `edit`: see `score_batch`.
 
-    `edit`: see `scored`. Raises InputError for an empty history."""
-    if not len(read.items):
+    Raises InputError for an empty history."""
+    if not len(history.items):
         raise InputError("the history is empty: at least one event is needed")
-    scores = scored(model, read.batch(model.length), edit)[0]
-    order, ranks = ranked(scores.numpy(), read, stay)
-    shown = order[(ranks[order] <= top) | (order == (read.truth or 0))]
+    scores = score_batch(model, history.batch(model.length), edit)[0]
+    order, ranks = rank_scores(scores.numpy(), history, keep_seen)
+    shown = order[(ranks[order] <= top) | (order == (history.truth or 0))]
     table = item_table(_catalog(data), shown)
-    table = table.assign(score=scores[shown].numpy().astype(float), is_truth=shown == (read.truth or 0))
+    table = table.assign(score=scores[shown].numpy().astype(float), is_truth=shown == (history.truth or 0))
     table.insert(0, "rank", ranks[shown])
     chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
-    return Answer(table[:top], table[top:], chances, ranks, read.truth)
+    return Recommendation(table[:top], table[top:], chances, ranks, history.truth)
 
 
 def recommend(
@@ -203,12 +223,12 @@ def recommend(
         items = np.array([catalog.index(item) if isinstance(item, str) else item for item in who], dtype=np.int64)
         if ((items < 1) | (items > catalog.n_items)).any():
             raise InputError(f"items must lie in 1 to {catalog.n_items}")
-        read = Reading(items)
+        history = History(items)
     elif isinstance(data, Dataset):
-        read = reading(data, numbered(data, who) if isinstance(who, str) else int(who))
+        history = user_history(data, numbered(data, who) if isinstance(who, str) else int(who))
     else:
         raise InputError("a person's history is in the data: give these, or the history as a list of items")
-    table = answer(model, data, read, top, edit, not exclude_seen).table
+    table = rank_items(model, data, history, top, edit, not exclude_seen).table
     table.insert(2, "id", [str(catalog.ids[item]) for item in table["item"]])
     return table
 
@@ -217,8 +237,11 @@ def _catalog(data: Dataset | Catalog) -> Catalog:
     return data if isinstance(data, Catalog) else data.catalog
 
 
-class Moved(NamedTuple):
-    """`table`: the list after, with `was` (rank before, 0 = not in the running) and `change` (same, up, down, new)."""
+# --- how a list changes ---------------------------------------------------------------------------------------------------
+
+
+class ListChange(NamedTuple):
+    """`table`: the list after, with `was` (rank before, 0 = no candidate) and `change` (same, up, down, new)."""
 
     table: pd.DataFrame
     below: pd.DataFrame  # the same of what really came next, where it is not in the list
@@ -257,11 +280,11 @@ def _first_title(rows: pd.DataFrame) -> str:
     return join_names([split_year(rows["title"].iloc[0])[0], *more])
 
 
-def moved(before: Answer, after: Answer) -> Moved:
-    """How the list answered a change."""
+def compare_lists(before: Recommendation, after: Recommendation) -> ListChange:
+    """How a list changed."""
     table = after.table.assign(was=before.ranks[after.table["item"]])
     rank, was, stayed = table["rank"], table["was"], table["item"].isin(before.table["item"])
     table["change"] = np.select([~stayed, rank == was, rank < was], ["new", "same", "up"], "down")
     below = after.below.assign(was=before.ranks[after.below["item"]], change=BELOW)
     gone = before.table[~before.table["item"].isin(table["item"])]
-    return Moved(table, below, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)
+    return ListChange(table, below, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)

@@ -17,15 +17,17 @@ from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_e
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.store import load
 from elastic_core.runs import Run
+from elastic_core.services.edits import Edit, Remove
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import hot_experts
 from elastic_core.services.journey.trace import DRAWN
 from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
-from elastic_core.services.person.influence import of_person
+from elastic_core.services.person.influence import influence_of_user
 from elastic_core.services.person.people import some_of
-from elastic_core.services.person.recommend import moved
+from elastic_core.services.person.prediction import Prediction, predict_user
+from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.speed import curves
 from elastic_core.text import minus
 
@@ -50,15 +52,15 @@ class Answer(NamedTuple):
 
 def last_event(asked: TourAsked) -> Answer:
     """How many of the ten suggestions stay when the last event is forgotten?"""
-    before, after = _start(asked), _start(asked, removed=1)
-    stay = 10 - moved(before.answer, after.answer).counts["new"]
+    last = int(asked.dataset.readable()[asked.user])
+    before, after = _start(asked), _start(asked, Remove(last, last))
+    stay = 10 - compare_lists(before.recommendation, after.recommendation).counts["new"]
     return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {asked.user + 1}.")
 
 
-def _start(asked: TourAsked, removed: int = 0) -> inspect.Situation:
+def _start(asked: TourAsked, *edits: Edit) -> Prediction:
     """As the start page opens with it."""
-    stay = inspect.repeats(asked.dataset).stay
-    return inspect.after(asked.model, asked.dataset, asked.user, [None] * removed, stay)
+    return predict_user(asked.model, asked.dataset, asked.user, edits, inspect.repeats(asked.dataset).stay)
 
 
 def comparisons(asked: TourAsked) -> Answer:
@@ -82,8 +84,8 @@ def votes_won(asked: TourAsked) -> Answer:
 def dispatched(asked: TourAsked) -> Answer:
     """How many links do a person's events and experts take?"""
     start = _start(asked)
-    assert start.found is not None
-    n, k, many = min(start.events_read, DRAWN), start.found.experts.shape[1], inspect.item_words(asked.dataset).many
+    assert start.retrieved is not None
+    n, k, many = min(start.n_read, DRAWN), start.retrieved.experts.shape[1], inspect.item_words(asked.dataset).many
     return Answer(
         1,
         f"For {n} {many} and {k} experts: {n} × {k} lines there and {n} × {k} back, {2 * n * k} in all. All pairs would be "
@@ -113,7 +115,7 @@ def whose(asked: TourAsked) -> Answer:
 
 def looked_at_or_decisive(asked: TourAsked) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    found = of_person(asked.model, asked.dataset, asked.user)
+    found = influence_of_user(asked.model, asked.dataset, asked.user)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]

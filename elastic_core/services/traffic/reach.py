@@ -17,7 +17,7 @@ from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.services.experts.codewords import over
 from elastic_core.services.experts.weights import weights_of
-from elastic_core.services.person.influence import LAST, of_person
+from elastic_core.services.person.influence import LAST, influence_of_user
 
 BINS = ((1, 1), (2, 2), (3, 5), (6, 10), (11, 20), (21, LAST))
 LOOKED, ASKED, FEWEST = 64, 24, 20  # people whose weights, whose removals are asked; events each of them has at least
@@ -40,7 +40,7 @@ def reach(model: Recommender, dataset: Dataset, stay: bool = False) -> Reach:
         raise InputError(f"nobody has {FEWEST} events")
     looked, asked = (long[np.unique(np.linspace(0, len(long) - 1, min(n, len(long))).astype(int))] for n in (LOOKED, ASKED))
     weights = [row[::-1][:LAST] for row in weights_of(model, dataset, looked)]
-    effects = [of_person(model, dataset, int(user), stay).table["change"].abs().to_numpy()[::-1] for user in asked]
+    effects = [influence_of_user(model, dataset, int(user), stay).table["change"].abs().to_numpy()[::-1] for user in asked]
     even = [np.ones(min(int(lengths[user]), LAST)) for user in asked]
     names = [str(low) if low == high else f"{low}-{high}" for low, high in BINS]
     table = {"ago": names, "even": _binned(even), "weight": _binned(weights) if weights else np.nan, "effect": _binned(effects)}

@@ -1,0 +1,98 @@
+"""Histories with something changed: what a model reads of them, how it scores them, and what of them is shown."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Catalog, Dataset
+from elastic_core.models import Recommender, memory_of
+from elastic_core.services.edits import Edit, EditedPerson, apply_edits
+from elastic_core.services.person.names import item_table
+from elastic_core.services.person.recommend import (
+    UNSCALED,
+    History,
+    Scales,
+    scale_experts,
+    scale_factors,
+    score_batch,
+    stack_histories,
+    user_history,
+)
+
+KEPT, ADDED, REMOVED = "kept", "added", "removed"
+
+
+class EditedHistory(NamedTuple):
+    """A history and how much experts count in it. `numbers`: those of its events, as edits count them. `name`: the edit that
+    led there."""
+
+    history: History
+    scales: Scales = UNSCALED
+    numbers: np.ndarray = np.empty(0, dtype=np.int64)
+    name: str = ""
+
+    def without(self, first: int, n_events: int, catalog: Catalog) -> "EditedHistory":
+        """The same without so many events from index `first` on."""
+        indices = np.arange(len(self.history.items))
+        left = self.history.only(indices[(indices < first) | (indices >= first + n_events)])
+        more = f" and {n_events - 1} more" if n_events > 1 else ""
+        return EditedHistory(left, self.scales, name=f"without {catalog.title(int(self.history.items[first]))}{more}")
+
+    def adding(self, items: Sequence[int], catalog: Catalog) -> "EditedHistory":
+        """The same with these items at its end."""
+        longer = History(np.concatenate([self.history.items, items]), self.history.truth)
+        more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+        return EditedHistory(longer, self.scales, name=f"with {catalog.title(int(items[0]))}{more} added")
+
+    def scaling(self, expert: int, factor: float) -> "EditedHistory":
+        """The same with one expert that counts more or less."""
+        name = f"expert {expert} × {factor:g}" if factor else f"without expert {expert}"
+        return EditedHistory(self.history, {**self.scales, expert: factor}, name=name)
+
+
+def edit_user(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedHistory:
+    """A person's history after edits. `n_events`: how much of it is read (`recommend.user_history`); added items stay."""
+    history = user_history(dataset, user, n_events)
+    person = edit_items(dataset, user, edits, n_events)
+    return EditedHistory(history.edited(person) if edits else history, person.scales, person.numbers)
+
+
+def edit_items(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedPerson:
+    """Which events of a person are left after edits, and which were added."""
+    person = apply_edits(dataset.histories.of(user)[: dataset.readable()[user]], edits)
+    return person if n_events is None else person.until(n_events)
+
+
+@torch.inference_mode()
+def score_edited(model: Recommender, edited: Sequence[EditedHistory]) -> np.ndarray:
+    """float32 [edited, n_items + 1], in one batch wherever as many experts are left to every history."""
+    histories, scales = [each.history for each in edited], [each.scales for each in edited]
+    batch = stack_histories(histories, model.length)
+    if not any(scales):
+        return score_batch(model, batch).numpy()
+    n_active = (scale_factors(memory_of(model).retrieve(batch), scales) > 0).sum(1)
+    scores = np.empty((len(edited), model.n_items + 1), dtype=np.float32)
+    for count in n_active.unique():
+        rows = torch.nonzero(n_active == count)[:, 0].tolist()
+        edit = scale_experts(*(scales[row] for row in rows))
+        scores[rows] = score_batch(model, stack_histories([histories[row] for row in rows], model.length), edit)
+    return scores
+
+
+def event_rows(dataset: Dataset, person: EditedPerson, last: int = 12, most: int = 36) -> pd.DataFrame:
+    """The latest events, with those that were removed from among them: item, title, genres, number (as edits count events),
+    index (in the edited history; -1: removed), state. More than `last` rows, up to `most`, where an edit farther back can be
+    shown that way. Of somebody of whose own events none is left only the added ones."""
+    numbers = np.arange(1, len(person.events) + 1)
+    kept = np.isin(numbers, person.numbers)
+    if not len(person.own):
+        numbers, kept = numbers[kept], kept[kept]
+    state = np.select([~kept, numbers > person.n_own], [REMOVED, ADDED], KEPT)
+    edited = np.flatnonzero(state[-most:] != KEPT)
+    if len(edited):
+        last = max(last, min(most, len(state)) - int(edited[0]))
+    table = item_table(dataset.catalog, person.events[numbers - 1][-last:])
+    return table.assign(number=numbers[-last:], index=np.where(kept, np.cumsum(kept) - 1, -1)[-last:], state=state[-last:])

@@ -1,0 +1,113 @@
+"""One history, link by link: which experts each event votes for, what each expert holds and contributes, and what a removal does.
+
+All links are read off the model: `votes` are those that it counted, `slot_weights` and `contribution` its own numbers. The last
+two are not: each expert and each event is removed once, all in one batch, and the chance of every suggestion is measured again.
+Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender, tracing
+from elastic_core.services.person.attribution import attributed
+from elastic_core.services.person.edited import EditedHistory, score_edited
+from elastic_core.services.person.prediction import Prediction
+from elastic_core.services.person.recommend import scale_experts
+
+SHOWN = 12
+
+
+class ModelTrace(NamedTuple):
+    """S events are shown, k experts were retrieved (those that are not silenced are active), M items are suggested.
+
+    Rows of silenced experts are 0 in `slot_weights` and `contribution` and NaN in `without_expert`; so are events that are not
+    read."""
+
+    indices: Sequence[int | None]  # [S] of the shown events in the edited history, oldest first; None: it was removed
+    experts: list[int]  # [k] best first
+    votes: list[list[tuple[int, float]]] | None  # [S] every shown event's, best first: expert, part of the event's own votes
+    vote_share: np.ndarray | None  # [k] every expert's part of all votes
+    mean_vote_share: np.ndarray | None  # [k] and of everybody's votes
+    slot_weights: np.ndarray | None  # [k, N] which part of what an expert holds, or reads, an event of the history is
+    contribution: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
+    without_expert: np.ndarray  # [M, k] a suggestion's chance without an expert, over its chance
+    without_event: np.ndarray  # [M, S] a suggestion's chance without an event, over its chance
+
+
+@torch.inference_mode()
+def trace_model(model: Recommender, prediction: Prediction, indices: Sequence[int | None]) -> ModelTrace:
+    """The links of one prediction, for the events at `indices`."""
+    items = prediction.recommendation.table["item"].tolist()
+    without_expert, without_event = _chances_without(model, prediction, items, indices)
+    return ModelTrace(
+        indices,
+        prediction.experts,
+        *_votes(prediction, indices),
+        *_weights(model, prediction, items),
+        without_expert,
+        without_event,
+    )
+
+
+def _votes(
+    prediction: Prediction, indices: Sequence[int | None]
+) -> tuple[list[list[tuple[int, float]]] | None, np.ndarray | None, np.ndarray | None]:
+    """`votes`, `vote_share` and `mean_vote_share`."""
+    retrieved, n_read = prediction.retrieved, prediction.n_read
+    if retrieved is None or retrieved.ballots is None:
+        return None, None, None
+    experts, votes = (each[0, -n_read:] for each in retrieved.ballots[:2])  # [n_read, m]
+    shares = votes / votes.sum(1, keepdim=True).clamp_min(1e-12)
+    rows = [list(zip(*pair, strict=True)) for pair in zip(experts.tolist(), shares.tolist(), strict=True)]
+    unread = prediction.n_events - n_read
+    by_event = [[] if index is None or index < unread else rows[index - unread] for index in indices]
+    every, usual = retrieved.votes, retrieved.ballots.usual
+    share = None if every is None else every[0, prediction.experts].numpy()
+    return by_event, share, None if usual is None else usual[prediction.experts].numpy()
+
+
+def _weights(model: Recommender, prediction: Prediction, items: Sequence[int]) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """`slot_weights` and `contribution`."""
+    experts, n_read = prediction.experts, prediction.n_read
+    if not experts:
+        return None, None
+    weights = np.zeros((len(experts), prediction.n_events), dtype=np.float32)
+    attribution = attributed(model, prediction.history, items, scale_experts(prediction.scales))
+    if attribution is not None:
+        rows = [experts.index(expert) for expert in attribution.experts[0].tolist()]
+        contribution = np.zeros((len(items), len(experts)), dtype=np.float32)
+        contribution[:, rows] = attribution.parts[0, :, : len(rows)].numpy()
+        weights[rows, -n_read:] = attribution.held[0, :, -n_read:].numpy()
+        return weights, contribution
+    try:  # how the experts of the first layer read the events, where the model says so
+        trace = tracing(model).trace(prediction.history.batch(model.length))
+    except InputError:
+        return None, None
+    active = np.isin(experts, prediction.active_experts)
+    weights[:, -n_read:] = np.where(active[:, None], trace.reading[0][0].mean(0)[:, -n_read:].numpy(), 0)
+    return weights, None
+
+
+def _chances_without(
+    model: Recommender, prediction: Prediction, items: Sequence[int], indices: Sequence[int | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """`without_expert` and `without_event`."""
+    history, scales, experts = prediction.history, prediction.scales, prediction.experts
+    unread = prediction.n_events - prediction.n_read
+    active = prediction.active_experts if len(prediction.active_experts) > 1 else []
+    read = [index for index in indices if index is not None and index >= unread] if prediction.n_events > 1 else []
+    edited = [EditedHistory(history, scales)]
+    edited += [EditedHistory(history, {**scales, expert: 0.0}) for expert in active]
+    edited += [EditedHistory(history.without(index), scales) for index in read]
+    scores = torch.from_numpy(score_edited(model, edited)).double()
+    scores[:, torch.from_numpy(prediction.recommendation.ranks == 0)] = -torch.inf
+    logs = scores.log_softmax(1)[:, items]
+    ratios = (logs[1:] - logs[:1]).exp().T.numpy()
+    without_expert, without_event = (np.full((len(items), many), np.nan) for many in (len(experts), len(indices)))
+    without_expert[:, [experts.index(expert) for expert in active]] = ratios[:, : len(active)]
+    without_event[:, [indices.index(index) for index in read]] = ratios[:, len(active) :]
+    return without_expert, without_event

@@ -1,0 +1,119 @@
+"""What a hand does on the Journey page: choose how much is read, remove events, add items, type a history of one's own."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
+from elastic_core.services.journey.typed_items import parse_items
+from elastic_core.services.person import inspect
+from elastic_core.text import number as whole
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.journey.words import SAYS
+from pages.kit import edits, view
+from pages.kit.control import bound, button
+
+MOMENT, EVENT, TEXT, LIST = "jrn_t", "jrn_event", "jrn_add", "jrn_list"
+MOMENT_OF = "jrn_moment_of"  # whose moment stands in the session
+PROBLEMS = 20  # lines of a typed list that are named in full
+
+
+def moment(now: Context) -> int:
+    """How many of the person's events are read, and what came after them. Another person starts at their last moment."""
+    last, owner = int(now.dataset.readable()[now.user]), (now.dataset.hash, now.user)
+    asked = st.session_state.get(MOMENT, st.query_params.get(MOMENT))
+    if st.session_state.get(MOMENT_OF, owner) != owner:
+        st.session_state[MOMENT] = last
+    elif asked is not None and not 1 <= (whole(asked) or 0) <= last:
+        st.warning(f"This person has no moment {shell.quoted(asked)} (1 to {last}). So you see the last one.")
+        st.session_state[MOMENT] = last
+    st.session_state[MOMENT_OF] = owner
+    one, did = now.words.one, now.words.did
+    chosen = int(bound(
+        st.slider, f"Read up to {one}", 1, last, last, key=MOMENT, called="How much is read",
+        help=f"What they {did} next is hidden from the model. Gold marks it.",
+    ))  # fmt: skip
+    if chosen < last:
+        st.caption(SAYS("CHOSEN_BY" if chosen == last - 1 else "TRAINED_ON"))
+    return chosen
+
+
+def reach(number: int) -> None:
+    """For callbacks: read up to this event."""
+    st.session_state[MOMENT] = number
+
+
+def edit_bar(now: Context, made: Edits, edited: EditedPerson) -> None:
+    """One row: the quickest act first."""
+    held, n_left = shell.locked(edits.PARAMETER), len(edited.numbers)
+    with view.row("bottom"):
+        last = int(edited.numbers[-1]) if n_left else 0
+        button(
+            f"Remove the last {now.words.one}", "jrn_last", edits.append, Remove(last, last), icon="backspace",
+            disabled=held or n_left < 2,
+        )  # fmt: skip
+        with st.popover(f"Add {now.words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
+            _add(now)
+        with st.popover("Remove", icon=":material/delete:", disabled=held or n_left < 2, key="jrn_removing"):
+            _remove(now, edited)
+        with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_typing"):
+            _type(now, edited)
+        edits.undo_buttons(made, "jrn")
+
+
+def _add(now: Context) -> None:
+    text = st.text_input("Part of a title", key=TEXT, max_chars=80)
+    if not text.strip():
+        return
+    table = inspect.find_items(now.dataset, text)
+    if table.empty:
+        st.write(f"No title has these words. There are {now.dataset.catalog.n_items:,} {now.words.many}.")
+        return
+    titles = dict(zip(table["item"], table["title"], strict=True))
+    item = int(st.selectbox(now.words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item"))
+    button("Add it", "jrn_add_do", edits.append, Add((item,)), type="primary")
+
+
+def _remove(now: Context, edited: EditedPerson) -> None:
+    numbers, catalog = edited.numbers.tolist(), now.dataset.catalog
+    if len(numbers) < 2:
+        return
+    newest = numbers[::-1]
+    if st.session_state.get(EVENT) not in newest:
+        st.session_state[EVENT] = newest[0]
+    label = f"{now.words.one.capitalize()} (the latest first)"
+    names = {number: f"{number}. {catalog.title(int(edited.events[number - 1]))}" for number in newest}
+    chosen = int(st.selectbox(label, newest, key=EVENT, format_func=names.__getitem__))
+    button("Remove it", "jrn_remove_one", edits.append, Remove(chosen, chosen), icon="delete")
+    first, last = st.select_slider(
+        "A stretch", numbers, (numbers[-2], numbers[-1]), key=f"jrn_stretch_{numbers[0]}_{numbers[-1]}_{len(numbers)}"
+    )
+    button("Remove the stretch", "jrn_remove_many", edits.append, Remove(first, last), icon="delete")
+
+
+def _type(now: Context, edited: EditedPerson) -> None:
+    st.write(SAYS("TYPED", one=now.words.one))
+    samples = now.dataset.catalog.called(now.dataset.all_counts().argsort()[::-1][:3])
+    text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(samples))
+    if not text.strip():
+        return
+    try:
+        typed = parse_items(now.dataset, text)
+    except InputError as error:
+        st.error(sentence(error))
+        return
+    for problem in typed.problems[:PROBLEMS]:
+        st.warning(shell.plain(problem), icon=":material/help:")
+    if len(typed.problems) > PROBLEMS:
+        lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed.problems[PROBLEMS:])
+        st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
+    count, some = len(typed.items), "the understood" if typed.problems else "these"
+    label = f"Read {some} {count} {now.words.one if count == 1 else now.words.many}"
+    instead = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
+    button(label, "jrn_list_do", edits.append, *instead, type="primary", disabled=not count)
+
+
+def sentence(error: InputError) -> str:
+    """What is wrong, as a sentence for a place that reads Markdown."""
+    text = shell.plain(error)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,69 @@
+"""The links of the picture on the start page are the model's own numbers, and its removals are what a rerun would measure."""
+
+import numpy as np
+import pytest
+import torch
+
+import elastic_core.models as models
+from elastic_core.core.config import ModelConfig
+from elastic_core.data import Dataset
+from elastic_core.models import Recommender
+from elastic_core.services.edits import Remove, Silence
+from elastic_core.services.person.attribution import attributed, genres_suggested
+from elastic_core.services.person.edited import edit_items
+from elastic_core.services.person.model_trace import trace_model
+from elastic_core.services.person.prediction import predict_user
+from elastic_core.services.person.recommend import scale_experts
+
+
+@pytest.fixture(scope="module")
+def slots(small_world: Dataset) -> Recommender:
+    torch.manual_seed(0)
+    config = ModelConfig.known["elastic-slots"](length=16, width=16, side=4, k=3)
+    return models.build(config, small_world.catalog).eval()
+
+
+def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: Recommender) -> None:
+    """After an edit of each kind: a silenced expert keeps nothing and gives nothing."""
+    first = predict_user(slots, small_world, 7).active_experts[0]
+    edits = [Remove(2, 2), Silence(first)]
+    here = predict_user(slots, small_world, 7, edits)
+    shown = list(range(here.n_events - 5, here.n_events))
+    found, items = trace_model(slots, here, shown), here.recommendation.table["item"].tolist()
+    assert here.retrieved is not None and here.retrieved.ballots is not None and found.votes is not None
+    assert found.experts == here.retrieved.experts[0].tolist() and found.indices == shown
+    for votes, place in zip(found.votes, shown, strict=True):
+        at = place - here.n_events  # from the end, as the model reads
+        assert [expert for expert, _ in votes] == here.retrieved.ballots.experts[0, at].tolist()
+        assert sum(share for _, share in votes) == pytest.approx(1, abs=1e-5)
+    assert found.vote_share is not None and found.contribution is not None and found.slot_weights is not None
+    every = here.retrieved.votes
+    assert every is not None
+    np.testing.assert_allclose(found.vote_share, every[0, found.experts])
+    shares = attributed(slots, here.history, items, scale_experts({first: 0}))
+    assert shares is not None
+    away = found.experts.index(first)
+    left = [at for at in range(3) if at != away]
+    np.testing.assert_allclose(found.contribution[:, left], shares.parts[0, :, :2], atol=1e-6)
+    assert not found.contribution[:, away].any() and not found.slot_weights[away].any()
+    assert np.isnan(found.without_expert[:, away]).all()
+    chances = here.recommendation.chances
+    for at in left:
+        less = predict_user(slots, small_world, 7, [*edits, Silence(found.experts[at])])
+        np.testing.assert_allclose(found.without_expert[:, at], less.recommendation.chances[items] / chances[items], rtol=2e-3)
+    kinds = genres_suggested(found.experts, found.contribution, [("all", str(at)) for at in range(len(items))])
+    assert found.experts[away] not in kinds and set(kinds.values()) == {"all"}, "named by what it gives, if anything"
+    numbers = edit_items(small_world, 7, edits).numbers.tolist()
+    for at, place in enumerate(shown):  # an item that is taken away comes back into the running, unless all are
+        again = predict_user(slots, small_world, 7, [*edits, Remove(numbers[place], numbers[place])]).recommendation
+        same = np.flatnonzero((here.recommendation.ranks > 0) & (again.ranks > 0))
+        rest = again.chances[items] / again.chances[same].sum()
+        np.testing.assert_allclose(found.without_event[:, at], rest / chances[items], rtol=2e-3)
+
+
+def test_what_mixes_or_has_no_experts_says_less(small_world: Dataset) -> None:
+    peer = models.build(ModelConfig.known["sasrec"](length=16, width=16), small_world.catalog).eval()
+    here = predict_user(peer, small_world, 3)
+    found = trace_model(peer, here, range(here.n_events)[-12:])
+    assert found.experts == [] and found.votes is found.contribution is found.slot_weights is None
+    assert found.without_event.shape == (10, min(here.n_events, 12)) and np.isfinite(found.without_event).all()
