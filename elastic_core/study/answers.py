@@ -1,7 +1,7 @@
 """The answer of a study, from what its folder holds: sections of a question, an answer in a word, sentences with their intervals,
 tables and pictures. Plain values, which sheet.py and the app draw. Here: what claims are made of; asides.py has the rest."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.runs.ranks import Interval
 from elastic_core.study import asides, asking
 from elastic_core.study.asking import METRIC, RECALL
-from elastic_core.study.conduct import Study
 from elastic_core.study.pieces import (
     UNKNOWN,
     Section,
@@ -33,11 +32,14 @@ from elastic_core.study.pieces import (
 from elastic_core.study.side import Side, cuts_of
 from elastic_core.study.verdicts import Found, Question, judged, onwards
 
+if TYPE_CHECKING:
+    from elastic_core.study.conduct import Study
+
 FEW_AT_GAP = 20  # people
 OVER_PEOPLE = "95% over people"
 
 
-def answer(study: Study) -> dict[str, Any]:
+def answer(study: "Study") -> dict[str, Any]:
     """Everything that is said, in the order in which it is read."""
     side = study.side
     asked = questions(study)
@@ -59,7 +61,7 @@ def answer(study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def questions(study: Study) -> dict[str, Question]:
+def questions(study: "Study") -> dict[str, Question]:
     """Everything that a claim may come of: `history`, `cut N`, and by way of holding out `… memory SYSTEM` and `… counting`."""
     found: dict[str, Question] = {}
     for way, side in study.sides.items():
@@ -145,7 +147,7 @@ def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     return [said] if len(bins) > 1 and len(some) > 1 else [], [chart, table_part(head, rows)]
 
 
-def _memory(study: Study, found: dict[str, Found]) -> Section:
+def _memory(study: "Study", found: dict[str, Found]) -> Section:
     side, sentences, answers = study.side, list[str](), list[str]()
     for own, shared in MEMORIES:
         if (one := found.get(f"{side.way} memory {own}")) is None:
@@ -158,7 +160,7 @@ def _memory(study: Study, found: dict[str, Found]) -> Section:
     return section("memory", "Do experts of one’s own pay?", together(answers), sentences)
 
 
-def _systems(study: Study, found: dict[str, Found]) -> Section:
+def _systems(study: "Study", found: dict[str, Found]) -> Section:
     side, costs = study.side, study.costs()
     best, floor = side.best, side.floor
     sentences, one = [], found.get(f"{side.way} counting")
@@ -202,7 +204,7 @@ def _systems(study: Study, found: dict[str, Found]) -> Section:
     return section("systems", question, result, sentences, chart, table_part(head, rows))
 
 
-def _by_time(study: Study, found: dict[str, Found]) -> Section:
+def _by_time(study: "Study", found: dict[str, Found]) -> Section:
     question = "Does it hold by time, when nothing later was learned from?"
     if (side := study.sides.get("time")) is None:
         why = study.faults.get("time", "it was not asked for (--split)")

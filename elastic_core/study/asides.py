@@ -1,5 +1,7 @@
 """The sections of an answer that claim nothing: the data, the lists, what could have been found, what to try, how it was done."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from elastic_core.data.traits import genre_table
@@ -10,7 +12,6 @@ from elastic_core.runs.ranks import Interval
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
-from elastic_core.study.conduct import Study
 from elastic_core.study.pieces import (
     UNKNOWN,
     Section,
@@ -25,13 +26,16 @@ from elastic_core.study.plan import LATE, SEEDS
 from elastic_core.study.side import Side
 from elastic_core.study.verdicts import Found
 
+if TYPE_CHECKING:
+    from elastic_core.study.conduct import Study
+
 PARTS = (0.05, 0.1)  # of the best baseline's score: effects worth asking people for
 RARE = 5  # training events
 TIED = 0.05  # of test targets, from which equal times may make a number
 CHOSEN = "what people chose"
 
 
-def data(study: Study) -> Section:
+def data(study: "Study") -> Section:
     here_, names = study.data, genre_table(study.data.catalog)[0]
     lengths, seen = here_.histories.lengths, here_.counts()[here_.targets("test")]
     low, middle, high = np.quantile(lengths, [0.1, 0.5, 0.9]).astype(int)
@@ -106,7 +110,7 @@ def power(side: Side, found: dict[str, Found]) -> Section:
     return section("power", "What could have been found with so many people?", "", sentences, table_part(head, rows))
 
 
-def upcoming(study: Study, side: Side, found: dict[str, Found]) -> Section:
+def upcoming(study: "Study", side: Side, found: dict[str, Found]) -> Section:
     """What to try next, and why."""
     sentences, minutes = [], study.asked.minutes
     if rising := [label for label in side.trained if side.still_rising(label)]:
@@ -136,7 +140,7 @@ def upcoming(study: Study, side: Side, found: dict[str, Found]) -> Section:
     return section("next", "What to try next?", "", sentences or ["Nothing stands out: every question has its answer."])
 
 
-def method_section(study: Study) -> Section:
+def method_section(study: "Study") -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for side in study.sides.values() for label in side.trained for run in side.runs(label)]
     taken = [float(run.last("end").get("seconds", 0)) for run in runs]
@@ -160,7 +164,7 @@ def method_section(study: Study) -> Section:
 CLOCKS = {"wall": "by the clock", "processor": "of the processor"}
 
 
-def why(study: Study, way: str, *labels: str) -> str:
+def why(study: "Study", way: str, *labels: str) -> str:
     """Why a system was not trained."""
     found = (study.faults.get(key) for label in labels for key in (label, f"{way} {label}"))
     return next((reason for reason in found if reason), "the budget did not reach so far")
