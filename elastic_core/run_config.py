@@ -22,6 +22,7 @@ from elastic_core.core.config import (
 )
 from elastic_core.errors import InputError, value_text
 
+FORMAT, OLDEST = 2, 1  # of the settings as they are written down; the oldest carried no number
 MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
 
 T = TypeVar("T")
@@ -98,12 +99,25 @@ class RunConfig(FitConfig):
     data: DataConfig
 
     def to_dict(self) -> dict[str, Any]:
-        plain = {part: dataclasses.asdict(getattr(self, part)) for part in PARTS}
-        return plain | {part: {"name": getattr(self, part).name, **plain[part]} for part in FAMILIES}
+        parts = {part: dataclasses.asdict(getattr(self, part)) for part in PARTS}
+        parts |= {part: {"name": getattr(self, part).name, **parts[part]} for part in FAMILIES}
+        return {"format": FORMAT, **parts}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`. Raises InputError naming a key that is unknown, missing or of the wrong type."""
+        """The inverse of `to_dict`. Raises InputError naming a key that is unknown, missing or of the wrong type.
+
+        Settings of another format are read as far as they mean the same today."""
+        number = plain.get("format", OLDEST)
+        try:
+            return cls._from_parts({key: value for key, value in plain.items() if key != "format"})
+        except InputError as error:
+            if number == FORMAT:
+                raise
+            raise InputError(f"{error}; python -m elastic_core convert RUN brings a run of an older version up to date") from None
+
+    @classmethod
+    def _from_parts(cls, plain: dict[str, Any]) -> Self:
         _only(set(PARTS), plain, "")
         for part in PARTS:
             if not isinstance(plain.get(part), dict):
@@ -173,6 +187,14 @@ def _set(plain: dict[str, Any], path: str, value: Any) -> None:
 PARTS = ("data", "model", "objective", "train")
 FAMILIES: dict[str, type[Named]] = {"model": ModelConfig, "objective": ObjectiveConfig}
 RENAMES = {f"{part}.name": family for part, family in FAMILIES.items()}
+
+
+def known_settings(part: str, section: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a part of the configuration, by name, as they are where nothing is said: those of the model or objective
+    that the section names. Raises InputError for an unknown one."""
+    if part in FAMILIES:
+        return {"name": section.get("name"), **dataclasses.asdict(FAMILIES[part].known.named(section.get("name"))())}
+    return dataclasses.asdict({"data": DataConfig, "train": TrainConfig}[part]())
 
 
 def _member(family: type[N], plain: dict[str, Any]) -> N:

@@ -26,7 +26,7 @@ FLOORS = (
     ("core",),
     ("machine", "run_config", "wiring"),
     ("data", "following", "models", "objectives", "peers", "scale", "slots"),
-    ("evaluation", "exported", "memory", "recipes", "recommendations", "runs"),
+    ("convert", "evaluation", "exported", "memory", "recipes", "recommendations", "runs"),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "results", "tables", "training_time", "tuning"),
     ("services", "serving", "study"),
     ("commands", "__main__"),

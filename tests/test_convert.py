@@ -1,0 +1,73 @@
+"""Run folders of an older version: opened after `convert`, and until then named in one sentence that says so."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elastic_core.commands import main
+from elastic_core.convert import convert_run, converted_text
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.run_config import FORMAT
+from elastic_core.runs import CONFIG, Run, list_runs, unreadable_runs
+
+
+def aged(folder: Path, **old: dict[str, Any]) -> Run:
+    """Writes the settings of a run as an older version did: without a number, and with settings that are none any more."""
+    plain = json.loads((folder / CONFIG).read_text())
+    del plain["format"]
+    for part, settings in old.items():
+        plain[part] |= settings
+    (folder / CONFIG).write_text(json.dumps(plain, indent=1))
+    return Run(folder)
+
+
+@pytest.fixture
+def folder(tiny_runs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_runs / "tiny", tmp_path / "tiny"))
+
+
+GONE = {"personal": "history"}  # of a setting that another model had: to this one it is as unknown as one that went
+
+
+def test_a_run_says_its_format(folder: Path) -> None:
+    assert json.loads((folder / CONFIG).read_text())["format"] == FORMAT
+    assert not convert_run(folder)
+
+
+def test_an_old_run_is_named_in_one_sentence_and_opens_once_it_is_converted(
+    folder: Path, tiny_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = aged(folder, model=GONE)
+    (fault,) = unreadable_runs(folder.parent)
+    assert "unknown key" in fault.reason and "elastic_core convert RUN" in fault.reason
+    assert main(["convert", str(folder)]) == 0 and capsys.readouterr().out == f"{folder}: converted\n"
+    assert main(["convert", str(folder)]) == 0 and capsys.readouterr().out == f"{folder}: up to date\n"
+    (run,) = list_runs(folder.parent)
+    assert run.config == Run(tiny_runs / "tiny").config
+    assert run.model(load(run.config.data)).eval() and run.report().metrics == Run(tiny_runs / "tiny").report().metrics
+
+
+def test_an_old_run_that_means_the_same_today_opens_as_it_is(folder: Path, tiny_runs: Path) -> None:
+    run = aged(folder)
+    assert run.config == Run(tiny_runs / "tiny").config and not unreadable_runs(folder.parent)
+    assert convert_run(folder) and json.loads((folder / CONFIG).read_text())["format"] == FORMAT
+
+
+def test_a_run_that_this_version_cannot_have_stays_as_it_is(folder: Path) -> None:
+    aged(folder, model={"personal": "person"})
+    before = (folder / CONFIG).read_bytes()
+    with pytest.raises(InputError, match=r"no setting model\.personal='person'; open the run with the version that made it"):
+        convert_run(folder)
+    (folder / CONFIG).write_text(json.dumps(json.loads(before) | {"format": FORMAT + 1}))
+    with pytest.raises(InputError, match=f"has the format {FORMAT + 1}"):
+        convert_run(folder)
+
+
+def test_settings_of_a_stored_run_are_converted_likewise(folder: Path) -> None:
+    now = Run(folder).config
+    plain = json.loads(aged(folder, model=GONE).path.joinpath(CONFIG).read_text())
+    assert json.loads(converted_text(json.dumps(plain))) == now.to_dict()
