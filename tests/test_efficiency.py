@@ -13,7 +13,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from elastic_core import models
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build_system, contestants, measure_latency
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, all_systems, build_system, measure_latency
 from elastic_core.bench.rows import write_rows
 from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention
@@ -105,9 +105,9 @@ def test_batches_become_histories(tmp_path: Path) -> None:
 
 def test_every_trainable_model_is_a_contestant() -> None:
     trainable = {name for name in models.names() if models.model_class(name).objective}
-    named = {max((m for m in trainable if name == m or name.startswith(f"{m}-")), key=len) for name in contestants()}
+    named = {max((m for m in trainable if name == m or name.startswith(f"{m}-")), key=len) for name in all_systems()}
     assert named == trainable
-    assert set(SYSTEMS) <= set(contestants())
+    assert set(SYSTEMS) <= set(all_systems())
 
 
 def _one_pass(x: list[int], weight: list[int], *rest: Any, **more: Any) -> int:

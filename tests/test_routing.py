@@ -133,9 +133,7 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     assert (whole["gap"], whole["people"]) == (gaps.ALL, len(gap)) and whole["share"] == pytest.approx(
         local.mean() / oracle.mean()
     )
-    seeds = [
-        shipped_run(f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")
-    ]
+    seeds = [shipped_run(f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")]
     mean = gaps.by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
     assert curves[curves["system"] == "SASRec"]["share"].tolist()[1:] == pytest.approx(mean)
     variant = cards.system_of("planted-elastic-memory-none")

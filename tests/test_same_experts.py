@@ -1,6 +1,5 @@
 """One story: Start, Journey, Experts and the page on product keys name the same experts for the same person and run."""
 
-
 import numpy as np
 import pytest
 from shipped import FOLDERS

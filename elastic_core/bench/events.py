@@ -46,18 +46,18 @@ def measure_events(setting: Setting, device: torch.device, systems: Iterable[str
     items = draw_histories(setting, device)
     batch, described = Batch(items, items, padded=False), {"rows": "last", **asdict(setting), "direction": "event"}
     roomy = replace(setting, length=setting.length + ROOM)
-    wanted, measured = list(systems), []
-    for system in wanted:
+    names, contestants = list(systems), list[Contestant]()
+    for system in names:
         read_all = timed_pass(build_system(system, setting).to(device).eval(), "last")
-        measured.append(Contestant(system, described, torch.inference_mode()(partial(read_all, batch))))
+        contestants.append(Contestant(system, described, torch.inference_mode()(partial(read_all, batch))))
     for system in streaming_systems():
-        if system in wanted:
+        if system in names:
             stream = open_stream(build_system(system, roomy).to(device), ROOM)
             stream.refresh(items)
             step = partial(take_steps, stream, items[:, -1], REPEATS)
-            measured.append(Contestant(system + STREAM, {**described, "saved": state_bytes(stream)}, step, REPEATS))
-            measured.append(Contestant(system + REFRESH, described, partial(stream.refresh, items)))
-    return measure("events", measured, device, **harness)
+            contestants.append(Contestant(system + STREAM, {**described, "saved": state_bytes(stream)}, step, REPEATS))
+            contestants.append(Contestant(system + REFRESH, described, partial(stream.refresh, items)))
+    return measure("events", contestants, device, **harness)
 
 
 def state_bytes(stream: Stream) -> int:

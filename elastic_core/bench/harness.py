@@ -80,7 +80,7 @@ def time_in_turns(
             times[place % len(jobs)].append(time_once(jobs[place % len(jobs)], device))
         if turn >= 2 and time.perf_counter() - began > seconds:
             break
-    return [np.array(each) for each in times]
+    return [np.array(rounds_of_job) for rounds_of_job in times]
 
 
 def time_once(job: Job, device: torch.device) -> ndarray:

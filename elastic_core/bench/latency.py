@@ -32,20 +32,20 @@ def systems() -> dict[str, tuple[str, dict[str, Any]]]:
     """Return every trained model in every form it names (itself where it names none): system → model, settings.
 
     A form whose name another model has taken (in a copy of its file, say) is called after its own model."""
-    known: dict[str, tuple[str, dict[str, Any]]] = {}
+    by_form: dict[str, tuple[str, dict[str, Any]]] = {}
     for name in models.names():
         model_class = models.model_class(name)
         forms = model_class.forms or {name: {}}
         for form, settings in forms.items() if model_class.objective else ():
-            known[form if form not in known else f"{name} {form}"] = (name, dict(settings))
-    return known
+            by_form[form if form not in by_form else f"{name} {form}"] = (name, dict(settings))
+    return by_form
 
 
 # The systems that models name forms of, which the shipped rows compare.
 SYSTEMS = tuple(form for form, (name, _) in systems().items() if models.model_class(name).forms)
 
 
-def contestants() -> tuple[str, ...]:
+def all_systems() -> tuple[str, ...]:
     """Return `SYSTEMS`, then all others."""
     return (*SYSTEMS, *(form for form in systems() if form not in SYSTEMS))
 
@@ -96,15 +96,15 @@ def measure_latency(
     **harness: Any,
 ) -> pd.DataFrame:  # fmt: skip
     """Time all systems in a setting, or in several (so that their ratio survives a machine that changes its pace), in turns."""
-    measured = []
+    contestants = []
     for setting in [settings] if isinstance(settings, Setting) else settings:
         items = draw_histories(setting, device)
         times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
         batch = Batch(items, items, times=times, padded=False)
         for system in systems:
             model = build_system(system, setting).to(device)
-            measured += [_contestant(system, model, batch, which, setting) for which in rows]
-    return measure("latency", measured, device, **harness)
+            contestants += [_contestant(system, model, batch, which, setting) for which in rows]
+    return measure("latency", contestants, device, **harness)
 
 
 def _contestant(system: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Contestant:
@@ -129,11 +129,11 @@ def _contestant(system: str, model: models.Recommender, batch: Batch, rows: str,
         model.zero_grad(set_to_none=True)
         if setting.compiled == CUDA_GRAPHS:
             return {}
-        measured = {"peak": peak_bytes(job, device), "saved": 0}
+        sizes = {"peak": peak_bytes(job, device), "saved": 0}
         if training and not setting.compiled:  # hooks do not see what compiled code keeps
             with precision(device, setting.dtype):
-                measured["saved"] = saved_bytes(partial(run_pass, batch), model.parameters())
-        return measured
+                sizes["saved"] = saved_bytes(partial(run_pass, batch), model.parameters())
+        return sizes
 
     return Contestant(system, {"rows": rows, **asdict(setting)}, job, measure_more=memory)
 

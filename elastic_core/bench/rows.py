@@ -76,10 +76,10 @@ def write_rows(path: Path, new: pd.DataFrame) -> None:
 def newest_together(rows: pd.DataFrame, systems: Iterable[str]) -> pd.DataFrame:
     """Return the newest row of each system, by system, all measured by the same code on the same machine; empty where no code
     has measured all of them."""
-    wanted = list(systems)
+    names = list(systems)
     groups = [
         group.sort_values("date", kind="stable").drop_duplicates("system", keep="last").set_index("system", drop=False)
-        for _, group in rows[rows["system"].isin(wanted)].groupby(SAME_CODE)
+        for _, group in rows[rows["system"].isin(names)].groupby(SAME_CODE)
     ]
-    complete = [group.loc[wanted] for group in groups if len(group) == len(wanted)]
+    complete = [group.loc[names] for group in groups if len(group) == len(names)]
     return max(complete, key=lambda group: group["date"].max(), default=rows[:0])

@@ -85,13 +85,13 @@ def measure_training(
     times = time_in_turns([trainee.step for trainee in trainees], device, **{"seconds": math.inf, **harness})
     rows = []
     for trainee, seconds in zip(trainees, times, strict=True):
-        taken = seconds[:, 0 if device.type == "cuda" else 1]  # of a GPU the clock tells, else the processor
+        step_seconds = seconds[:, 0 if device.type == "cuda" else 1]  # of a GPU the clock tells, else the processor
         targets, events = np.array(trainee.learned[-len(seconds) :]).T
         rows.append(
             row_of("training", trainee.config.model.name, trainee.setting(world), seconds, device)
             | quartiles("processor", seconds[:, 1])
-            | quartiles("rate", targets / taken, 1)
-            | {"rate_overall": round(float(targets.sum() / taken.sum()), 1)}
+            | quartiles("rate", targets / step_seconds, 1)
+            | {"rate_overall": round(float(targets.sum() / step_seconds.sum()), 1)}
             | {"targets": round(float(targets.mean()), 1), "events": round(float(events.mean()), 1)}
         )
     return as_table(rows)

@@ -61,7 +61,7 @@ class Step(NamedTuple):
 def configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("kind", nargs="?", choices=KINDS, default="latency", metavar="KIND", help=f"{', '.join(KINDS)} (default: latency)")
-    add("--systems", type=split_commas, help=f"of {', '.join(latency.contestants())}; of training and memory, names of models")
+    add("--systems", type=split_commas, help=f"of {', '.join(latency.all_systems())}; of training and memory, names of models")
     add("--lengths", type=split_commas, help="history lengths N (default: 64,128,256,512,1024,2048,4096)")
     add("--directions", type=split_commas, default=list(latency.DIRECTIONS), help="forward, forward+backward (default: both)")
     add("--batch", type=int, default=0, help=f"histories at a time (default: {BATCH_EVENTS:,} events)")
@@ -124,10 +124,10 @@ def _plan_latency(arguments: Namespace, settings: list[Setting], device: torch.d
     """One step a setting, or with `--together` one a direction."""
     groups = [[setting] for setting in settings]
     if arguments.together:
-        groups = [[each for each in settings if each.direction == direction] for direction in arguments.directions]
+        groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.directions]
     for group in groups:
         systems = _systems_that_fit(arguments, max(group, key=Setting.score_matrix_bytes))
-        words = "\n".join(f"{each.direction}, N = {each.length}, {each.batch} histories" for each in group)
+        words = "\n".join(f"{setting.direction}, N = {setting.length}, {setting.batch} histories" for setting in group)
         rows = [{"system": system, "rows": which, **asdict(setting)} for setting in group for system in systems for which in ROWS]
         yield Step(words, partial(measure_latency, group, device, systems, **_harness(arguments)), rows)
 
@@ -150,10 +150,10 @@ def _plan_events(arguments: Namespace, device: torch.device) -> Iterator[Step]:
 
 
 def _plan_training(arguments: Namespace, device: torch.device) -> Step:
-    known = [name for name in models.names() if models.model_class(name).objective]
+    trainable = [name for name in models.names() if models.model_class(name).objective]
     systems = arguments.systems or list(training.SYSTEMS)
-    if unknown := [name for name in systems if name not in known]:
-        raise InputError(f"unknown model {unknown[0]!r}; known are {', '.join(known)}")
+    if unknown := [name for name in systems if name not in trainable]:
+        raise InputError(f"unknown model {unknown[0]!r}; known are {', '.join(trainable)}")
     configs = [training.training_config(system, arguments.world, arguments.changes) for system in systems]
     if arguments.kind == "memory":
         measure = partial(training.measure_memory, configs, arguments.world, device)
@@ -193,12 +193,12 @@ def _systems_that_fit(arguments: Namespace, largest: Setting) -> tuple[str, ...]
 def _check(arguments: Namespace) -> None:
     """Raises InputError for what cannot be measured."""
     of_passes = arguments.kind in ("latency", "events")
-    for what, given, known in (
-        ("system", (of_passes and arguments.systems) or [], latency.contestants()),
+    for what, names, allowed in (
+        ("system", (of_passes and arguments.systems) or [], latency.all_systems()),
         ("direction", arguments.directions, latency.DIRECTIONS),
     ):
-        if unknown := [name for name in given if name not in known]:
-            raise InputError(f"unknown {what} {unknown[0]!r}; known are {', '.join(known)}")
+        if unknown := [name for name in names if name not in allowed]:
+            raise InputError(f"unknown {what} {unknown[0]!r}; known are {', '.join(allowed)}")
     if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths or []):
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
     if arguments.rounds < 1 or min(arguments.threads, arguments.batch) < 0:
@@ -208,11 +208,11 @@ def _check(arguments: Namespace) -> None:
     MemoryConfig(**{name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")})
 
 
-def _measured_before(rows: pd.DataFrame, wanted: list[dict[str, object]], device: torch.device) -> bool:
-    """Whether all wanted rows were measured by this code on this machine."""
+def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], device: torch.device) -> bool:
+    """Whether all expected rows were measured by this code on this machine."""
     now = here(device)
-    there = rows[(rows[SAME_CODE] == [now[name] for name in SAME_CODE]).all(axis=1)]
-    return bool(wanted) and all((there[list(row)] == list(row.values())).all(axis=1).any() for row in wanted)
+    same_code = rows[(rows[SAME_CODE] == [now[name] for name in SAME_CODE]).all(axis=1)]
+    return bool(expected) and all((same_code[list(row)] == list(row.values())).all(axis=1).any() for row in expected)
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------
@@ -227,8 +227,8 @@ def rows_as_text(rows: pd.DataFrame) -> str:
     """Return the rows of each kind: milliseconds with quartiles, megabytes, targets a second."""
     tables = []
     for bench, group in rows.groupby("bench", sort=False):
-        said = [name for name in PRINTED if group[name].notna().any() and (group[name] != "").any()]
-        table = group[said].assign(ms=1e3 * group["seconds"])
+        columns = [name for name in PRINTED if group[name].notna().any() and (group[name] != "").any()]
+        table = group[columns].assign(ms=1e3 * group["seconds"])
         ends = 1e3 * group[["seconds_low", "seconds_high"]]
         if ends.notna().any(axis=None):
             table["quartiles"] = [f"{low:.3g} … {high:.3g}" for low, high in ends.itertuples(index=False)]

@@ -6,7 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.speed import costs, curves, jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
-from elastic_core.services.speed.plan import contestants
+from elastic_core.services.speed.plan import all_systems
 from pages.frame import shell
 from pages.kit import view, waiting
 from pages.kit.control import bound, button, number
@@ -21,7 +21,7 @@ def plan() -> Plan | None:
     lengths = bound(
         st.pills, "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
-    systems = bound(st.multiselect, "Systems", contestants(), default=list(usual.systems), key="spd_systems")
+    systems = bound(st.multiselect, "Systems", all_systems(), default=list(usual.systems), key="spd_systems")
     with view.row("top"):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number(

@@ -29,12 +29,12 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
             if st.session_state.get("spd_shape") not in shapes:
                 st.session_state.pop("spd_shape", None)
             name = bound(st.selectbox, "Machine and sizes", list(shapes), key="spd_shape", width=420)
-        mine = curves.of_shape(table, shapes[name]) if name else table
+        rows = curves.of_shape(table, shapes[name]) if name else table
         by = one_of(
-            "Time by", list(TIMES), key="spd_time_by", default="processor" if curves.busy_machine(mine) else "clock",
+            "Time by", list(TIMES), key="spd_time_by", default="processor" if curves.busy_machine(rows) else "clock",
             help="On a busy machine the processor’s own time changes less.",
         )  # fmt: skip
-    return mine, TIMES[by]
+    return rows, TIMES[by]
 
 
 def choose_systems(table: pd.DataFrame) -> pd.DataFrame:
@@ -93,8 +93,8 @@ def _curve(
 def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
-        told = "; ".join(f"{what}: **{value}** ({where})" for what, value, where in curves.PAPER)
-        st.markdown(SAYS("paper", told=told))
+        claims = "; ".join(f"{what}: **{value}** ({where})" for what, value, where in curves.PAPER)
+        st.markdown(SAYS("paper", told=claims))
 
 
 def new_event(table: pd.DataFrame) -> None:

@@ -77,14 +77,14 @@ def graphics_card(checkpoints: Path) -> dict[str, str]:
     training, beside `device` and `length`; empty if that was not measured."""
     rows, length = read_rows(shipped_file(checkpoints), "latency"), 1_024
     rows = rows[~rows["device"].str.startswith("cpu") & (rows["compiled"] == "") & (rows["length"] == length)]
-    found: dict[str, str] = {}
+    times: dict[str, str] = {}
     for name, which, direction, batch in (("one", "last", FORWARD, 1), ("step", "all", BOTH, 256)):
         same = rows[(rows["rows"] == which) & (rows["direction"] == direction) & (rows["batch"] == batch)]
         pair = newest_together(same, ["elastic", "sasrec-fused"])
         if pair.empty:
             return {}
-        found[name] = f"{pair.loc['elastic', 'seconds'] / pair.loc['sasrec-fused', 'seconds']:.1f}"
-    return {**found, "device": pair["device"].iloc[0], "length": f"{length:,}"}
+        times[name] = f"{pair.loc['elastic', 'seconds'] / pair.loc['sasrec-fused', 'seconds']:.1f}"
+    return {**times, "device": pair["device"].iloc[0], "length": f"{length:,}"}
 
 
 def busy_machine(table: pd.DataFrame) -> bool:
@@ -124,9 +124,9 @@ def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
 def usual(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows that the Speed screen opens with, and by which time: of the shape with most lengths, by the clock unless the
     machine was busy. Whoever quotes a speed quotes these."""
-    known = shapes(table)
-    mine = of_shape(table, known[0]) if known else table
-    return mine, "processor" if busy_machine(mine) else "ms"
+    choices = shapes(table)
+    rows = of_shape(table, choices[0]) if choices else table
+    return rows, "processor" if busy_machine(rows) else "ms"
 
 
 def machine(table: pd.DataFrame) -> str:

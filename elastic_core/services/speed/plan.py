@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from elastic_core.bench.latency import SYSTEMS, Setting, contestants
+from elastic_core.bench.latency import SYSTEMS, Setting, all_systems
 from elastic_core.errors import InputError
 
 MOST = 100_000  # a number of a plan beyond this is none
@@ -28,8 +28,8 @@ class Plan:
             raise InputError("a measurement is described by names of systems and whole numbers")
         if not self.lengths or not all(2 <= n <= 65_536 for n in self.lengths):
             raise InputError("choose at least one length between 2 and 65,536")
-        if not self.systems or set(self.systems) - set(contestants()):
-            raise InputError(f"choose systems among {', '.join(contestants())}")
+        if not self.systems or set(self.systems) - set(all_systems()):
+            raise InputError(f"choose systems among {', '.join(all_systems())}")
         if min(self.histories, self.threads, self.repeats, self.k) < 1 or self.side < 2 or self.k > self.side**2:
             raise InputError("histories, threads, repeats and k must be at least 1, √K at least 2, and k at most K")
 
