@@ -21,7 +21,7 @@ _HOMES = {
     "train": "elastic_core.runs.training",
     "open_run": "elastic_core.runs",
     "evaluate": "elastic_core.runs.ranks",
-    "compare_runs": "elastic_core.comparisons",
+    "compare_runs": "elastic_core.results.compare",
     "recommend": "elastic_core.recommendations",
     "experts": "elastic_core.services.person.inspect",
 }

@@ -13,7 +13,7 @@ from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
 Given = dict[str, Any]  # of a section, by name
 
-# The grid every other model is tuned on (tuning.py): how SASRec learns best, and how ELASTIC does.
+# The grid every other model is tuned on (results/grid.py): how SASRec learns best, and how ELASTIC does.
 PLAIN = ("train.batch=64", "train.patience=15")
 AVERAGED = ("train.batch=32", "train.ema_decay=0.99", "train.optimizer=adamw", "train.weight_decay=0.5")
 GRID: dict[str, tuple[str, ...]] = {

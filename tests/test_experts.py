@@ -19,9 +19,9 @@ from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table, trait_table
 from elastic_core.errors import InputError
-from elastic_core.evaluation.compare import over_people
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
+from elastic_core.results.statistics import interval_over_users
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
@@ -98,7 +98,7 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     words = {"worse": -1, "better": 1, "unclear": 0, "same": 0, "few": 0}
     clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
     assert words[ablation.verdict(row)] == clear * np.sign(row["d_ndcg"])
-    assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), over_people(gained))
+    assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), interval_over_users(gained))
     judged = evaluate(model, dataset, protocols=["full"], users=people.index.to_numpy()).values("full", "NDCG@10")
     assert np.allclose(people["ndcg"], judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())

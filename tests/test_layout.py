@@ -26,8 +26,8 @@ FLOORS = (
     ("core",),
     ("machine", "run_config", "wiring"),
     ("data", "following", "models", "objectives", "peers", "scale", "slots"),
-    ("convert", "evaluation", "exported", "memory", "recipes", "recommendations", "runs"),
-    ("bench", "comparisons", "labels", "readme", "report", "reproduce", "results", "tables", "training_time", "tuning"),
+    ("convert", "exported", "memory", "recipes", "recommendations", "runs"),
+    ("bench", "results", "training_time"),
     ("services", "serving", "study"),
     ("commands", "__main__"),
 )
@@ -36,13 +36,12 @@ LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"} 
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
     "sklearn": r"memory/(gauges|recovery)\.py|services/map/.*\.py",
-    "scipy": r"(memory/(gauges|routing)|evaluation/compare|services/(person/influence|experts/items|speed/curves))\.py",
+    "scipy": r"(memory/(gauges|routing)|results/statistics|services/(person/influence|experts/items|speed/curves))\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
     "pyarrow": r"(data/reading/\w+|recommendations|results/store)\.py",
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
-    "plotly": r"report\.py",
     "segno": r"services/tour/invitation\.py",
     "fastapi": r"serving/app\.py",
     "starlette": r"serving/app\.py",
@@ -191,8 +190,8 @@ def test_a_screen_is_one_room() -> None:
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
-TOLD = r"services/(keys/gate|tour/answers|speed/\w+|evidence/(verdicts|judging))"
-NAMING = rf"elastic_core/((core|peers|slots|following)/.*|wiring|labels|readme|recipes|report|reproduce|tables|{TOLD})\.py"
+TOLD = r"services/(keys/gate|tour/answers|speed/\w+|evidence/speed)"
+NAMING = rf"elastic_core/((core|peers|slots|following)/.*|wiring|recipes|results/\w+|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(calculator|charts|reading)\.py"
 
 

@@ -5,7 +5,6 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from shipped import shipped_run
 
@@ -13,11 +12,12 @@ from elastic_core import models
 from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
+from elastic_core.results import baselines
+from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.inspect import Words
-from elastic_core.services.train import beside, outcome, run_table
-from elastic_core.services.train.beside import Beside, BesideRow
+from elastic_core.services.train import outcome, run_table
 
 
 @pytest.fixture
@@ -43,10 +43,9 @@ def ended(run: Run, reason: str, best: int, epochs: int, **test: float) -> Run:
 
 def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[Recommender, Dataset, Run]) -> None:
     data = tiny[1]
-    found = beside.judge(run, data)
-    beside.keep_beside(run, found)
-    assert beside.kept(run) == found and found.people == data.histories.n_users
-    assert found.protocol == "full-seen" == beside.fitting(data), "people of the planted world come back to items"
+    found = baselines.judge(run, data, baselines.WITH_SEEN)
+    baselines.write(run, found)
+    assert baselines.read(run) == found and found.people == data.histories.n_users
     mine = run.report().values(found.protocol, "NDCG@10")
     for row, name in zip(found.rows, ("cooccurrence", "popularity"), strict=True):
         model = models.build(ModelConfig.known[name](), data.catalog)
@@ -58,23 +57,6 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
     assert told.score is not None and told.score.mean == pytest.approx(mine.mean())
     table = told.table("mine")
     assert set(table["system"]) == {"mine", "Co-occurrence", "Popularity", "a random order"}
-
-
-def test_chance_is_what_random_scores_get(small_world: Dataset) -> None:
-    rng = np.random.default_rng(0)
-
-    class Noise:
-        length = 2
-
-        def score(self, batch):  # type: ignore[no-untyped-def]
-            import torch
-
-            return torch.from_numpy(rng.random((len(batch.items), small_world.catalog.n_items + 1)))
-
-    for protocol in (beside.PROTOCOL, beside.SEEN):
-        drawn = [evaluate(Noise(), small_world, protocols=(protocol,)).metrics[protocol]["NDCG@10"] for _ in range(40)]
-        error = statistics.stdev(drawn) / len(drawn) ** 0.5
-        assert abs(statistics.fmean(drawn) - beside.random_ndcg(small_world, protocol)) < 4 * error < 0.03
 
 
 @pytest.mark.parametrize(
@@ -103,19 +85,22 @@ def test_a_memory_that_few_use_is_said_beside_its_null(run: Run) -> None:
 
 
 def test_the_verdict_is_the_interval(run: Run) -> None:
-    row = BesideRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    weak = BesideRow("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
+    row = BaselineRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    weak = BaselineRow("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
     for d_low, d_high, said in (
         (-0.08, -0.02, "Worse than Co"),
         (-0.08, 0.02, "No clear difference from Co"),
         (0.01, 0.02, "Better than Co"),
     ):
-        beside.keep_beside(
-            run, Beside(80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), BesideRow("Vast", fault="too many items")))
+        baselines.write(
+            run,
+            BaselineComparison(
+                80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), BaselineRow("Vast", fault="too many items"))
+            ),
         )
         assert said in outcome.outcome(run).verdict
     for odd in ("{", "[]", '{"people": 1, "chance": 0.1, "rows": [{"system": 3}]}', '{"people": "x", "rows": []}'):
-        (run.path / beside.FILE).write_text(odd)
+        (run.path / baselines.FILE).write_text(odd)
         assert outcome.outcome(run).beside is None
 
 

@@ -11,10 +11,10 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.reproduce import PlannedRun, System, reproduce, rows, select, status
+from elastic_core.results.markdown import run_tables
+from elastic_core.results.reproduce import PlannedRun, System, reproduce, rows, select, status
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import Run
-from elastic_core.tables import results_table
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 TOY = RunConfig(
@@ -82,13 +82,13 @@ def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path
 
 
 def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path) -> None:
-    assert results_table([ROW], tmp_path) == "nothing is finished yet"
+    assert run_tables([ROW], tmp_path) == "nothing is finished yet"
     seeds = [
         PlannedRun(f"toy-{seed}", "planted", ROW.system, TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)
     ]
     for row in seeds:
         assert reproduce(row, world, tmp_path, "cpu")
-    printed = results_table(seeds, tmp_path, "pop100")
+    printed = run_tables(seeds, tmp_path, "pop100")
     assert world.hash in printed and "pop100" in printed and f"{world.histories.n_users} people" in printed
     line = printed.splitlines()[-1]
     assert line.startswith("| elastic | 2 |") and line.count("±") == 2

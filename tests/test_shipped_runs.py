@@ -13,8 +13,8 @@ from shipped import CHECKPOINTS, FOLDERS, shipped_run
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import at_hand
 from elastic_core.errors import InputError
-from elastic_core.reproduce import rows, run_status
 from elastic_core.results import store
+from elastic_core.results.reproduce import rows, run_status
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run, list_runs, ranks
 from elastic_core.runs.ranks import evaluate
 

@@ -14,9 +14,9 @@ from elastic_core.core.objective import All, AllConfig
 from elastic_core.data import load
 from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError
-from elastic_core.evaluation.compare import Luck
 from elastic_core.models import build
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
+from elastic_core.results.statistics import TrainingNoise
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.ranks import evaluate
 from elastic_core.study import asking, conduct, plan, sheet
@@ -80,8 +80,8 @@ def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0)
 
     own, shared, best = system(gain), system(), system()
     counted = base + np.where(rng.random(people) < 0.15, rng.normal(0, 0.3, people), 0.0)
-    short, pooled = [shorter(side) for side in (best, own, shared)], Luck.of([own, shared, best])
-    of_short = Luck.of([side - less for side, less in zip((best, own, shared), short, strict=True)])
+    short, pooled = [shorter(side) for side in (best, own, shared)], TrainingNoise.pooled([own, shared, best])
+    of_short = TrainingNoise.pooled([side - less for side, less in zip((best, own, shared), short, strict=True)])
     return {
         "last memory": Question(own, shared, luck=pooled), "last counting": Question(best, counted[None], (True, False), pooled),
         "history": Question.of_same(best, short[0], of_short),

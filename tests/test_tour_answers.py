@@ -9,10 +9,9 @@ from shipped import shipped_run
 
 from elastic_core.core.evaluate import Ranks
 from elastic_core.data import Dataset
-from elastic_core.evaluation.compare import compare_many
-from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
+from elastic_core.results.compare import ONE_RUN, compare_reports
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 from elastic_core.services.edits import Remove
@@ -86,9 +85,9 @@ def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: T
         for place in (0, 5)
     )
     peer = shipped_run("planted-sasrec")
-    won = answers.better(asked, compare_many(high, low), peer)
+    won = answers.better(asked, compare_reports(high, low), peer)
     assert won.option == 0 and "SASRec is" not in won.reason and peer.name not in won.reason, "names that people know"
-    lost = answers.better(asked, compare_many(low, high), peer)
+    lost = answers.better(asked, compare_reports(low, high), peer)
     assert lost.option == 2 and "−" in lost.reason and "SASRec is better than ELASTIC" in lost.reason
-    once = answers.better(asked, compare_many(high[:1], low), peer)
+    once = answers.better(asked, compare_reports(high[:1], low), peer)
     assert once.option == 1 and ONE_RUN in once.reason and "is better" not in once.reason

@@ -25,8 +25,6 @@ COMMANDS = {
     "serve-model": "a trained run as a service over HTTP: lists after histories, and for people whose events it keeps",
     "serve": "the app for a whole class: several processes behind one address",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
-    "tune": "train models at every point of one small grid, and keep what validation said",
-    "report": "write every result table and figure from the run folders alone",
     "convert": "bring run folders of an older version up to date",
     "reproduce": "train every run of the result tables, resumable, and print the tables",
 }

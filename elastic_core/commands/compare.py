@@ -13,12 +13,12 @@ With --power: which difference so many people and seeds find four times out of f
 
 import argparse
 
+import numpy as np
+
 from elastic_core.commands.arguments import find_run, options
-from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.core.evaluate import NAMES, PROTOCOLS
-from elastic_core.evaluation import verdict
-from elastic_core.evaluation.compare import Comparison
-from elastic_core.evaluation.power import Noise
+from elastic_core.results.compare import Comparison, claim_sentence, compare_runs, noise_of_comparison, numbers_text
+from elastic_core.results.statistics import NoiseParts
 
 SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
@@ -35,36 +35,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     a, b = ([find_run(name) for name in side] for side in (arguments.a, arguments.b))
-    found = compare_runs(a, b, arguments.protocol, arguments.metric)
-    print(comparison_text(found, ", ".join(arguments.a), ", ".join(arguments.b)))
+    comparison = compare_runs(a, b, arguments.protocol, arguments.metric)
+    print(comparison_text(comparison, ", ".join(arguments.a), ", ".join(arguments.b)))
     if arguments.power:
-        print(power_text(power_of(a, b, arguments.protocol, arguments.metric), found.mean_b))
+        print(power_text(noise_of_comparison(a, b, arguments.protocol, arguments.metric), comparison.mean_b))
     return 0
 
 
-def power_text(noise: Noise, of: float) -> str:
-    """What could have been found, as text; `of` is the mean that parts are parts of."""
-    seen = noise.detectable()
-    if not of:
-        return (
-            f"found four times out of five with {noise.n:,} people and {noise.runs} seeds: {seen:.4f}; B is 0, which has no parts"
+def comparison_text(comparison: Comparison, a: str, b: str) -> str:
+    lines = [
+        f"{comparison.metric}, protocol {comparison.protocol}, test split, {comparison.users:,} people",
+        f"A {a}: {comparison.mean_a:.4f}",
+        f"B {b}: {comparison.mean_b:.4f}",
+        f"A - B: {numbers_text(comparison)}",
+    ]
+    if len(comparison.means_a) > 1 or len(comparison.means_b) > 1:
+        spread_a, spread_b = (
+            np.std(means, ddof=1) if len(means) > 1 else np.nan for means in (comparison.means_a, comparison.means_b)
         )
-    lines = [f"found four times out of five with {noise.n:,} people and {noise.runs} seeds: {seen:.4f} ({seen / of:.1%} of B)"]
+        lines.append(f"spread over seeds: A {spread_a:.4f}, B {spread_b:.4f}")
+    return "\n".join([*lines, claim_sentence(comparison, a, b)])
+
+
+def power_text(noise: NoiseParts, mean_b: float) -> str:
+    """What could have been found, as text, and as a share of B's mean."""
+    detectable = noise.detectable()
+    start = f"found four times out of five with {noise.n:,} people and {noise.n_seeds} seeds: {detectable:.4f}"
+    if not mean_b:
+        return f"{start}; B is 0, which has no parts"
+    lines = [f"{start} ({detectable / mean_b:.1%} of B)"]
     for share in SHARES:
-        seeds, people = noise.seeds_for(share * of), noise.people_for(share * of)
+        difference = share * mean_b
+        seeds, users = noise.seeds_for(difference), noise.users_for(difference)
         with_seeds = f"{seeds} seeds of these people" if seeds else "more people, whatever the seeds"
-        with_people = f"{people:,} people with {noise.runs} seeds" if people else "more seeds, whatever the people"
-        lines.append(f"  {share:.1%} of B ({share * of:.4f}) would take {with_seeds}, or {with_people}")
+        with_users = f"{users:,} people with {noise.n_seeds} seeds" if users else "more seeds, whatever the people"
+        lines.append(f"  {share:.1%} of B ({difference:.4f}) would take {with_seeds}, or {with_users}")
     return "\n".join(lines)
-
-
-def comparison_text(found: Comparison, a: str, b: str) -> str:
-    spread = ""
-    if len(found.means_a) > 1 or len(found.means_b) > 1:
-        spread = f"\nspread over seeds: A {found.spread_a:.4f}, B {found.spread_b:.4f}"
-    return (
-        f"{found.metric}, protocol {found.protocol}, test split, {found.users:,} people\n"
-        f"A {a}: {found.mean_a:.4f}\nB {b}: {found.mean_b:.4f}\n"
-        f"A - B: {verdict.numbers(found)}{spread}\n"
-        f"{verdict.sentence(found, a, b)}"
-    )

@@ -31,8 +31,8 @@ from elastic_core.core.histories import Split
 from elastic_core.data.source_catalog import PLANTED, here
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
-from elastic_core.evaluation import newcomers
 from elastic_core.machine import commit, find_device
+from elastic_core.results.short_histories import score_short_histories
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report, evaluate
 
@@ -101,8 +101,8 @@ def known_a_little(arguments: Namespace) -> int:
     split, protocol, people = arguments.split, arguments.protocols[0], f"{dataset.histories.n_users:,} people"
     say(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
-    for one in newcomers.after_few(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
-        score, beyond = one.score, one.beyond
+    for one in score_short_histories(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
+        score, beyond = one.score, one.over_popularity
         interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if one.events else ""
         print(f"{one.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")
     return 0

@@ -13,6 +13,10 @@ where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core eac
   python -m elastic_core reproduce --add elsewhere/ml-1m-elastic
   python -m elastic_core reproduce --table --protocol pop100
   python -m elastic_core reproduce --readme
+  python -m elastic_core reproduce --grid gru4rec,lrurec --minutes 20
+
+With --grid every model gets the same few tries on MovieLens-100K. What validation said lies in checkpoints/tuning.csv, the runs
+beside it in tuning-… folders, which git ignores.
 """
 
 import time
@@ -25,10 +29,11 @@ from elastic_core.core.evaluate import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device, one_thread_each
-from elastic_core.readme import rewrite
-from elastic_core.reproduce import PlannedRun, add_run, has_weights, reproduce, select, status
+from elastic_core.recipes import GRID, grid_point
+from elastic_core.results.grid import FILE, read_outcomes, train_grid
+from elastic_core.results.markdown import rewrite, run_tables
+from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, reproduce, select, status
 from elastic_core.results.store import stored_runs
-from elastic_core.tables import results_table
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -43,6 +48,7 @@ def configure(parser: ArgumentParser) -> None:
         --list | flag | train nothing, show where every run stands
         --table | flag | train nothing, print the table of what is finished
         --readme | flag | train nothing, write the tables of README.md and RESULTS.md anew
+        --grid MODEL,… | words | train these models at every point of one small grid, and keep what validation said
     """)  # fmt: skip
     parser.add_argument(
         "--add", nargs="+", type=Path, metavar="FOLDER", help="train nothing, add these finished runs to the tables"
@@ -54,6 +60,8 @@ def run(arguments: Namespace) -> int:
         raise InputError(f"unknown protocol {arguments.protocol!r}; known are all, {', '.join(PROTOCOLS)}")
     if not arguments.minutes >= 0:
         raise InputError(f"--minutes must be 0 or more, not {arguments.minutes:g}")
+    if arguments.grid:
+        return _grid(arguments)
     chosen = select(arguments.only)
     if arguments.list:
         print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))
@@ -66,7 +74,7 @@ def run(arguments: Namespace) -> int:
         return 0
     if not arguments.table:
         _train(chosen, arguments)
-    print(results_table(chosen, arguments.root, arguments.protocol))
+    print(run_tables(chosen, arguments.root, arguments.protocol))
     return 0
 
 
@@ -92,3 +100,22 @@ def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
             return
         if row.name not in stored:
             add_run(folder, arguments.root)
+
+
+def _grid(arguments: Namespace) -> int:
+    """Trains models at every point of the grid and prints what is kept of them."""
+    for model in arguments.grid:
+        for point in GRID:
+            grid_point(model, point)  # an unknown model is said before anything is trained
+    at, device = deadline(arguments), str(find_device(arguments.device))
+    dataset = load(grid_point(arguments.grid[0], next(iter(GRID))).data, say)
+    for model in arguments.grid:
+        say(f"{model}: {', '.join(GRID)}")
+        progress = Progress(grid_point(model, next(iter(GRID))).train.epochs)
+        if not train_grid(model, dataset, arguments.root, device, at, progress):
+            say("time is up; the same command goes on from here")
+            break
+    outcomes = read_outcomes(arguments.root / FILE)
+    for row in outcomes[outcomes["model"].isin(arguments.grid)].itertuples():
+        print(f"{row.model:<28}{row.point:<16}valid {row.valid:.4f}  epoch {row.best_epoch:>3} of {row.epochs}")
+    return 0

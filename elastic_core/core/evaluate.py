@@ -6,7 +6,7 @@ pop100, uniform100  100 others, drawn (data/candidates.py)
 
 One forward pass per batch serves all protocols; in a catalogue of LARGE items, a stretch of it at a time (stretches.py).
 What is found are ranks, one a person and protocol; every metric follows from them, so two reports can be compared in pairs
-(evaluation/compare.py) and a run keeps nothing but its ranks (runs/ranks.py).
+(results/compare.py) and a run keeps nothing but its ranks (runs/ranks.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elastic_core.data.traits import genre_table
-from elastic_core.evaluation.compare import Luck
 from elastic_core.memory.gaps import BINS, name_of
 from elastic_core.recipes import MEMORIES, STUDIED
+from elastic_core.results.statistics import TrainingNoise
 from elastic_core.runs.ranks import Interval
 from elastic_core.study import asides, asking
 from elastic_core.study.asking import METRIC, RECALL
@@ -65,7 +65,7 @@ def questions(study: "Study") -> dict[str, Question]:
     """Everything that a claim may come of: `history`, `cut N`, and by way of holding out `… memory SYSTEM` and `… counting`."""
     found: dict[str, Question] = {}
     for way, side in study.sides.items():
-        luck = Luck.of([side.values(label) for label in side.systems])
+        luck = TrainingNoise.pooled([side.values(label) for label in side.systems])
         for own, shared in MEMORIES:
             if {own, shared} <= set(side.systems):
                 sides = side.values(own), side.values(shared)
@@ -76,7 +76,7 @@ def questions(study: "Study") -> dict[str, Question]:
             found[f"{way} counting"] = Question(*sides, (True, False), luck, side.still_rising(best))
     if best := study.side.best:
         kept = {label: cut_values(study.side, label) for label in study.side.trained}
-        luck = Luck.of([every[:, -1] - every[:, 0] for every in kept.values()])
+        luck = TrainingNoise.pooled([every[:, -1] - every[:, 0] for every in kept.values()])
         for at, cut in enumerate(cuts_of(study.side.runs(best)[0])):
             found["history" if at == 0 else f"cut {cut}"] = Question.of_same(kept[best][:, -1], kept[best][:, at], luck)
     return found
@@ -174,7 +174,7 @@ def _systems(study: "Study", found: dict[str, Found]) -> Section:
     gaps: dict[str, Found] = {}
     if reference is not None:
         every = {label: side.values(label) for label in side.systems}
-        mine, luck = every[reference], Luck.of(list(every.values()))
+        mine, luck = every[reference], TrainingNoise.pooled(list(every.values()))
         pairs = {label: Question(mine, of, (reference in STUDIED, label in STUDIED), luck) for label, of in every.items()}
         gaps = judged({label: pair for label, pair in pairs.items() if label != reference})
         level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elastic_core.data.traits import genre_table
-from elastic_core.evaluation.power import noise
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import MEMORIES
+from elastic_core.results.statistics import NoiseParts
 from elastic_core.runs.ranks import Interval
 from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
@@ -95,12 +95,12 @@ def power(side: Side, found: dict[str, Found]) -> Section:
     ]
     for own, shared in MEMORIES if of else ():
         if f"{side.way} memory {own}" in found:
-            seen, parts = noise(side.values(own), side.values(shared)), []
+            seen, parts = NoiseParts.estimate(side.values(own), side.values(shared)), []
             for part in PARTS:
-                people, seeds = seen.people_for(part * of), seen.seeds_for(part * of)
+                people, seeds = seen.users_for(part * of), seen.seeds_for(part * of)
                 more = f"{people:,} people" if people else "more people than there are"
                 again = f"{seeds} trainings of these people" if seeds else "more trainings than anybody has time for"
-                parts.append(f"{part:.0%} ({part * of:.4f}) would take {more} with {seen.runs} trainings, or {again}")
+                parts.append(f"{part:.0%} ({part * of:.4f}) would take {more} with {seen.n_seeds} trainings, or {again}")
             sentences.append(f"Own against shared experts, {name(own)}: {'; '.join(parts)}.")
     sentences.append(
         "Found four times out of five by the test that is used here, as parts of the best baseline’s score. Two trainings tell "

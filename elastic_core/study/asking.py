@@ -12,15 +12,14 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.evaluate import Candidates, judging, scored
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
-from elastic_core.evaluation.newcomers import CutReader
 from elastic_core.machine import CPU
 from elastic_core.models import Recommender
+from elastic_core.results.short_histories import ShortHistoryScorer
 from elastic_core.runs.ranks import evaluate
-from elastic_core.services.evidence.versus import best_ten
 
 METRIC, RECALL = "NDCG@10", "HR@10"
 MOST_ASKED, MOST_LISTED = 2_000, 500  # people, drawn by chance, who are asked with less history, and whose lists are made
-CHUNK = 128
+CHUNK, TOP = 128, 10
 
 
 def some_people(dataset: Dataset, most: int = MOST_ASKED) -> ndarray:
@@ -33,7 +32,7 @@ def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[i
     """NDCG@10 of the test by how many of the last events are read: [cuts, people]. What a person has met is left out of the
     candidates as ever, where the protocol says so."""
     people = some_people(dataset)
-    found = [evaluate(CutReader(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
+    found = [evaluate(ShortHistoryScorer(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
     return np.stack([one.values(protocol, METRIC) for one in found])
 
 
@@ -44,6 +43,13 @@ def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> ndarray:
         for users, scores, _ in scored(judge, model.length, dataset, candidates, people, CHUNK):
             found.append(best_ten(scores, candidates.mask(protocol, users)))
     return np.concatenate(found)
+
+
+def best_ten(scores: torch.Tensor, candidates: torch.Tensor) -> ndarray:
+    """The best of the items that are `candidates`, both [B, n_items + 1], as int32 [B, 10]; 0 where fewer are left."""
+    values, items = scores.masked_fill(~candidates, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
+    best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
+    return np.pad(best, ((0, 0), (0, TOP - best.shape[1])))
 
 
 def novelty(shown: ndarray, counts: ndarray) -> ndarray:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from elastic_core.evaluation.verdict import wilson
-from elastic_core.labels import model_label
 from elastic_core.recipes import STUDIED
+from elastic_core.results.statistics import wilson_interval
+from elastic_core.results.systems import model_label
 from elastic_core.runs.ranks import Interval
 from elastic_core.study.verdicts import Found
 
@@ -38,7 +38,7 @@ def together(answers: Sequence[str]) -> str:
 
 def share(some: int, of: int) -> str:
     """`12.0% (95% 10.1% to 14.2%)` of so many people."""
-    low, high = wilson(some / of, of)
+    low, high = wilson_interval(some / of, of)
     return f"{some / of:.1%} (95% {max(float(low), 0.0):.1%} to {float(high):.1%})"
 
 

@@ -1,6 +1,6 @@
 """What a study may claim. All its questions are asked of the same people, so they are adjusted together (Holm).
 
-A claim needs an interval over people and training seeds that leaves out 0, and an adjusted p below 0.05 (evaluation/verdict.py);
+A claim needs an interval over people and training seeds that leaves out 0, and an adjusted p below 0.05 (results/compare.py);
 anything else is *not known*, with the difference that would have been found. What is compared was chosen on validation, never
 on the test. Two trainings that happen to lie close show none of their noise, so it is pooled over all systems of a study, which
 were trained alike; the larger of that and a system's own counts. Drawn under the null, with three systems of two trainings each
@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from elastic_core.evaluation import power, verdict
-from elastic_core.evaluation.compare import Contrast, Luck, contrast, holm
+from elastic_core.results.compare import ONE_RUN, better, p_text
+from elastic_core.results.statistics import Contrast, TrainingNoise, contrast, detectable_from_interval, holm
 
 Answer = Literal["yes", "no", "not known"]
 
@@ -28,11 +28,11 @@ class Question(NamedTuple):
     a: ndarray
     b: ndarray
     trained: tuple[bool, bool] = (True, True)
-    luck: Luck | None = None
+    luck: TrainingNoise | None = None
     cut: bool = False
 
     @classmethod
-    def of_same(cls, more: ndarray, less: ndarray, luck: Luck | None = None) -> "Question":
+    def of_same(cls, more: ndarray, less: ndarray, luck: TrainingNoise | None = None) -> "Question":
         """Of the same trainings, asked in two ways [S, n]: their luck is in both, and `luck` that of such differences."""
         return cls(more - less, np.zeros((1, more.shape[1])), (True, False), luck)
 
@@ -51,14 +51,14 @@ class Found(NamedTuple):
     @property
     def behind(self) -> bool:
         """Whether B may be called better."""
-        return verdict.better(self.contrast, self.adjusted) == "B"
+        return better(self.contrast, self.adjusted) == "B"
 
     @property
     def answer(self) -> Answer:
         """What is behind and was not done learning is no answer."""
         if self.behind:
             return "not known" if self.question.cut else "no"
-        return "yes" if verdict.better(self.contrast, self.adjusted) == "A" else "not known"
+        return "yes" if better(self.contrast, self.adjusted) == "A" else "not known"
 
     @property
     def people(self) -> int:
@@ -67,13 +67,13 @@ class Found(NamedTuple):
     @property
     def could(self) -> float:
         """The difference that would have been found four times out of five."""
-        return power.of_interval(self.contrast.low, self.contrast.high)
+        return detectable_from_interval(self.contrast.low, self.contrast.high)
 
     @property
     def numbers(self) -> str:
         """`+0.0123 (95% +0.0010 to +0.0236; 943 people; adjusted p 0.0312)`"""
         c = self.contrast
-        p = f"adjusted p {verdict.p_text(self.adjusted)}" if c.seeds_counted else verdict.ONE_RUN
+        p = f"adjusted p {p_text(self.adjusted)}" if c.seeds_counted else ONE_RUN
         return f"{c.difference:+.4f} (95% {c.low:+.4f} to {c.high:+.4f}; {self.people:,} people; {p})"
 
     @property

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.labels import model_label
 from elastic_core.memory.gaps import ALL
+from elastic_core.results.systems import model_label
 from elastic_core.text import figure as safe
 from pages.kit.plot import LAYOUT, SYMBOLS, Palette, scale, whiskers
 

@@ -1,104 +1,116 @@
-"""Figures of two runs. Pure: tables in, plotly figures out. Marks of people carry their number in `customdata`."""
+"""Figures of systems. Pure: tables in, plotly figures out."""
 
 import textwrap
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from elastic_core.text import figure as safe
-from pages.kit.forest import LAYOUT
+from pages.kit import plot
 from pages.kit.plot import Palette
-from pages.kit.sketch import Sketch
 
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
-
-
-def duel(counts: dict[str, int], colours: Palette, sides: tuple[str, str]) -> go.Figure:
-    """One bar: whose list has the true next item higher. `sides`: what A and B are called."""
-    figure, total = go.Figure(), max(sum(counts.values()), 1)
-    parts = (("a", sides[0], colours.cool[1]), ("same", "same", colours.line), ("b", sides[1], colours.warm[1]))
-    for key, called, tone in parts:
-        name = safe(called) if key == "same" else f"{safe(called)} higher"
-        ink = colours.text if key == "same" else colours.ground
-        figure.add_bar(
-            x=[counts[key]], y=[""], orientation="h", name=name, marker_color=tone,
-            text=f"<b>{'<br>'.join(textwrap.wrap(name, 28))}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
-            textposition="inside", insidetextanchor="middle", textangle=0,
-            textfont_color=ink, textfont_size=13, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
-        )  # fmt: skip
-    return figure.update_layout(
-        LAYOUT, barmode="stack", height=100, bargap=0, xaxis_visible=False, xaxis_range=[0, total], yaxis_visible=False
-    )
+LAYOUT = {
+    "margin": {"l": 8, "r": 8, "t": 26, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False,
+    "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
+}  # fmt: skip
+LINE_HEIGHT, TWO_LINES = 25, 36  # pixels of a row, and of one whose name takes two lines
 
 
-def places(table: pd.DataFrame, colours: Palette, chosen: int | None, sides: tuple[str, str]) -> Sketch:
-    """Everybody's place of the true next item with A and with B, both axes logarithmic; below the diagonal A is better."""
-    figure, (a, b) = Sketch(), map(safe, sides)
-    last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
+def forest(
+    table: pd.DataFrame, colours: Palette, sides: tuple[str, str], row: str = "short", family: str | None = None
+) -> go.Figure:
+    """A minus B in NDCG@10, which people know as `sides`, with its interval, one line a row, zero marked. Filled where a
+    difference may be claimed (`who`), else hollow.
+
+    `table`: the columns `row` names, n, A, B, difference, low, high, who. With `family`, a column, rows of one family stand
+    under its name."""
+    rows, heads = _place_rows(table.assign(name=table[row].map(safe), label=table[row].map(_two_lines)), family)
+    claimed = (rows["who"] != "").to_numpy()
+    colour = np.where(rows["difference"] > 0, colours.cool[1], colours.warm[1])
+    a, b = map(safe, sides)
+    figure = go.Figure()
+    figure.add_vline(x=0, line_color=colours.text, line_width=1)
+    for i, (low, high, y) in enumerate(rows[["low", "high", "y"]].itertuples(index=False)):
+        width = 3 if claimed[i] else 1.5
+        figure.add_scatter(x=[low, high], y=[y, y], mode="lines", hoverinfo="skip", line_color=colour[i], line_width=width)
     figure.add_scatter(
-        x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line_color=colours.muted, line_width=1, line_dash="dot"
-    )
-    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line_width=0, layer="below")
-    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line_width=0, layer="below")
-    better = table["place_a"] < table["place_b"]
-    tone = np.where(better, colours.cool[1], np.where(table["place_a"] > table["place_b"], colours.warm[1], colours.muted))
-    figure.add_scatter(
-        x=table["place_b"], y=table["place_a"], mode="markers",
-        customdata=np.column_stack([table["user"], table["title"].map(safe), table["user"] + 1]),
-        marker_size=7, marker_color=tone, marker_opacity=0.65, marker_symbol=np.where(better, "circle", "diamond"),
-        unselected_marker_opacity=0.65,
-        hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with " + a + "<br>"
-        "place %{x:,.0f} with " + b + "<extra></extra>",
+        x=rows["difference"], y=rows["y"], mode="markers", customdata=rows[["name", "n", "low", "high", "A", "B"]],
+        marker_size=10, marker_color=np.where(claimed, colour, colours.ground), marker_line_color=colour, marker_line_width=2,
+        hovertemplate="<b>%{customdata[0]}</b><br>" + a + " %{customdata[4]:.4f}<br>" + b + " %{customdata[5]:.4f}<br>"
+        "Difference %{x:+.4f} (%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
     )  # fmt: skip
-    mine = table[table["user"] == chosen]
-    if len(mine):
-        x, y = float(mine["place_b"].iloc[0]), float(mine["place_a"].iloc[0])
-        figure.add_scatter(
-            x=[x], y=[y], mode="markers", hoverinfo="skip",
-            marker_size=14, marker_color="rgba(0,0,0,0)", marker_line_color=colours.text, marker_line_width=2,
-        )  # fmt: skip
-        figure.add_annotation(  # towards the middle, where there is room for it
-            x=np.log10(x), y=np.log10(y), text=f"person {chosen + 1}", font_color=colours.text, bgcolor=colours.ground,
-            bordercolor=colours.text, arrowcolor=colours.text, ax=58 if x * x < last else -58, ay=-28 if y * y < last else 28,
-        )  # fmt: skip
-    figure.update_layout(LAYOUT, height=430, clickmode="event+select", uirevision="places")
-    axis = {
-        "type": "log",
-        "range": [np.log10(0.8), np.log10(last * 1.25)],
-        "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
-    }
-    figure.update_xaxes(axis, title_text=f"place with {b}")
-    figure.update_yaxes(axis, title_text=f"place with {a}")
+    top = float(rows["y"].max()) + (1.6 if heads else 0.7)
+    same_n = len(rows) > 1 and rows["n"].nunique() == 1  # then it is said once, below
+    span = float(max(rows["high"].max(), -rows["low"].min(), 1e-4))
+    title = "NDCG@10, difference" + (f", n = {rows['n'].iloc[0]:,}" if same_n else "")
+    row_height = TWO_LINES if rows["label"].str.contains("<br>").any() else LINE_HEIGHT
+    figure.update_layout(LAYOUT, height=92 + int(row_height * top), annotations=_notes(rows, colours, sides, top, same_n))
+    figure.update_xaxes(
+        title=title, range=[-1.1 * span, (1.1 if same_n else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f",
+        nticks=5, tickangle=0, zeroline=False,
+    )  # fmt: skip
+    ticks = dict(zip(rows["y"], rows["label"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
+    figure.update_yaxes(tickvals=list(ticks), ticktext=list(ticks.values()), showgrid=False, zeroline=False, range=[-0.7, top])
     return figure
 
 
-def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[str, str], marked: dict[str, str]) -> go.Figure:
-    """Any two quantities of the runs; the bubble's area is the number of parameters, the symbol the system."""
-    shown = table[table[x].notna() & table[y].notna()]
-    most = max(float(shown["parameters"].max()) if len(shown) else 1.0, 1.0)
-    systems = list(dict.fromkeys(table["system"]))
-    figure = go.Figure()
-    for i, system in enumerate(systems):
-        rows = shown[shown["system"] == system]
-        if rows.empty:
-            continue
-        size = 10 + 34 * np.sqrt(rows["parameters"].fillna(0) / most)
-        errors = {"array": rows[f"{y} ±"], "thickness": 1, "width": 3} if f"{y} ±" in rows else None
+def _place_rows(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, dict[float, str]]:
+    """The rows with a height `y`, the first at the top, and the heights of the families' names."""
+    if family is None:
+        return table.assign(y=np.arange(len(table), dtype=float)[::-1]), {}
+    starts = table[family] != table[family].shift()
+    down = np.arange(len(table)) + 1.4 * starts.cumsum().to_numpy()  # a family's name takes more than a row
+    heights = down.max() - down
+    heads = dict(zip(heights[starts.to_numpy()] + 1, table.loc[starts, family], strict=True))
+    return table.assign(y=heights), heads
+
+
+def _notes(rows: pd.DataFrame, colours: Palette, sides: tuple[str, str], top: float, same_n: bool) -> list[dict]:
+    """How many people each row has, where they differ, and on which side of zero who is ahead."""
+    quiet = {"showarrow": False, "font": {"size": 11, "color": colours.muted}}
+    notes = [
+        quiet | {"x": 1, "xref": "paper", "xanchor": "right", "y": y, "text": f"n = {n:,}", "xshift": 4}
+        for n, y in rows[["n", "y"]].itertuples(index=False)
+        if not same_n
+    ]
+    a, b = (textwrap.shorten(safe(side), 34, placeholder=" …") for side in sides)
+    for text, anchor, shift in ((f"◀ {b} ahead", "right", -6), (f"{a} ahead ▶", "left", 6)):
+        notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
+    return notes
+
+
+def _two_lines(name: str) -> str:
+    """A name that leaves room for the interval; the whole of it is in the hover."""
+    return "<br>".join(safe(line) for line in textwrap.wrap(str(name), 36, max_lines=2, placeholder=" …"))
+
+
+def memory_size(table: pd.DataFrame, n_subkeys: int, k: int, colours: Palette) -> go.Figure:
+    """The paper's Figure 5: NDCG@10 (dots with 95% intervals) and share of experts in use (diamonds, right axis), on the left
+    against √K where k experts are retrieved, on the right against k where √K is `n_subkeys`."""
+    figure = make_subplots(
+        1, 2, specs=[[{"secondary_y": True}] * 2], subplot_titles=(f"k = {k}", f"√K = {n_subkeys}"), horizontal_spacing=0.08
+    )
+    panels = (("√K", table[table["k"] == k]), ("k", table[table["√K"] == n_subkeys]))
+    for place, (name, part) in enumerate(panels, start=1):
+        marks = {"x": part[name], "mode": "markers", "marker_size": 10, "text": part["runs"].map(safe), "row": 1, "col": place}
         figure.add_scatter(
-            x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
-            text=["<br>".join(textwrap.wrap(safe(marked.get(run, "")), 24)) for run in rows["run"]],
-            textposition="top center", textfont_color=colours.text, cliponaxis=False,
-            marker_size=size, marker_color=colours.category(i), marker_opacity=0.8,
-            marker_symbol=SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)],
-            marker_line_color=colours.text, marker_line_width=1,
-            customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
-            hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"
-            "%{customdata[2]}<extra></extra>",
+            **marks, y=part["NDCG@10"], name="NDCG@10", showlegend=place == 1, marker_color=colours.categories[0],
+            error_y={"type": "data", "array": part["± 95%"], "thickness": 1.2},
+            hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
         )  # fmt: skip
-    wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
-    legend = {"orientation": "h", "y": -0.2, "x": 0, "itemsizing": "constant"}
+        figure.add_scatter(
+            **marks, y=part["in use"], name="experts in use", showlegend=place == 1, marker_color=colours.categories[4],
+            marker_symbol="diamond-open", marker_line_width=2, secondary_y=True,
+            hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts in use<extra></extra>",
+        )  # fmt: skip
+        ticks = sorted({int(value) for value in part[name]})
+        figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=list(map(str, ticks)), row=1, col=place)
+    top = float((table["NDCG@10"] + table["± 95%"].fillna(0)).max())
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True, range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
+    figure.update_yaxes(fixedrange=True, range=[0, 1.05], tickformat=".0%", dtick=0.25, showgrid=False, secondary_y=True)
     return figure.update_layout(
-        LAYOUT, margin_t=44, height=600, showlegend=True, legend=legend, xaxis_title=names[x],
-        xaxis_type="log" if x in wide else "linear", yaxis_title=names[y], yaxis_type="log" if y in wide else "linear",
-    )  # fmt: skip
+        plot.LAYOUT, height=340, margin_t=60, legend_y=1.14, yaxis_title="test NDCG@10", yaxis2_showticklabels=False
+    )

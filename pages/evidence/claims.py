@@ -4,12 +4,12 @@ from itertools import chain
 
 import streamlit as st
 
-from elastic_core import labels
-from elastic_core.services.evidence import meaning, verdicts
-from elastic_core.services.evidence.verdicts import Finding, Verdict
-from pages.evidence import answers
+from elastic_core.results.claims import PROTOCOL, Finding, Verdict, count_sentence, verdict_table
+from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
+from elastic_core.services.evidence import meaning
+from pages.evidence import cached
 from pages.frame import shell
-from pages.kit import asked, glossary, judged, prose, view
+from pages.kit import asked, glossary, prose, results, view
 from pages.kit.control import button
 
 WORDS = prose.of(__file__)
@@ -25,33 +25,33 @@ SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "
 
 def show() -> None:
     now = shell.current()  # none where no run opens: kept ranks can be read all the same
-    groups, _ = judged.groups(shell.RUNS)
+    measured, _ = results.measured_data(shell.RUNS)
     rows = asked.rows(shell.RUNS)
     head = st.empty()
     head.markdown("Comparing system by system …")
     found = list[Verdict]()
-    for each in chain(judged.claims(groups), meaning.verdicts(groups, rows), [answers.faster(shell.RUNS)]):
+    for each in chain(results.verdicts(measured), meaning.verdicts(measured, rows), [cached.speed_verdict(shell.RUNS)]):
         found.append(each)
         card(each)
-    head.markdown(f"**{verdicts.count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
+    head.markdown(f"**{count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     if now is not None and now.model.retrieves:
         asked.row(now.run, "lrn_measure")
-    if any(labels.UNEVEN in finding.system for each in found for finding in each.findings):
-        st.caption(labels.UNEVEN_NOTE)
+    if any(UNEVEN in finding.system for each in found for finding in each.findings):
+        st.caption(UNEVEN_NOTE)
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
     if panel.open:
         with panel:
-            table = verdicts.verdict_table(found)
+            table = verdict_table(found)
             alt = f"{len(table)} findings with their numbers and runs"
             view.table("lrn_findings", table, WORDS.about("FINDINGS"), alt, height=220)
     if now is not None:
-        view.foot("python -m elastic_core report")
+        view.foot("python -m elastic_core reproduce", "--table")
 
 
 def card(each: Verdict) -> None:
     said, icon, colour = BADGES[each.answer]
     if each.answer in ("in part", "made-up") and each.lacking:
-        said, colour = f"{said}, not known on {labels.join_names(each.lacking)}", "blue"
+        said, colour = f"{said}, not known on {join_names(each.lacking)}", "blue"
     with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
         with view.row():
             st.markdown(f"**{each.claim}**", width="stretch")
@@ -88,7 +88,7 @@ def lead(screen: str, first: Finding | None) -> None:
     settings = {"ev_depth": "Systems"}
     if first is not None:
         st.session_state["res_fitted"] = first.data  # its protocol is chosen here
-        settings |= {"res_data": first.data, "res_protocol": verdicts.PROTOCOL, "res_ours": first.system}
+        settings |= {"res_data": first.data, "res_protocol": PROTOCOL, "res_ours": first.system}
     for key, value in settings.items():
         if not shell.locked(key):
             st.session_state[key] = value

@@ -1,10 +1,10 @@
-"""Evidence: is it true? Three depths of the same measurements: claims, the table of systems, any two runs."""
+"""Evidence: is it true? Two depths of the same measurements: claims, and the table of systems with their paired differences."""
 
-from pages.evidence import claims, pair, systems
+from pages.evidence import claims, systems
 from pages.kit import view
 from pages.kit.control import switch
 
-DEPTHS = {"Claims": claims.show, "Systems": systems.show, "Two runs": pair.show}
+DEPTHS = {"Claims": claims.show, "Systems": systems.show}
 
 view.title("Is it true, and how sure is that?")
 DEPTHS[switch("How deep", list(DEPTHS), "ev_depth")]()

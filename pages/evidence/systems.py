@@ -1,122 +1,139 @@
-"""The second depth: what every system reached, beside counting and pure chance, one protocol at a time. From kept ranks."""
+"""The second depth: what every system reached, beside counting and pure chance, one protocol at a time; one system minus another;
+and what the size of the memory is worth. From the ranks that runs keep."""
 
 import pandas as pd
 import streamlit as st
 
-from elastic_core import labels
 from elastic_core.core.evaluate import PROTOCOLS
-from elastic_core.reproduce import System
+from elastic_core.results.compare import Comparison, claim_sentence, p_text
+from elastic_core.results.reproduce import System
+from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, usual_partner
+from elastic_core.results.table import (
+    PAPER_COLUMN,
+    main_rows,
+    memory_size_table,
+    protocol_table,
+    reference_names,
+    system_summary,
+    with_chance,
+)
 from elastic_core.runs import unreadable_runs
-from elastic_core.services.evidence import judging, standings
-from elastic_core.services.evidence.systems import Group, of_run
+from elastic_core.text import minus
+from pages.evidence import charts
 from pages.frame import shell
-from pages.kit import cache, forest, glossary, judged, prose, unreadable, view
+from pages.kit import cache, glossary, prose, results, unreadable, view
 from pages.kit.control import bound, button, one_of_list
 
 WORDS = prose.of(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
-ALL, FITTED = "res_all", "res_fitted"  # all rows and columns; for which data the protocol was last set
+ALL, FITTED, FIRST_OTHER = "res_all", "res_fitted", "res_first"  # FITTED: for which data the protocol was last set
+PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
 COLUMNS = view.columns(
     WORDS(
         "COLUMNS",
         ndcg=glossary.METRICS["NDCG@10"],
         hr=glossary.METRICS["HR@10"],
         mrr=glossary.METRICS["MRR@10"],
-        paper=judging.PAPER_NOTE,
+        paper=PAPER_NOTE,
     )
 )
-FIRST = 5  # columns that are shown at first
+FIRST_COLUMNS = 5  # that are shown at first
 
 
 def show() -> None:
     shell.lockable({SYSTEM: "One system"})
-    groups, faults = judged.groups(shell.RUNS)
+    measured, faults = results.measured_data(shell.RUNS)
     faults = [*faults, *unreadable_runs(shell.RUNS)]
-    if not groups:
+    if not measured:
         st.info("Nothing is tested here yet. Train a model on the page Train; when it is tested, it appears here.")
         unreadable.lines(faults, "no run", "res_fault")
         return
     now = shell.current()  # none where no run opens: kept ranks can be read all the same
     row = view.row("bottom")
     with row:
-        group = choose_data(groups, now)
-        protocol = choose_protocol(group)
-    table = judged.standings(group, protocol)
+        data_set = choose_data(measured, now)
+        protocol = choose_protocol(data_set)
+    table = results.leaderboard(data_set, protocol)
     if table.empty:
         st.info(f"Nothing on this data was ranked under `{protocol}`.")
         return
+    own_system = data_set.system_of(now.run.path) if now is not None else None
     with row:
-        ours = one_of_list("System", judging.rivals(group, table), key=OURS, width=470)
-    mine = called(group, table, ours)
-    differences = judged.differences(group, mine, protocol)
-    known = now is not None and now.dataset.hash == group.hash
-    chance = judged.chance(now.dataset, protocol) if known else None
-    st.markdown(f"**{shell.plain(judging.system_summary(table, differences, ours))}**")
-    home = of_run(groups, now.run.path) if now is not None else None
-    few = judging.matters(group, table, mine, *([home[1]] if home else []))
+        names = reference_names(data_set, table)
+        opened = table.loc[table["label"] == str(own_system), "system"].tolist()
+        first = next((name for name in opened if name in names), names[0])
+        ours_name = one_of_list("System", names, key=OURS, first=first, width=470)
+    ours = system_called(data_set, table, ours_name)
+    differences = results.differences(data_set, ours, protocol)
+    st.markdown(f"**{shell.plain(system_summary(table, differences, ours_name))}**")
+    main = main_rows(data_set, table, ours, *([own_system] if own_system else []))
     with view.row():
-        said = f"{group.people:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
-        st.caption(said, width="stretch", help=f"Data {group.hash}")
-        every = len(few) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
-    shown = judging.with_chance(table if every else few, chance)
-    draw_table(shown, protocol, list(COLUMNS)[: None if every else FIRST])
-    lead_on(group, table, ours, now)
-    draw_forest(differences if every else differences[differences["label"].isin(few["label"])], ours)
-    if table["system"].str.contains(labels.UNEVEN).any():
-        st.caption(labels.UNEVEN_NOTE)
+        said = f"{data_set.users:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
+        st.caption(said, width="stretch", help=f"Data {data_set.hash}")
+        every = len(main) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
+    chance = results.chance(now.dataset, protocol) if now is not None and now.dataset.hash == data_set.hash else None
+    draw_table(with_chance(table if every else main, chance), protocol, list(COLUMNS)[: None if every else FIRST_COLUMNS])
+    other = choose_other(data_set, table, ours_name, ours, now)
+    draw_differences(differences if every else differences[differences["label"].isin(main["label"])], ours_name)
+    draw_pair(data_set, table, (ours, other), protocol)
+    draw_memory_size(data_set, ours, protocol)
+    if table["system"].str.contains(UNEVEN).any():
+        st.caption(UNEVEN_NOTE)
     unreadable.lines(faults, "no run", "res_fault")
     if now is not None:
-        view.foot("python -m elastic_core report", "--root", "checkpoints", data=group.key, protocol=protocol, ours=ours)
+        runs = [",".join(run.name for run in data_set.systems[each]) for each in (ours, other)]
+        command = ["compare", *runs] if other != ours else ["reproduce", "--table"]
+        settings = {"data": data_set.key, "ours": ours_name}
+        view.foot(f"python -m elastic_core {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings)
 
 
-def choose_data(groups: list[Group], now: shell.Context | None) -> Group:
-    keys = {group.key: group for group in groups}
-    home = of_run(groups, now.run.path) if now is not None else None
-    titles = {group.key: group.title for group in groups}
-    return keys[one_of_list("Data", titles, key=DATA, first=home[0].key if home else None, width=250)]
+# --- what is chosen ---------------------------------------------------------------------------------------------------
 
 
-def choose_protocol(group: Group) -> str:
-    fits = judged.fitting(group)
-    if st.session_state.get(FITTED) not in (None, group.key) and not shell.locked(PROTOCOL):
-        st.session_state[PROTOCOL] = fits  # other data, judged in their own way
-    st.session_state[FITTED] = group.key
-    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=fits, help=glossary.PROTOCOLS, width=140)
+def choose_data(measured: list[DataSet], now: shell.Context | None) -> DataSet:
+    by_key = {data_set.key: data_set for data_set in measured}
+    titles = {data_set.key: data_set.title for data_set in measured}
+    home = next((each.key for each in measured if now is not None and each.system_of(now.run.path)), None)
+    return by_key[one_of_list("Data", titles, key=DATA, first=home, width=250)]
 
 
-def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
-    shown = table[[name for name in columns if name != judging.PAPER or table[judging.PAPER].notna().any()]]
-    st.session_state[ROWS] = table["system"].where(table["label"] != "", "").tolist()
-    alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside counting and chance"
-    view.table(
-        TABLE, shown, WORDS.about("SYSTEMS"), alt, column_config={name: COLUMNS[name] for name in shown}, on_select=picked,
-        selection_mode="single-row", placeholder="–", row_height=30,
-        height=min(38 + 30 * len(table), 408),
-    )  # fmt: skip
+def choose_protocol(data_set: DataSet) -> str:
+    usual = results.usual_protocol(data_set)
+    if st.session_state.get(FITTED) not in (None, data_set.key) and not shell.locked(PROTOCOL):
+        st.session_state[PROTOCOL] = usual  # other data, judged in their own way
+    st.session_state[FITTED] = data_set.key
+    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=usual, help=glossary.PROTOCOLS, width=140)
 
 
-def picked() -> None:
+def choose_other(data_set: DataSet, table: pd.DataFrame, ours_name: str, ours: System, now: shell.Context | None) -> System:
+    """The system that `ours` is set against below, or whose run is opened."""
+    with view.row("bottom"):
+        measured = table[table["label"] != ""]
+        partner = usual_partner(ours, {system_called(data_set, table, name): None for name in measured["system"]})
+        first = measured.loc[measured["label"] == str(partner), "system"].iloc[0] if partner else ours_name
+        st.session_state[FIRST_OTHER] = first  # the tour asks whether another one was chosen
+        label = "One system (or click the left edge of its row)"
+        name = one_of_list(label, measured["system"].tolist(), key=SYSTEM, first=first, width=470)
+        other = system_called(data_set, table, name)
+        run = data_set.systems[other][0]
+        is_open = now is not None and now.run in data_set.systems[other]
+        button(
+            "Open its run", "res_open", open_run, run.name, cache.called(run), icon="check" if is_open else "open_in_new",
+            disabled=shell.locked("run") or is_open, help="It is open." if is_open else "On every page",
+        )  # fmt: skip
+    return other
+
+
+def system_called(data_set: DataSet, table: pd.DataFrame, name: str) -> System:
+    """The system that stands in the table by this name."""
+    label = table.loc[table["system"] == name, "label"].iloc[0]
+    return next(system for system in data_set.systems if str(system) == label)
+
+
+def choose_row() -> None:
     """A chosen row is the system that the box below the table names."""
     if (system := view.chosen_row(TABLE, st.session_state.get(ROWS, []))) and not shell.locked(SYSTEM):
         st.session_state[SYSTEM] = system
-
-
-def lead_on(group: Group, table: pd.DataFrame, ours: str, now: shell.Context | None) -> None:
-    """From a row to its run."""
-    with view.row("bottom"):
-        kept = table.loc[table["label"] != "", "system"].tolist()
-        name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=470)
-        runs = group.systems[called(group, table, name)]
-        run, mine, held = runs[0], group.systems[called(group, table, ours)][0], shell.locked("run")
-        here = now is not None and now.run in runs
-        button(
-            "Open its run", "res_open", open_run, run.name, cache.called(run), icon="check" if here else "open_in_new",
-            disabled=held or here, help="It is open." if here else "On every page",
-        )  # fmt: skip
-        button(
-            "Compare with it", "res_compare", side_by_side, mine.name, run.name, icon="balance",
-            disabled=held or shell.locked("vs") or name == ours, help=f"Person by person, with {shell.plain(ours)}",
-        )  # fmt: skip
 
 
 def open_run(name: str, called: str) -> None:
@@ -124,24 +141,71 @@ def open_run(name: str, called: str) -> None:
     st.toast(f"The app shows {shell.plain(called)} now, on every page.", icon=":material/check:")
 
 
-def side_by_side(a: str, b: str) -> None:
-    shell.choose(a)
-    shell.beside(b)
-    st.session_state["ev_depth"] = "Two runs"
+# --- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def called(group: Group, table: pd.DataFrame, name: str) -> System:
-    """The system that stands in the table by this name."""
-    label = table.loc[table["system"] == name, "label"].iloc[0]
-    return next(system for system in group.systems if str(system) == label)
+def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
+    shown = table[[name for name in columns if name != PAPER_COLUMN or table[PAPER_COLUMN].notna().any()]]
+    st.session_state[ROWS] = table["system"].where(table["label"] != "", "").tolist()
+    alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside counting and chance"
+    view.table(
+        TABLE, shown, WORDS.about("SYSTEMS"), alt, column_config={name: COLUMNS[name] for name in shown}, on_select=choose_row,
+        selection_mode="single-row", placeholder="–", row_height=30, height=min(38 + 30 * len(table), 408),
+    )  # fmt: skip
 
 
-def draw_forest(table: pd.DataFrame, ours: str) -> None:
+def draw_differences(table: pd.DataFrame, ours: str) -> None:
     if table.empty:
         return
     st.markdown(f"**{shell.plain(ours)} minus each of the others**")
-    sides = (labels.BUDGET.sub("", ours), "the other")
-    figure = cache.drawn(forest.forest, table, shell.palette(), "NDCG@10", sides, row="short", family="family")
+    sides = (BUDGET.sub("", ours), "the other")
+    figure = cache.drawn(charts.forest, table, shell.palette(), sides, family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
-    view.chart("res_forest", figure, standings.named(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)
+    view.chart("res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)
+
+
+def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System], protocol: str) -> None:
+    """One system minus another, asked alone: what may be claimed, and whether it holds under other protocols."""
+    comparisons = results.compare_by_protocol(*(data_set.systems[system] for system in pair))
+    here = next((each for each in comparisons if each.protocol == protocol), None)
+    if here is None or pair[0] == pair[1]:
+        return
+    titles = table.set_index("label")["system"]
+    a, b = (BUDGET.sub("", str(titles[str(system)])) for system in pair)
+    st.markdown(f"**{shell.plain(claim_sentence(here, a, b))}**")
+    draw_numbers(here, a, b)
+    across = protocol_table(comparisons)
+    figure = cache.drawn(charts.forest, across, shell.palette(), (a, b), row="protocol")
+    alt = f"NDCG@10 of {a} minus {b} under {len(across)} protocols, with intervals. {claim_sentence(here, a, b)}"
+    view.chart("res_pair", figure, with_names(across, a, b), WORDS.about("PAIR"), alt)
+
+
+def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
+    with view.row("top"):
+        for name, mean in ((a, comparison.mean_a), (b, comparison.mean_b)):
+            st.metric(shell.plain(name), f"{mean:.4f}", width="content")
+        interval = minus(f"95% {comparison.low:+.4f} to {comparison.high:+.4f}")
+        st.metric("Difference", minus(f"{comparison.difference:+.4f}"), interval, delta_color="off", delta_arrow="off")
+        about = "p, two-sided, of this pair alone: how often luck gives such a difference. The chart above adjusts for all."
+        st.metric("Chance of so much by luck", p_text(comparison.p), help=about)
+
+
+def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
+    """The paper's Figure 5, where memories of several sizes were trained."""
+    table = memory_size_table(data_set.systems, ours, protocol)
+    if len(table) < 2:
+        return
+    panel = st.expander("How large should the memory be?", key="res_size", on_change="rerun")
+    if not panel.open:
+        return
+    with panel:
+        model = data_set.systems[ours][0].config.model
+        figure = cache.drawn(charts.memory_size, table, model.side, model.k, shell.palette())
+        alt = f"Test NDCG@10 and the share of experts in use of {len(table)} sizes of the memory, against √K and k."
+        view.chart("res_size_chart", figure, table, WORDS.about("SIZE"), alt)
+
+
+def with_names(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """A table of differences for reading, with the names of the two."""
+    return table.assign(who=table["who"].replace({"A": a, "B": b})).rename(columns={"A": a, "B": b, "who": "better"})

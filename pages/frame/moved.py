@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 DEPTH = "ev_depth"
-MOVED = {"learned": "Claims", "results": "Systems", "compare": "Two runs"}  # to which depth of Evidence
+MOVED = {"learned": "Claims", "results": "Systems", "compare": "Systems"}  # to which depth of Evidence
 
 
 def _to_evidence(request: Request) -> RedirectResponse:

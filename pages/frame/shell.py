@@ -9,7 +9,7 @@ import streamlit as st
 
 from elastic_core import text
 from elastic_core.data import Dataset
-from elastic_core.labels import data_called
+from elastic_core.results.systems import data_label
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.person import inspect, people
@@ -115,7 +115,7 @@ def describe(run: Run, data: Dataset) -> tuple[str, str]:
     if not found:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
-    said = f"{plain(data_called(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
+    said = f"{plain(data_label(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
     return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."
 
 

@@ -32,7 +32,7 @@ def _begin() -> None:
     from pages.kit import plot, view  # noqa: F401
     from pages.tour import panel  # noqa: F401
 
-    from pages.evidence import answers as evidence
+    from pages.evidence import cached as evidence
     from pages.experts import answers as experts
     from pages.kit import person  # noqa: F401
     from pages.traffic import answers as traffic

@@ -25,10 +25,10 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import gone
 from elastic_core.errors import InputError
-from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace, can_retrieve
 from elastic_core.results import store
+from elastic_core.results.systems import run_label
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Evidence, of_histories
@@ -52,7 +52,7 @@ DATASETS, DATASETS_BYTES = 4, 512 * 2**20
 @kept(512)
 def called(run: Run) -> str:
     """What people call a run; told anew when its files change."""
-    return run_called(run)
+    return run_label(run)
 
 
 def by_name(run: Run) -> str:

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from elastic_core import comparisons
 from elastic_core.errors import InputError
-from elastic_core.services.evidence import standings
+from elastic_core.results.systems import usual_partner
 from elastic_core.services.journey.trace import DRAWN
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, TourAsked
 from elastic_core.services.traffic.load import EVERYBODY
 from pages.frame import shell
-from pages.kit import cache, edits, judged, prose
+from pages.kit import cache, edits, prose, results
 
 Done = Callable[[Mapping[Any, Any]], bool]
 
@@ -65,23 +64,21 @@ def _dispatched(state: Mapping[Any, Any]) -> bool:
     return any(n != min(DRAWN, int(most)) for most, n in drawn.items())
 
 
-def _second(state: Mapping[Any, Any]) -> bool:
-    """Another run than the one Evidence begins with, or another question."""
-    return moved(cmp_protocol="full", cmp_metric="NDCG@10", cmp_with=state.get("cmp_first"), vs=None)(state)
+def _another_pair(state: Mapping[Any, Any]) -> bool:
+    """Another system than the one that Evidence begins with, or another protocol."""
+    return state.get("res_system") not in (None, state.get("res_first")) or state.get("res_protocol") not in (None, "full")
 
 
-def _twin(asked: TourAsked) -> Answer:
-    """Against the second run of the sidebar, or else the run that Evidence begins with."""
-    now = shell.context()
-    runs = standings.comparable(cache.scored(asked.checkpoints), asked.dataset)  # in that page's order
-    other = now.other.run if now.other else standings.partner([run for run in runs if run.has_weights], asked.run)
-    if other is None or other.name == asked.run.name:
-        return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
-    try:
-        a, b = comparisons.systems(asked.run, other, cache.scored(asked.checkpoints))
-        return tour_answers.better(asked, judged.compared(a, b, "full"), other)
-    except InputError as problem:
-        return Answer(None, f"Nothing was compared: {problem}.")
+def _against_its_partner(asked: TourAsked) -> Answer:
+    """The system of the run on the left against the one that Evidence begins with."""
+    measured, _ = results.measured_data(asked.checkpoints)
+    for data_set in measured:
+        if (ours := data_set.system_of(asked.run.path)) is None:
+            continue
+        other = usual_partner(ours, data_set.systems)
+        if other is not None and (found := results.compare(data_set.systems[ours], data_set.systems[other], "full")):
+            return tour_answers.better(asked, found, data_set.systems[other][0])
+    return Answer(None, "There is no other system on this data here, so nothing was compared.")
 
 
 def measured(step: Step) -> Answer | None:
@@ -134,8 +131,8 @@ STEPS = (
         bound={"map_layout": "pca", "expert": None}),
     _stop("When it is faster", "speed/page.py", moved(spd_part="Reading a history"), tour_answers.faster_when, "spd_part",
         bound={"spd_part": "Reading a history"}, memory=False),
-    _stop("Better or lucky", "evidence/page.py", _second, _twin, "cmp_with", "cmp_metric", bound={"ev_depth": "Two runs"},
-        memory=False),
+    _stop("Better or lucky", "evidence/page.py", _another_pair, _against_its_partner, "res_system", "res_protocol",
+        bound={"ev_depth": "Systems", "res_protocol": "full"}, memory=False),
     _stop("Train one", "train/page.py", moved(train_time="2 min", train_model="ELASTIC", train_how="A preset"),
         tour_answers.seeds, "train_time", memory=False),
     _stop("Change its mind", "experts/page.py", moved(exp_swap=None), tour_answers.swapped, "exp_swap",

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
+from elastic_core.results.baselines import ONLY_UNSEEN
 from elastic_core.services import public
 from elastic_core.services.person import people
-from elastic_core.services.train import beside, outcome
+from elastic_core.services.train import outcome
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.frame import shell
@@ -45,9 +46,9 @@ def _score(found: TrainingOutcome) -> None:
     if found.score is None:
         return
     people = f", {found.beside.people:,} people" if found.beside else ""
-    protocol = found.beside.protocol if found.beside else beside.PROTOCOL
+    protocol = found.beside.protocol if found.beside else ONLY_UNSEEN
     st.metric(f"NDCG@10 ({protocol}, test)", f"{found.score.mean:.4f}")
-    if protocol != beside.PROTOCOL:
+    if protocol != ONLY_UNSEEN:
         st.caption("Among all items, because people here choose items again.")
     st.caption(f"95% interval {found.score.low:.4f} to {found.score.high:.4f}{people}.")
     if found.beside is None:

@@ -1,9 +1,7 @@
 """The tour: every stop opens its page, takes a bet and answers with something measured; it can be left, resumed and linked."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
 
 import pytest
 from driving import healthy, press, said
@@ -19,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UNMEASURED = {3: "nothing is counted", 10: "No measurement came", 12: "only one seed"}  # with these two runs
 ACTS = {
     2: ("keys_step", "Win"), 3: ("keys_event", "1"), 4: ("jrn_dispatched_30", 4), 5: ("keys_gate", False), 6: ("expert", 5),
-    8: ("trf_measure", "gate"), 9: ("expert", 5), 10: ("spd_part", "One new event"), 11: ("cmp_metric", "HR@10"),
+    8: ("trf_measure", "gate"), 9: ("expert", 5), 10: ("spd_part", "One new event"), 11: ("res_protocol", "pop100"),
     12: ("train_time", "30 s"), 13: ("exp_swap", 7),
 }  # fmt: skip
 
@@ -46,17 +44,14 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int,
     assert ":material/check_circle:" in said(healthy(app.run())), "a task is ticked by its act"
 
 
-def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: Path) -> None:
-    worse = Run(copytree(app_runs / "tiny-peer", app_runs / "a-peer"))  # first by name, but the page begins with the better
-    report = worse.report()
-    (worse.path / "ranks.safetensors").unlink()
-    last = {name: replace(found, above=found.above + 10) for name, found in report.ranks.items()}
-    worse.save_report(replace(report, ranks=last))
+def test_the_bet_on_two_models_is_about_the_pair_of_the_page(opened: Open, app_runs: Path) -> None:
     app = opened(run="tiny", tour="11")
     app = healthy(app.radio(key="tour_bet_11").set_value(STEPS[10].options[0]).run())
-    assert app.selectbox(key="cmp_with").value == "tiny-peer"
+    assert "SASRec" in app.selectbox(key="res_system").value and app.selectbox(key="res_protocol").value == "full"
     (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Your bet was")))
-    assert ", SASRec " in told and f"{Run(app_runs / 'tiny-peer').report().metrics['full']['NDCG@10']:.4f}" in told
+    means = [Run(app_runs / name).report().metrics["full"]["NDCG@10"] for name in ("tiny", "tiny-peer")]
+    assert f"{means[0]:.4f}, SASRec {means[1]:.4f}" in told
+    assert [metric.value for metric in app.metric][:2] == [f"{mean:.4f}" for mean in means]
 
 
 def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:

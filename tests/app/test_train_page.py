@@ -16,11 +16,13 @@ from elastic_core import recipes
 from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.labels import run_called
+from elastic_core.results import baselines
+from elastic_core.results.baselines import BaselineComparison, BaselineRow
+from elastic_core.results.systems import run_label
 from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
-from elastic_core.services.train import beside, presets, run_table
+from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
 from pages.kit import plot, use
@@ -87,7 +89,7 @@ def test_a_time_that_is_not_needed_is_the_most_and_not_the_price(root: Path) -> 
 def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
     at = page(train_how="Change one thing", train_base=DONE)
     box = at.selectbox(key="train_base")
-    assert box.value == DONE and box.options == [run_called(Run(root / DONE))] != [DONE]
+    assert box.value == DONE and box.options == [run_label(Run(root / DONE))] != [DONE]
 
 
 def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,8 +194,8 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert Jobs(root).get(job.id).state == "queued", "what is left of it is done in the background"
     (job.path / "begun.json").write_text("{}")
     (job.path / "end.json").write_text(json.dumps({"state": "finished", "reason": "all epochs done"}))
-    row = beside.BesideRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    beside.keep_beside(job.run, beside.Beside(100, 0.01, (row, beside.BesideRow("Vast", fault="too many items"))))
+    row = BaselineRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    baselines.write(job.run, BaselineComparison(100, 0.01, (row, BaselineRow("Vast", fault="too many items"))))
     well(at.run())
     assert r"Worse than Co\-\<b\>occurrence" in " ".join(each.value for each in at.markdown)
     assert "all 2 epochs" in texts(at.markdown)

@@ -39,7 +39,7 @@ UNREACHED = """() => [...document.querySelectorAll('button, input, textarea, sel
     .filter(part => !part.closest('[role=radiogroup]') && !part.closest('[data-testid=stNumberInput]'))
     .filter(part => !part.closest('[data-testid=stSelectbox]') && !part.closest('[data-testid=stMultiSelect]'))
     .map(part => part.outerHTML.slice(0, 200))"""
-DEPTHS = {"/evidence": ("Claims", "Systems", "Two runs")}  # what a switch of a page brings in place of all the rest
+DEPTHS = {"/evidence": ("Claims", "Systems")}  # what a switch of a page brings in place of all the rest
 # Frames of components are pages of their own; what Streamlit draws on a canvas is read by its own hidden table.
 AXE = {"resultTypes": ["violations"], "iframes": False}
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}  # what a theme can break

@@ -61,7 +61,7 @@ FOUND = {  # what once broke a page, or may be thought to
     "a stretch of 5,000 digits": ("journey", {"edits": f"-1..{LONG},+{LONG}"}),
     "a stop of 5,000 digits": ("start", {"tour": LONG}),
     "nobody": ("start", {"who": ""}),
-    "a person by markup": ("evidence", {"ev_depth": "Two runs", "who": "<script>alert(1)</script>"}),
+    "a person by markup": ("evidence", {"ev_depth": "Systems", "who": "<script>alert(1)</script>"}),
     "a person by 5,000 digits": ("journey", {"who": LONG}),
     "a class of markup": ("evidence", {"class": "![x](http://127.0.0.1:9/y)", "teach": "<script>alert(1)</script>"}),
     "a class and a key of another": ("start", {"class": "ABCDEF", "teach": "A" * 16, "tour": "1"}),

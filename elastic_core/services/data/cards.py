@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from elastic_core import tables
 from elastic_core.data import Dataset, Truth
 from elastic_core.data.source_catalog import PLANTED, SOURCES, at_hand
 from elastic_core.errors import InputError
-from elastic_core.labels import in_words, is_variant
-from elastic_core.reproduce import System, rows
+from elastic_core.results.reproduce import System, rows
+from elastic_core.results.systems import is_variant, system_label
+from elastic_core.results.table import remembered_by_systems
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run
 
@@ -213,12 +213,12 @@ def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> 
         shown = system is None or not is_variant(system) or system == planned.get(chosen)
         if shown and run.finished and (run.last("start") or {}).get("data_hash") == data.hash:
             systems.setdefault(system_of(run.name), []).append(run)
-    return tables.remembered_by_systems(systems, data)
+    return remembered_by_systems(systems, data)
 
 
 def system_of(run: str) -> str:
     """What a run is one of: named runs that differ in their seed alone are one system, others stand for themselves."""
-    return in_words(_planned()[run]) if run in _planned() else run
+    return system_label(_planned()[run]) if run in _planned() else run
 
 
 @functools.cache

@@ -25,20 +25,19 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.labels import in_words, is_variant
 from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
+from elastic_core.results.claims import TOO_CLOSE, TRAINED_ONCE, Answer, Finding, Verdict
+from elastic_core.results.statistics import half_width_of_mean
+from elastic_core.results.systems import DataSet, is_variant, system_label
 from elastic_core.runs import Run, run_folder
 from elastic_core.services import public
 from elastic_core.services.background.everybody import weights_fingerprint
-from elastic_core.services.evidence.systems import Group
-from elastic_core.services.evidence.verdicts import ONCE, SMALL, Answer, Finding, Verdict
 from elastic_core.text import minus
 
 NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
-T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
 # The model and every one in which the claim is broken, as the columns call them.
 COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
 ASKED = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
@@ -155,11 +154,11 @@ def text(rows: Sequence[MeaningRow]) -> str:
 # --- what may be said ------------------------------------------------------------------------------------------------
 
 
-def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdict]:
+def verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
-        (group, f"{in_words(system)} on {group.title}", found)
-        for group in groups
+        (group, f"{system_label(system)} on {group.title}", found)
+        for group in data_sets
         for system, runs in group.systems.items()
         if not is_variant(system) and (found := [rows[run.name] for run in runs if run.name in rows])
     ]
@@ -181,7 +180,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, MeaningRow]) -> list[Verdi
     ]  # fmt: skip
 
 
-def _recovered(group: Group, where: str, rows: list[MeaningRow]) -> Finding:
+def _recovered(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     scores = np.array(
         [[getattr(row, column) for column in COLUMNS] for row in rows]
     )  # [trainings, the model and the broken ones]
@@ -192,7 +191,7 @@ def _recovered(group: Group, where: str, rows: list[MeaningRow]) -> Finding:
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
 
 
-def _gauged(group: Group, where: str, rows: list[MeaningRow]) -> Finding:
+def _gauged(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(MeaningRow) if f.type is float}
     genres = ""
     if not math.isnan(mean["genres"]):
@@ -213,7 +212,7 @@ def _finding(
     ahead: list[float],
     wide: float,
     small: float,
-    group: Group,
+    group: DataSet,
     where: str,
     rows: list[MeaningRow],
     n: int,
@@ -221,13 +220,13 @@ def _finding(
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
     mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
     if len(ahead) < 2:
-        once = minus(f"{where}: {start}: {mean:+.3f} {beyond}; {ONCE}.")
-        return Finding("not known", once, ONCE, group.key, where, group.kind, "", runs, mean, n=n)
-    half = T[min(len(ahead), 5)] * statistics.stdev(ahead) / math.sqrt(len(ahead)) + wide
+        once = minus(f"{where}: {start}: {mean:+.3f} {beyond}; {TRAINED_ONCE}.")
+        return Finding("not known", once, TRAINED_ONCE, group.key, where, group.kind, "", runs, mean, n=n)
+    half = half_width_of_mean(ahead) + wide
     low, high = mean - half, mean + half
     answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
-    why = SMALL if answer == "not known" else ""
+    why = TOO_CLOSE if answer == "not known" else ""
     return Finding(
         answer, minus(f"{where}: {start}: {numbers}."), why, group.key, where, group.kind, "", runs, mean, low, high, n
     )  # fmt: skip

@@ -17,10 +17,10 @@ from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.core.evaluate import Candidates, Ranks, expected, rank
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.evaluation.compare import over_people, sign_flips
-from elastic_core.evaluation.verdict import sign
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
+from elastic_core.results.compare import side_of_zero
+from elastic_core.results.statistics import interval_over_users, sign_flip_test
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
@@ -135,7 +135,7 @@ def swap(of: Population, expert: int, other: int, before: pd.DataFrame) -> pd.Da
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
     """Return 95% limits, paired over people; unknown for fewer than two."""
-    return over_people(differences) if len(differences) > 1 else (float("nan"), float("nan"))
+    return interval_over_users(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
 def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
@@ -148,7 +148,7 @@ def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
         "rank_before": people["rank"].median(), "rank_after": people["rank_after"].median(),
         "d_rank_median": d_rank.median(), "d_rank_mean": d_rank.mean(),
         "ndcg_before": people["ndcg"].mean(), "ndcg_after": people["ndcg_after"].mean(),
-        "d_ndcg": d_ndcg.mean(), "low": low, "high": high, "p": sign_flips(d_ndcg.to_numpy()) if len(people) else np.nan,
+        "d_ndcg": d_ndcg.mean(), "low": low, "high": high, "p": sign_flip_test(d_ndcg.to_numpy()) if len(people) else np.nan,
         "replaced": people["replaced"].mean(),
     }  # fmt: skip
 
@@ -160,7 +160,7 @@ def verdict(row: Mapping[Hashable, Any]) -> str:
         return "few"
     if row["low"] == row["high"] == 0:
         return "same"
-    side = sign(row["low"], row["high"]) if row["p"] < 0.05 else ""
+    side = side_of_zero(row["low"], row["high"]) if row["p"] < 0.05 else ""
     return {"A": "better", "B": "worse", "": "unclear"}[side]
 
 

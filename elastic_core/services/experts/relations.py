@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.evaluation.verdict import wilson
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
+from elastic_core.results.statistics import wilson_interval
 from elastic_core.runs import Run
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.inspect import grid
@@ -50,7 +50,7 @@ def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFr
     together[expert] = 0
     others, n = np.flatnonzero(together), max(len(users), 1)
     count, share = together[others], traffic.load[others] / len(traffic.experts)
-    low, high = wilson(count / n, n)
+    low, high = wilson_interval(count / n, n)
     frame = pd.DataFrame({"expert": others, "together": count, "expected": n * share})
     frame = frame.assign(lift=frame["together"] / frame["expected"], low=low / share, high=high / share)
     return frame.sort_values(["low", "together", "expert"], ascending=[False, False, True], ignore_index=True).head(top)

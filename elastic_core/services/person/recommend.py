@@ -13,8 +13,8 @@ from elastic_core.core.batches import Batch, histories_batch, history_batch, rea
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.labels import join_names
 from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.results.systems import join_names
 from elastic_core.services.edits import EditedPerson
 from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.people import numbered

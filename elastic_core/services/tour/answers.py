@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elastic_core.comparisons import system
 from elastic_core.data import Dataset
-from elastic_core.evaluation import verdict
-from elastic_core.evaluation.compare import Comparison
-from elastic_core.labels import apart, run_called
 from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_expert_count
 from elastic_core.models import Recommender, memory_of
+from elastic_core.results.compare import Comparison, claim_sentence, side_of_zero, with_its_seeds
+from elastic_core.results.compare import better as who_is_better
 from elastic_core.results.store import load
+from elastic_core.results.systems import labels_apart, run_label
 from elastic_core.runs import Run
 from elastic_core.services.edits import Edit, Remove
 from elastic_core.services.experts import ablation
@@ -145,7 +144,7 @@ def swapped(asked: TourAsked) -> Answer:
     everybody = ablation.Population(asked.model, asked.dataset, asked.traffic)
     before = ablation.judged(everybody, ablation.retrieving(asked.traffic, expert))
     row = ablation.effect("", ablation.swap(everybody, expert, other, before))
-    sure = verdict.sign(row["low"], row["high"]) != ""
+    sure = side_of_zero(row["low"], row["high"]) != ""
     text = (
         f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who have {expert} and not {other}. "
         f"NDCG@10 changes by {row['d_ndcg']:+.4f} (95% interval {row['low']:+.4f} to {row['high']:+.4f})."
@@ -155,10 +154,10 @@ def swapped(asked: TourAsked) -> Answer:
 
 def seeds(asked: TourAsked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
-    runs = system(asked.run, load(asked.checkpoints))
+    runs = with_its_seeds(asked.run, load(asked.checkpoints))
     scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
-        return Answer(None, f"There is only one seed of {run_called(asked.run)} here. Train a second one and see.")
+        return Answer(None, f"There is only one seed of {run_label(asked.run)} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"seed {seed} {score:.4f}" for seed, score in sorted(scores.items()))
     told = f"Each training alone, NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
@@ -167,12 +166,12 @@ def seeds(asked: TourAsked) -> Answer:
 
 def better(asked: TourAsked, found: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
-    mine, theirs = apart(asked.run, other)
+    mine, theirs = labels_apart(asked.run, other)
     text = minus(
         f"{mine} {found.mean_a:.4f}, {theirs} {found.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. Difference "
-        f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}). {verdict.sentence(found, mine, theirs)}"
+        f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}). {claim_sentence(found, mine, theirs)}"
     )
-    return Answer({"A": 0, "": 1, "B": 2}[verdict.better(found)], text)
+    return Answer({"A": 0, "": 1, "B": 2}[who_is_better(found)], text)
 
 
 def map_keeps(asked: TourAsked) -> Answer:

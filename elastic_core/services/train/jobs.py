@@ -17,6 +17,7 @@ from elastic_core import disk
 from elastic_core.data import load
 from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
+from elastic_core.results import baselines
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
@@ -24,7 +25,7 @@ from elastic_core.services import public
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.data.shelf import same_source
-from elastic_core.services.train import beside
+from elastic_core.services.person.inspect import repeats
 
 PREFIX = "local-"
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a way
@@ -90,10 +91,11 @@ class Jobs(Queue[Job]):
         dataset = load(task.config.data, progress=hand.log)
         if not task.run.finished:
             train(task.config, dataset, task.run.path, on_event=say, stop=hand.stop)
-        if beside.kept(task.run) is None:  # what only counts, on the same people
+        if baselines.read(task.run) is None:  # what only counts, on the same people
             try:
-                found = beside.judge(task.run, dataset, lambda name: hand.say({"event": "beside", "system": name}))
-                beside.keep_beside(task.run, found)
+                protocol = baselines.WITH_SEEN if repeats(dataset).stay else baselines.ONLY_UNSEEN
+                tell = lambda name: hand.say({"event": "beside", "system": name})  # noqa: E731
+                baselines.write(task.run, baselines.judge(task.run, dataset, protocol, tell))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
                 traceback.print_exc()
         return str((task.run.last("end") or {}).get("reason", ""))
@@ -105,9 +107,9 @@ class Jobs(Queue[Job]):
         return run.finished
 
     def again(self, task: Job) -> bool:
-        """A finished one whose rivals were not judged (beside.py) has only that left to do; any other goes on from its last whole
-        epoch."""
-        return super().again(task) or (task.state in ("finished", "stopped") and beside.kept(task.run) is None)
+        """A finished one that has no baselines beside it (results/baselines.py) has only that left to do; any other goes on from
+        its last whole epoch."""
+        return super().again(task) or (task.state in ("finished", "stopped") and baselines.read(task.run) is None)
 
     def forget(self, task: Job) -> None:
         if task.run.path.is_dir() and not task.run.finished:

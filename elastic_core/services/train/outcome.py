@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from elastic_core.comparisons import needs_training, system
 from elastic_core.errors import InputError
+from elastic_core.results import baselines
+from elastic_core.results.baselines import ONLY_UNSEEN, BaselineComparison
+from elastic_core.results.compare import METRIC, needs_training, with_its_seeds
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Interval
-from elastic_core.services.train import beside, presets
-from elastic_core.services.train.beside import METRIC, PROTOCOL, Beside
+from elastic_core.services.train import presets
 from elastic_core.text import markdown
 
 COLUMNS = ["system", METRIC, "low", "high", "this run minus it", "from", "to"]
@@ -25,7 +26,7 @@ class TrainingOutcome(NamedTuple):
     """`score` is None for a run without a test; `longer` and `again` are trainings worth a click."""
 
     score: Interval | None
-    beside: Beside | None
+    beside: BaselineComparison | None
     why: str
     verdict: str
     advice: tuple[str, ...]
@@ -48,8 +49,8 @@ class TrainingOutcome(NamedTuple):
 def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
     epochs, end = run.events("epoch"), run.last("end") or {}
-    found = beside.kept(run)
-    protocol = found.protocol if found is not None else PROTOCOL
+    found = baselines.read(run)
+    protocol = found.protocol if found is not None else ONLY_UNSEEN
     score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
     rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
@@ -87,7 +88,7 @@ def _why(end: dict[str, Any], epochs: int, best: int) -> str:
     return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
 
 
-def _verdict(found: Beside | None, trained: bool) -> str:
+def _verdict(found: BaselineComparison | None, trained: bool) -> str:
     row = found.best if found is not None else None
     if found is None or row is None:
         return ""
@@ -137,7 +138,7 @@ def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | 
     """What is known of other seeds, and the configuration of the next one."""
     if not needs_training(run) or not run.has_report:
         return "", None
-    mine = system(run, among)
+    mine = with_its_seeds(run, among)
     taken = {other.config.train.seed for other in mine}
     again = presets.changed_config(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
     if len(mine) < 2:

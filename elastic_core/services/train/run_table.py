@@ -9,7 +9,7 @@ import pandas as pd
 from elastic_core import models
 from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
-from elastic_core.evaluation.verdict import wilson
+from elastic_core.results.statistics import wilson_interval
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services.person.inspect import Words
@@ -64,7 +64,7 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
         return None
     people, sure = int(test.get("users", 0)), ""
     if people:
-        low, high = wilson(rate, people)
+        low, high = wilson_interval(rate, people)
         sure = f" (95% interval {low:.0%} to {high:.0%})"
     return f"For {rate:.0%} of {people:,} people, the true next {words.one} is among the ten{sure}."
 

@@ -7,41 +7,44 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from shipped import shipped_run
-from test_readme import kept
+from ranked_runs import PLAN, meaning_row, runs_below, write_ranked_run, write_ranked_runs
+from shipped import CHECKPOINTS, shipped_run
 
 from elastic_core.bench.rows import read_rows, write_rows
-from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.evaluation import power
 from elastic_core.memory import gauges, recovery
 from elastic_core.models import Recommender
-from elastic_core.reproduce import System, rows
-from elastic_core.runs import CONFIG, Run
-from elastic_core.services.evidence import judging, meaning, systems, verdicts
+from elastic_core.results import claims
+from elastic_core.results.claims import QUESTIONS, Finding, Verdict, answer_question, count_sentence
+from elastic_core.results.compare import compare_runs, noise_of_comparison
+from elastic_core.results.reproduce import System
+from elastic_core.results.statistics import detectable_from_interval
+from elastic_core.results.systems import FILMS, MADE_UP, DataSet, data_sets
+from elastic_core.results.table import difference_table
+from elastic_core.runs import Run
+from elastic_core.services.evidence import meaning
+from elastic_core.services.evidence.speed import speed_verdict
 
-ROOT = Path(__file__).resolve().parents[1]
-BENCHMARKS = ROOT / "checkpoints"
-ASKED = {pair.key: pair for pair in verdicts.PAIRS}
-
-
-def world(root: Path, **made_up: float) -> list[systems.Group]:
-    named = {row.name: row for row in rows()}
-    for seed, (name, good) in enumerate(made_up.items()):
-        kept(root, named[name.replace("_", "-")], good, seed)
-    return systems.groups([Run(path.parent) for path in root.glob(f"*/{CONFIG}")])[0]
+BY_KEY = {question.key: question for question in QUESTIONS}
 
 
-def told(group: systems.Group, label: str, protocol: str) -> pd.DataFrame:
-    return judging.system_differences(group, label, protocol, compare_runs)
+def world(root: Path, good: dict[str, float]) -> list[DataSet]:
+    """Runs on the made-up world of 16 interests, by the end of their names."""
+    write_ranked_runs(root, {f"planted-{name}": value for name, value in good.items()})
+    return data_sets(runs_below(root))[0]
+
+
+def films(names: dict[System, str]) -> DataSet:
+    """Two seeds each of shipped runs on films, whose ranks need no data."""
+    runs = {system: [shipped_run(f"ml-100k-{name}{seed}") for seed in ("", "-seed1")] for system, name in names.items()}
+    return DataSet("ml-100k", "Films", "", systems=runs)
 
 
 def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
-    good = {f"planted_{name}{seed}": value + 0.001 * i for i, seed in enumerate(("", "_seed1"))
-            for name, value in (("elastic", 0.2), ("sasrec", 0.05))}  # fmt: skip
-    groups = world(tmp_path, planted_cooccurrence=0.5, **good)
-    better, worse = (verdicts.compared(ASKED[key], groups, told) for key in ("sasrec", "baseline"))
+    good = {"elastic": 0.2, "elastic-seed1": 0.201, "sasrec": 0.05, "sasrec-seed1": 0.051, "cooccurrence": 0.5}
+    groups = world(tmp_path, good)
+    better, worse = (answer_question(BY_KEY[key], groups, difference_table) for key in ("sasrec", "baseline"))
     assert (better.answer, worse.answer) == ("yes", "no")
     found = compare_runs(
         *([Run(tmp_path / f"planted-{name}{seed}") for seed in ("", "-seed1")] for name in ("elastic", "sasrec"))
@@ -50,87 +53,91 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     assert (one.difference, one.low, one.high, one.n) == (found.difference, found.low, found.high, found.users)
     assert f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}; 2,000 people, trainings: 2 and 2" in one.sentence
     assert set(one.runs) == {f"planted-{name}{seed}" for name in ("elastic", "sasrec") for seed in ("", "-seed1")}
-    nothing = verdicts.compared(ASKED["gate"], groups, told)
+    nothing = answer_question(BY_KEY["gate"], groups, difference_table)
     assert nothing.answer == "not known" and not nothing.findings and "No finished run on" in nothing.absent
     assert nothing.lines == {"": nothing.absent}, "what is not known is said where it is asked"
     assert better.lines == {"yes": f"Made-up world (16 interests) {found.difference:+.4f}."}
-    assert verdicts.count_sentence([better, worse, nothing]) == "Of 3 claims: 1 yes, 1 no, 1 not known."
+    assert count_sentence([better, worse, nothing]) == "Of 3 claims: 1 yes, 1 no, 1 not known."
 
 
 def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_been_found(tmp_path: Path) -> None:
-    groups = world(tmp_path / "once", planted_elastic=0.2, planted_sasrec=0.05)
-    once = verdicts.compared(ASKED["sasrec"], groups, told)
+    groups = world(tmp_path / "once", {"elastic": 0.2, "sasrec": 0.05})
+    once = answer_question(BY_KEY["sasrec"], groups, difference_table)
     (one,) = once.findings
-    assert once.answer == "not known" and "one side was trained once" in one.sentence and one.why == verdicts.ONCE
-    alike = world(tmp_path / "twice", planted_elastic=0.1, planted_elastic_seed1=0.1, planted_cooccurrence=0.1)
-    level = verdicts.compared(ASKED["baseline"], alike, told)
+    assert once.answer == "not known" and "one side was trained once" in one.sentence and one.why == claims.TRAINED_ONCE
+    alike = world(tmp_path / "twice", {"elastic": 0.1, "elastic-seed1": 0.1, "cooccurrence": 0.1})
+    level = answer_question(BY_KEY["baseline"], alike, difference_table)
     (one,) = level.findings
-    assert level.answer == "not known" and one.low < 0 < one.high and one.why == verdicts.SMALL
-    could = power.of_interval(one.low, one.high)
+    assert level.answer == "not known" and one.low < 0 < one.high and one.why == claims.TOO_CLOSE
+    could = detectable_from_interval(one.low, one.high)
     assert f"only {could:.4f} or more would usually be seen" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
-    peers = world(
-        tmp_path / "peers", planted_elastic=0.1, planted_elastic_seed1=0.1, planted_sasrec=0.1, planted_sasrec_seed1=0.1
+    level = {"elastic": 0.1, "elastic-seed1": 0.1, "sasrec": 0.1, "sasrec-seed1": 0.1}
+    peers = world(tmp_path / "peers", level)
+    (one,) = answer_question(BY_KEY["sasrec"], peers, difference_table).findings
+    could = noise_of_comparison(
+        *([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec"))
     )
-    (one,) = verdicts.compared(ASKED["sasrec"], peers, told).findings
-    could = power_of(*([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec")))
     assert f"only {could.detectable():.4f} or more would usually be seen" in one.sentence
 
 
 def test_a_yes_of_made_up_worlds_alone_says_so() -> None:
     """And real data without a yes are named where others have one: neither badge is a plain yes."""
-    made_up, films, shop = (verdicts.Finding("yes", "", kind=kind) for kind in (systems.MADE_UP, systems.FILMS, "Shop"))
-    unknown = films._replace(answer="not known")
+    made_up, film, shop = (Finding("yes", "", kind=kind) for kind in (MADE_UP, FILMS, "Shop"))
+    unknown = film._replace(answer="not known")
 
-    def of(*findings: verdicts.Finding) -> tuple[str, list[str]]:
-        found = verdicts.Verdict("", "", findings, "", "systems")
+    def of(*findings: Finding) -> tuple[str, list[str]]:
+        found = Verdict("", "", findings, "", "systems")
         return found.answer, found.lacking
 
-    assert of(made_up, unknown) == ("made-up", [systems.FILMS])
-    assert of(made_up, shop, unknown) == ("in part", [systems.FILMS])
-    assert of(films, unknown) == ("in part", []) and of(made_up, films) == ("yes", [])
+    assert of(made_up, unknown) == ("made-up", [FILMS])
+    assert of(made_up, shop, unknown) == ("in part", [FILMS])
+    assert of(film, unknown) == ("in part", []) and of(made_up, film) == ("yes", [])
     lost = made_up._replace(answer="not known")
     assert of(made_up, lost) == ("in part", []), "a claim about made-up worlds"
     assert of(lost, unknown)[0] == "not known"
 
 
-def test_a_local_convolution_is_held_against_one_as_wide() -> None:
-    """SASRec with ELASTIC's convolution has a claim of its own, below that of SASRec without."""
-    keys = [pair.key for pair in verdicts.PAIRS]
-    assert keys[keys.index("sasrec") + 1] == "sasrec-local" and "convolution" in ASKED["sasrec"].change
-    runs = {label: [shipped_run(f"ml-100k-{name}{seed}") for seed in ("", "-seed1")]
-            for label, name in ((System("elastic"), "elastic"), (System("sasrec", "local"), "sasrec-local"))}  # fmt: skip
-    assert {run.config.model.conv_width for both in runs.values() for run in both} == {16}
-    found = verdicts.compared(ASKED["sasrec-local"], [systems.Group("ml-100k", "Films", "", systems=runs)], told)
-    (one,) = found.findings
-    better = compare_runs(*runs.values())
-    assert one.difference == better.difference and set(one.runs) == {run.name for both in runs.values() for run in both}
+def test_better_than_sasrec_follows_from_the_fairer_of_two_controls(tmp_path: Path) -> None:
+    """SASRec with ELASTIC's convolution decides where it was run; a lead over the plain one is no yes then."""
+    elastic, plain, local = System("elastic"), System("sasrec"), System("sasrec", "local")
+    shipped = films({elastic: "elastic", plain: "sasrec", local: "sasrec-local"})
+    assert {run.config.model.conv_width for side in (elastic, local) for run in shipped.systems[side]} == {16}
+    (one,) = answer_question(BY_KEY["sasrec"], [shipped], difference_table).findings
+    assert one.difference == compare_runs(shipped.systems[elastic], shipped.systems[local]).difference
+    assert set(one.runs) == {run.name for side in (elastic, local) for run in shipped.systems[side]}
+    assert "against SASRec with ELASTIC's local convolution" in one.sentence
+    del shipped.systems[local]
+    (one,) = answer_question(BY_KEY["sasrec"], [shipped], difference_table).findings
+    assert one.difference == compare_runs(shipped.systems[elastic], shipped.systems[plain]).difference
+    good = {"elastic": 0.2, "elastic-seed1": 0.2, "sasrec": 0.05, "sasrec-seed1": 0.05}
+    assert answer_question(BY_KEY["sasrec"], world(tmp_path / "plain", good), difference_table).answer == "yes"
+    fair = good | {"sasrec-local": 0.2, "sasrec-local-seed1": 0.2}
+    assert answer_question(BY_KEY["sasrec"], world(tmp_path / "fair", fair), difference_table).answer == "not known"
 
 
 def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) -> None:
     """Their people choose again what they know; the claim ranks new items alone."""
-    groups = world(tmp_path, planted_elastic=0.2, planted_sasrec=0.05)
+    groups = world(tmp_path, {"elastic": 0.2, "sasrec": 0.05})
     row = {"label": "sasrec", "family": "other systems", "low": 0.1, "high": 0.2, "n": 70, "seeds_counted": True}
 
-    def asked(group: systems.Group, system: System, protocol: str) -> pd.DataFrame:
+    def asked(data_set: DataSet, system: System, protocol: str) -> pd.DataFrame:
         new = {"difference": 0.15, "who": "A", "adjusted": 0.01}
         return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "who": "B", "adjusted": 0.01})])
 
-    (one,) = verdicts.compared(ASKED["sasrec"], groups, asked).findings
+    (one,) = answer_question(BY_KEY["sasrec"], groups, asked).findings
     assert one.answer == "yes" and one.brief.endswith("+0.1500 (full-seen −0.0500, worse)")
     assert one.sentence.endswith("Ranked with known items, too: full-seen −0.0500, worse.")
 
 
 def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
-    both = map(System, ("elastic", "sasrec"))
-    runs = {system: [shipped_run(f"ml-100k-{system}{seed}") for seed in ("", "-seed1")] for system in both}
-    group = systems.Group("ml-100k", "Films", "", systems=runs)
+    group = films({System("elastic"): "elastic", System("sasrec"): "sasrec"})
     row = {"family": "other systems", "difference": 0.01, "low": 0.004, "high": 0.016, "n": 943, "seeds_counted": True}
     rest = row | {"label": "lisa", "seeds_counted": False}  # trained once, so nobody adjusts for it
     for adjusted, who, answer in ((0.07, "", "not known"), (0.03, "A", "yes")):
         table = pd.DataFrame([row | {"label": "sasrec", "adjusted": adjusted, "who": who}, row | {"label": "hstu"}, rest])
-        found = verdicts.compared(ASKED["sasrec"], [group], lambda *asked, table=table: table)
+        found = answer_question(BY_KEY["sasrec"], [group], lambda *asked, table=table: table)
         (one,) = found.findings
         assert (found.answer, one.why) == (answer, "" if who else "may be luck among 2 comparisons")
         assert ("asked alone this would be a claim" in one.sentence) == (not who) and f"{adjusted:.4f}" in one.sentence
@@ -141,52 +148,46 @@ def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:
     """And not with the same system untold, which stands before it in the tables."""
     named = ("elastic", "elastic_repeats", "hstu", "hstu_repeats")
     good = {f"ml_100k_{name}{seed}": 0.2 if name == "hstu" else 0.05 for seed in ("", "_seed1") for name in named}
-    known = {row.name.replace("-", "_"): row for row in rows()}
+    known = {name.replace("-", "_"): row for name, row in PLAN.items()}
     for seed, (name, value) in enumerate(good.items()):
         row = known[name]
         config = dataclasses.replace(row.config, data=known["planted_sasrec"].config.data)  # films need not be on this machine
-        kept(tmp_path, dataclasses.replace(row, config=config), value, seed)
-    group = systems.Group("ml-100k", "Films", "", systems={
+        write_ranked_run(tmp_path, dataclasses.replace(row, config=config), value, seed)
+    group = DataSet("ml-100k", "Films", "", systems={
         known[name].system: [Run(tmp_path / known[f"{name}{seed}"].name) for seed in ("", "_seed1")]
         for name in (f"ml_100k_{kind}" for kind in named)
     })  # fmt: skip
-    (one,) = verdicts.compared(ASKED["hstu"], [group], told).findings
+    (one,) = answer_question(BY_KEY["hstu"], [group], difference_table).findings
     assert set(one.runs) == {f"ml-100k-{name}-repeats{seed}" for name in ("elastic", "hstu") for seed in ("", "-seed1")}
     del group.systems[System("hstu", mark="repeats")]
-    lacking = verdicts.compared(ASKED["hstu"], [group], told)
+    lacking = answer_question(BY_KEY["hstu"], [group], difference_table)
     assert not lacking.findings and "ml-100k-hstu-repeats*" in lacking.command
 
 
 def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None:
-    assert verdicts.faster(tmp_path).answer == "not known" and verdicts.faster(tmp_path).command
-    measured = read_rows(BENCHMARKS / "benchmarks.csv", "latency")
+    assert speed_verdict(tmp_path).answer == "not known" and speed_verdict(tmp_path).command
+    measured = read_rows(CHECKPOINTS / "benchmarks.csv", "latency")
     ours = measured["system"] == "elastic"
     for factor, answer in ((1.0, "it depends"), (1e-3, "yes"), (1e3, "no")):
         slower = measured.copy()
         slower.loc[ours, ["seconds", "processor"]] *= factor
         write_rows(tmp_path / "benchmarks.csv", slower[~slower["device"].str.contains("NVIDIA")])
-        found = verdicts.faster(tmp_path)
+        found = speed_verdict(tmp_path)
         assert found.answer == answer and len(found.findings) == 2
         assert ("SASRec is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
 
 
-def row(run: Run, **values: float) -> meaning.MeaningRow:
-    usual = {field.name: 0.1 for field in dataclasses.fields(meaning.MeaningRow)}
-    texts = {"run": run.name, "weights": meaning.weights_fingerprint(run), "commit": "abc", "people": 1_000, "events": 5_000}
-    return meaning.MeaningRow(**{**usual, **texts, **values})
-
-
 def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_path: Path) -> None:
-    groups = world(tmp_path, planted_elastic=0.2, planted_elastic_seed1=0.2)
+    groups = world(tmp_path, {"elastic": 0.2, "elastic-seed1": 0.2})
     runs = groups[0].systems[System("elastic")]
 
     def ask(**values: float) -> list[str]:
-        return [each.answer for each in meaning.verdicts(groups, {run.name: row(run, **values) for run in runs})]
+        return [each.answer for each in meaning.verdicts(groups, {run.name: meaning_row(run, **values) for run in runs})]
 
     assert ask(trained=0.8, quarter=0.5, quarter_stranger=0.1) == ["yes", "yes"]
     assert ask(trained=0.8, noise_values=0.81, quarter=0.12, quarter_stranger=0.1) == ["no", "no"]
     assert ask(trained=math.nan, quarter=0.2, quarter_stranger=0.1)[0] == "not known", "no truth, no score"
-    once = meaning.verdicts(groups, {runs[0].name: row(runs[0], trained=0.8)})
+    once = meaning.verdicts(groups, {runs[0].name: meaning_row(runs[0], trained=0.8)})
     assert [each.answer for each in once] == ["not known", "not known"] and "trained once" in once[0].findings[0].sentence
     nobody = meaning.verdicts(groups, {})
     assert all(each.answer == "not known" and each.absent for each in nobody)

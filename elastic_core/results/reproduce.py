@@ -45,7 +45,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "two-way": ("objective.name=last", "model.bidirectional=true", "model.conv_width=0"),
 }
 # What other models come in: of interest slots a step taken back; is ELASTIC ahead because of its memory or of the convolution
-# beside it? And the other systems of the papers, all tuned alike (tuning.py). Model → name → settings.
+# beside it? And the other systems of the papers, all tuned alike (results/grid.py). Model → name → settings.
 FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     "elastic": VARIANTS
     | {"grid": ("model.conv_width=8",)}
@@ -155,7 +155,7 @@ def _movielens_100k() -> Iterator[PlannedRun]:
         yield from _each("ml-100k", TOLD, (seed,), REPEATS)
         yield from _each("ml-100k", "elastic/votes", (seed,))
     yield from _each("ml-100k", f"{TABLE_3} {REST}", SEEDS[:1])
-    # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/test_tuning.py)
+    # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/results/test_grid.py)
     yield from _each("ml-100k", "elastic/grid")
     for (model, point), seed in itertools.product(ALSO_CHOSEN.items(), SEEDS):
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")

@@ -1,4 +1,4 @@
-"""Paired comparisons on differences whose truth is known: people and training seeds both move them."""
+"""Differences whose truth is known: users and training seeds both move them; what could have been found; Holm."""
 
 import math
 import statistics
@@ -9,22 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from elastic_core.core.evaluate import Ranks
+from elastic_core.commands.compare import power_text
 from elastic_core.errors import InputError
-from elastic_core.evaluation.compare import Contrast, compare, compare_many, contrast, over_people, sign_flips
-from elastic_core.evaluation.verdict import ONE_RUN, better, interval, numbers, p_text, sentence
-from elastic_core.runs.ranks import Report
-
-
-def report(above: np.ndarray, **changes: object) -> Report:
-    ranks = Ranks(above.astype(np.int32), np.zeros(len(above), np.int32))
-    fields = {"users": np.arange(len(above)), "split": "test", "data_hash": "abc", "seed": 0, "seconds": 0.0}
-    return Report({"full": ranks}, **(fields | changes))  # type: ignore[arg-type]
-
-
-def places(seed: int, people: int = 400, good: float = 0.1) -> np.ndarray:
-    """Places of a system; the larger `good`, the better."""
-    return np.random.default_rng(seed).geometric(good, people) - 1
+from elastic_core.results.compare import better
+from elastic_core.results.statistics import (
+    Contrast,
+    NoiseParts,
+    contrast,
+    half_width_of_mean,
+    holm,
+    interval_over_users,
+    sign_flip_test,
+)
 
 
 def simulated(truth: float, seeds: tuple[int, int], people: int, training: float, rng: np.random.Generator) -> list[np.ndarray]:
@@ -87,28 +83,6 @@ def test_the_variance_is_its_parts_written_out(seeds: tuple[int, int], people: i
     assert found.p == pytest.approx(2 * t.sf(abs(found.difference) / math.sqrt(variance)), rel=1e-6, abs=1e-12)
 
 
-def test_one_run_has_no_noise_of_training_to_show_and_nothing_is_claimed() -> None:
-    good, bad = [report(places(i, good=0.4)) for i in range(3)], [report(places(9, good=0.05))]
-    found = compare_many(good, bad)
-    assert found.low > 0 and not found.seeds_counted and found.means_b == (found.mean_b,)
-    assert better(found) == "" and ONE_RUN in sentence(found, "X", "Y") and "better" not in sentence(found, "X", "Y")
-    alone = contrast(np.stack([r.values("full", "NDCG@10") for r in good]).mean(0)[None], bad[0].values("full", "NDCG@10")[None])
-    assert (found.low, found.high, found.p) == pytest.approx((alone.low, alone.high, alone.p), abs=1e-7), "people only"
-    floor = compare_many(good, bad, trained=(True, False))  # one run of what needs no training is all there is
-    assert floor.seeds_counted and better(floor) == "A" and sentence(floor, "X", "Y").startswith("X is better than Y")
-    assert better(compare_many(bad, good, trained=(False, True))) == "B"
-    assert ONE_RUN in numbers(found) and ONE_RUN not in numbers(floor)
-
-
-def test_equal_systems_differ_by_nothing() -> None:
-    seeds = [report(places(i)) for i in range(3)]
-    found = compare(seeds[0], seeds[0])
-    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1) and math.isnan(found.spread_a)
-    found = compare_many(seeds, seeds)
-    assert found.low < 0 < found.high and found.p == 1 and "no difference can be claimed" in sentence(found, "X", "Y")
-    assert found.spread_a == pytest.approx(np.std(found.means_a, ddof=1))
-
-
 def test_what_rounding_leaves_is_no_difference_and_what_few_all_share_is_no_claim() -> None:
     rng = np.random.default_rng(5)
     for _ in range(50):
@@ -123,17 +97,12 @@ def test_what_rounding_leaves_is_no_difference_and_what_few_all_share_is_no_clai
     assert contrast(np.zeros((2, 9)), np.zeros((2, 9))) == Contrast(0, 0, 0, 1, True)
 
 
-def test_over_people_alone_it_is_student_s_interval() -> None:
+def test_over_users_alone_it_is_student_s_interval() -> None:
     differences = np.random.default_rng(1).exponential(size=30)
     student = stats.ttest_1samp(differences, 0).confidence_interval()
-    assert over_people(differences) == pytest.approx((student.low, student.high))
-    assert np.isnan(over_people(differences[:1])).all()
-
-
-def test_a_p_is_not_told_more_exactly_than_noise_is_known() -> None:
-    assert (p_text(0.01234), p_text(0.0001), p_text(0.00009), p_text(0.0)) == ("0.0123", "0.0001", "< 0.0001", "< 0.0001")
-    assert interval(Contrast(0.1, 0.05, 0.15, 1e-9, True)) == "95% +0.0500 to +0.1500, p < 0.0001"
-    assert interval(Contrast(0.1, 0.05, 0.15, 0.02, True)) == "95% +0.0500 to +0.1500, p = 0.0200"
+    assert interval_over_users(differences) == pytest.approx((student.low, student.high))
+    assert np.isnan(interval_over_users(differences[:1])).all()
+    assert half_width_of_mean(differences) == pytest.approx((student.high - student.low) / 2)
 
 
 def test_sign_flips_match_all_flips_written_out() -> None:
@@ -141,23 +110,65 @@ def test_sign_flips_match_all_flips_written_out() -> None:
     signs = np.array(np.meshgrid(*[[-1, 1]] * 8)).reshape(8, -1).T
     sums = np.abs(signs @ differences)
     exact = (sums >= abs(differences.sum()) - 1e-12).mean()
-    assert sign_flips(differences) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 10_000))
+    assert sign_flip_test(differences) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 10_000))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"data_hash": "abd"}, {"split": "valid"}, {"seed": 1}, {"users": np.arange(1, 11)}, {"users": np.arange(10)[::-1]}],
-)
-def test_unlike_reports_are_refused(changes: dict) -> None:
-    values = np.zeros(10)
-    with pytest.raises(InputError, match="cannot be compared"):
-        compare(report(values), report(values, **changes))
-    with pytest.raises(InputError, match="cannot be compared"):
-        compare_many([report(values), report(values, **changes)], [report(values)])
+def test_holm_against_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 7, 20):
+        p = rng.random(size) ** 3
+        ranked = sorted(range(size), key=lambda i: p[i])
+        slow = [max(min(1.0, (size - j) * p[ranked[j]]) for j in range(ranked.index(i) + 1)) for i in range(size)]
+        assert holm(p) == pytest.approx(slow)
 
 
-def test_a_missing_metric_is_named() -> None:
-    with pytest.raises(InputError, match="pop100"):
-        compare(report(np.zeros(4)), report(np.zeros(4)), "pop100")
-    with pytest.raises(InputError, match="at least one report"):
-        compare_many([], [report(np.zeros(4))])
+# --- power ---
+
+SD = {"users": 0.3, "seed": 0.02, "rest": 0.1}
+
+
+def drawn(rng: np.random.Generator, runs: int, n: int, gap: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Two sides whose noise is known: people differ, trainings differ, and both together."""
+    shared, apart = rng.normal(0, 1, n), rng.normal(gap, SD["users"], n)
+    sides = (shared + rng.normal(0, SD["seed"], (runs, 1)) + rng.normal(0, SD["rest"], (runs, n)) for _ in range(2))
+    a, b = sides
+    return a + apart, b
+
+
+def test_the_parts_of_the_noise_are_found_again() -> None:
+    rng = np.random.default_rng(0)
+    found = [NoiseParts.estimate(*drawn(rng, 6, 500)) for _ in range(200)]
+    for name, want in (("users", SD["users"] ** 2), ("seeds", 2 * SD["seed"] ** 2), ("rest", 2 * SD["rest"] ** 2)):
+        assert np.mean([getattr(one, name) for one in found]) == pytest.approx(want, rel=0.08), name
+
+
+@pytest.mark.parametrize(("runs", "seed"), [(3, 0.0), (3, 0.02), (2, 0.02), (3, 0.08)])
+def test_what_is_detectable_is_found_four_times_out_of_five(runs: int, seed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SD, "seed", seed)
+    truth = NoiseParts(SD["users"] ** 2, 2 * seed**2, 2 * SD["rest"] ** 2, 400, runs)
+    gap, rng = truth.detectable(), np.random.default_rng(1)
+    found = [contrast(*drawn(rng, runs, 400, gap)) for _ in range(1000)]
+    assert np.mean([one.p < 0.05 and one.difference > 0 for one in found]) == pytest.approx(0.8, abs=0.07)
+
+
+def test_more_people_and_more_seeds_and_where_neither_helps() -> None:
+    known = NoiseParts(0.09, 0.0008, 0.02, 900, 3)
+    for seeds in (2, 5, 20):
+        wanted = known.detectable(seeds=seeds) * 1.0001
+        assert known.seeds_for(wanted) == seeds
+        people = known.users_for(wanted, seeds)
+        assert people and people <= 900 and known.detectable(people, seeds) <= wanted < known.detectable(people - 1, seeds)
+    assert known.seeds_for(known.detectable(seeds=10**9) * 0.99) is None
+    assert known.users_for(0.8 * known.detectable(users=10**12)) is None
+    assert known.detectable(10_000, 30) < known.detectable(seeds=30) < known.detectable()
+
+
+def test_one_run_does_not_show_its_noise() -> None:
+    with pytest.raises(InputError, match="two seeds of either side"):
+        NoiseParts.estimate(np.zeros((1, 40)), np.zeros((3, 40)))
+
+
+def test_without_noise_everything_is_found() -> None:
+    still = NoiseParts(0, 0, 0, 20, 2)
+    assert still.detectable() == 0 and still.seeds_for(0.1) == 2 and still.users_for(0.1) == 2
+    assert "B is 0" in power_text(still, 0.0)

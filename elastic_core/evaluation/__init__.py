@@ -1,1 +1,0 @@
-"""Judging: candidates and protocols, ranks, metrics, and whether A is better than B."""

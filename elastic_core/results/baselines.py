@@ -1,0 +1,119 @@
+"""What a finished training stands beside: the systems that only count, fitted to the same data and judged on the same users.
+
+    checkpoints/<run>/beside.json   rows by system: mean NDCG@10 on the test with its interval over users, and the run minus it
+
+Fitting and ranking takes seconds to minutes, so the background process does it once, at the end of a training, and keeps it
+with the run. Chance is what a random order of the same candidates gets: the null of every number here.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from elastic_core import disk, models
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.evaluate import Ranks, expected
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.results.compare import METRIC, compare_reports, needs_training
+from elastic_core.runs import Run
+from elastic_core.runs.ranks import evaluate
+
+FILE, MOST_BYTES = "beside.json", 2**16
+ONLY_UNSEEN, WITH_SEEN = "full", "full-seen"  # where users choose again what they have seen, it stays among the candidates
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """A system that needs no training, and the run minus it, paired over users. `fault`: why it could not be judged."""
+
+    system: str
+    mean: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    difference: float = 0.0
+    d_low: float = 0.0
+    d_high: float = 0.0
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class BaselineComparison:
+    """`protocol`: of all numbers. `chance`: NDCG@10 of a random order."""
+
+    people: int
+    chance: float
+    rows: tuple[BaselineRow, ...]
+    protocol: str = ONLY_UNSEEN
+
+    @property
+    def best(self) -> BaselineRow | None:
+        """The strongest of them."""
+        return max((row for row in self.rows if not row.fault), key=lambda row: row.mean, default=None)
+
+
+def judge(
+    run: Run, dataset: Dataset, protocol: str = ONLY_UNSEEN, tell: Callable[[str], None] = lambda name: None
+) -> BaselineComparison:
+    """Fits and ranks every model that needs no training; `tell` hears its name first.
+
+    Raises InputError for a run without a test."""
+    mine, own = run.report(), run.config.model.name
+    rows = []
+    for name in models.names():
+        config = ModelConfig.known[name]
+        if models.model_class(name).objective or name == own:
+            continue
+        label = config.label or name
+        tell(label)
+        try:
+            model = models.build(config(), dataset.catalog)
+            model.fit(dataset)
+            theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
+            found = compare_reports([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
+            mean, _, low, high = theirs.interval(protocol, METRIC)
+            rows.append(BaselineRow(label, mean, low, high, found.difference, found.low, found.high))
+        except InputError as error:
+            rows.append(BaselineRow(label, fault=str(error)))
+    return BaselineComparison(len(mine.users), random_ndcg(dataset, protocol), tuple(rows), protocol)
+
+
+def write(run: Run, comparison: BaselineComparison) -> None:
+    """Raises InputError where the disk does not take it."""
+    disk.write_text(run.path / FILE, json.dumps(asdict(comparison), indent=1))
+
+
+def read(run: Run) -> BaselineComparison | None:
+    """What was kept with the run; None where there is none, or it cannot be read as one."""
+    try:
+        plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)
+        rows = tuple(_read_row(row) for row in plain["rows"])
+        protocol = WITH_SEEN if plain.get("protocol") == WITH_SEEN else ONLY_UNSEEN
+        people, chance = plain["people"], plain["chance"]
+        known = disk.is_number(people) and disk.is_number(chance)
+        return BaselineComparison(int(people), float(chance), rows, protocol) if known else None
+    except (InputError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _read_row(plain: dict[str, Any]) -> BaselineRow:
+    numbers = {name: plain[name] for name in ("mean", "low", "high", "difference", "d_low", "d_high")}
+    if not all(map(disk.is_number, numbers.values())):  # of a single user there is no interval: NaN, and nothing to claim
+        raise InputError(f"{FILE} has a row without numbers")
+    return BaselineRow(disk.shown(str(plain["system"])), **numbers, fault=disk.shown(str(plain.get("fault", "")), 300))
+
+
+def random_ndcg(dataset: Dataset, protocol: str = ONLY_UNSEEN) -> float:
+    """NDCG@10 of a random order of everybody's candidates, exactly."""
+    histories, columns = dataset.histories, dataset.catalog.n_items + 1
+    others = np.full(histories.n_users, dataset.catalog.n_items - 1)
+    owners = np.repeat(np.arange(histories.n_users), histories.lengths)
+    readable = np.arange(len(owners)) < dataset.ends("test")[owners]
+    seen = np.unique(owners[readable] * columns + histories.items[readable])  # each seen item of each user once
+    if protocol != WITH_SEEN:
+        target_seen = np.isin(np.arange(histories.n_users) * columns + dataset.targets("test"), seen)
+        others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~target_seen
+    return float(expected(Ranks(np.zeros_like(others), others))[METRIC].mean())

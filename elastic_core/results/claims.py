@@ -1,0 +1,269 @@
+"""What the runs at hand let us say of the paper's claims: a claim, an answer in a word, and sentences with their numbers.
+
+Nothing is typed in: every number and every answer comes from the comparisons of the result tables, adjusted as there. An interval
+that includes zero, a single training, or a p that is not small enough for so many questions at once is *not known*; the finding
+says which of them it is.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import pandas as pd
+
+from elastic_core.results.compare import needs_training, noise_of_comparison, p_text, side_of_zero
+from elastic_core.results.reproduce import REPEATS, System, rows
+from elastic_core.results.statistics import LEVEL, detectable_from_interval
+from elastic_core.results.systems import (
+    BUDGET,
+    FILMS,
+    MADE_UP,
+    DataSet,
+    fair_sasrec,
+    join_names,
+    our_systems,
+    recipe_label,
+    system_label,
+    system_title,
+)
+from elastic_core.runs import Run
+from elastic_core.text import minus
+
+Answer = Literal["yes", "in part", "made-up", "it depends", "no", "not known"]
+Screen = Literal["systems", "speed", "experts"]
+Differences = Callable[[DataSet, System, str], pd.DataFrame]  # of a data set: one system minus the others, under a protocol
+PROTOCOL, WITH_SEEN = "full", "full-seen"
+COUNTING, SASREC = System("cooccurrence"), System("sasrec")
+NO_ROOM_FOR = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, in a short sentence
+TOO_CLOSE, TRAINED_ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
+COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not known", "runs", "sentence")
+
+
+class Finding(NamedTuple):
+    """One sentence, and what it stands on. `answer` is about the claim that it belongs to; `why` it is not known, in brief."""
+
+    answer: Answer
+    sentence: str
+    why: str = ""
+    data: str = ""  # key of its data set
+    where: str = ""  # what it was asked of, in words
+    kind: str = ""  # of the data
+    system: str = ""  # what is A in the result tables
+    runs: tuple[str, ...] = ()
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    other: str = ""  # where people choose again what they know: another answer under `WITH_SEEN`
+
+    @property
+    def brief(self) -> str:
+        """`MovieLens-100K (real films) −0.0012 (too close to zero)`; the sentence says more of the place."""
+        place = NO_ROOM_FOR.sub("", self.where) + (f" ({FILMS})" if self.kind == FILMS else "")
+        why = "; ".join(filter(None, (self.why, self.other)))
+        return minus(f"{place} {self.difference:+.4f}") + (f" ({why})" if why else "")
+
+
+class Verdict(NamedTuple):
+    """`change` is what would change our mind; `screen` where the numbers are shown whole."""
+
+    key: str
+    claim: str
+    findings: tuple[Finding, ...]
+    change: str
+    screen: Screen
+    command: str = ""  # measures what is missing
+    absent: str = ""  # what no run is there for
+    note: str = ""  # how all of it was measured
+    unit: str = ""  # of the numbers, where they are no NDCG@10
+
+    @property
+    def answer(self) -> Answer:
+        """Of all findings. Yes where all say so, in part where some do and the rest is not known; no where nothing says yes.
+        In part, but only in worlds that we made up, where real data were asked and nothing is known of any."""
+        known = {finding.answer for finding in self.findings} - {"not known"}
+        if not known:
+            return "not known"
+        if len(known) > 1 or "it depends" in known:
+            return "it depends"
+        (only,) = known
+        if only != "yes" or all(finding.answer == "yes" for finding in self.findings):
+            return only
+        real = {finding.kind for finding in self.findings} - {MADE_UP}
+        return "in part" if not real or real & self._kinds_with_a_yes() else "made-up"
+
+    def _kinds_with_a_yes(self) -> set[str]:
+        return {finding.kind for finding in self.findings if finding.answer == "yes"}
+
+    @property
+    def lacking(self) -> list[str]:
+        """Kinds of real data that were asked without any yes, where others have one."""
+        kinds = dict.fromkeys(finding.kind for finding in self.findings)
+        return [kind for kind in kinds if kind not in (MADE_UP, *self._kinds_with_a_yes())]
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """Every answer that was found, with its data and their numbers; a sentence that stands for itself has no name."""
+        if not self.findings or not self.findings[0].where:
+            return {"": self.findings[0].sentence if self.findings else self.absent}
+        briefs = {answer: [each.brief for each in self.findings if each.answer == answer] for answer in get_args(Answer)}
+        return {answer: f"{', '.join(some)}." for answer, some in briefs.items() if some}
+
+
+class Question(NamedTuple):
+    """Is A better than B? Asked on every data set that has both."""
+
+    key: str
+    claim: str
+    a: str  # a model of ours
+    b: System  # by the same recipe; a baseline stands beside every one
+    change: str
+    with_repeats: bool = False  # both by the recipe that tells what was met before
+
+
+QUESTIONS = (
+    Question(
+        "baseline", "ELASTIC is better than mere counting (co-occurrence).", "elastic", COUNTING,
+        "More people; a baseline that counts better.",
+    ),
+    Question(
+        "slots-baseline", "ELASTIC with interest slots (ours) is better than counting.", "elastic-slots", COUNTING,
+        "More people, or a baseline that counts better.",
+    ),
+    Question(
+        "sasrec", "ELASTIC is better than SASRec (with the same local convolution, where that was run).", "elastic", SASREC,
+        "More seeds, or longer histories. Where SASRec was run only without ELASTIC’s convolution, a lead may come from that.",
+    ),
+    Question(
+        "hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", System("hstu"),
+        "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", with_repeats=True,
+    ),
+    Question(
+        "memory", "A memory helps: own experts for each person are better than the same few for all.", "elastic",
+        System("elastic", "memory-none"), "Seeds without a memory; data with more interests than everybody shares.",
+    ),
+    Question(
+        "slots-memory", "With interest slots, a memory helps.", "elastic-slots", System("elastic-slots", "memory-none"),
+        "Seeds without a memory on real data; a made-up world with fewer interests than slots.",
+    ),
+    Question(
+        "gate", "Keys that learn are better than random keys.", "elastic", System("elastic", "gate-none"),
+        "Seeds of the run whose keys do not learn.",
+    ),
+)  # fmt: skip
+
+
+def answer_question(question: Question, data_sets: Sequence[DataSet], differences: Differences) -> Verdict:
+    """A claim that a paired difference answers, one finding a data set."""
+    findings, missing = list[Finding](), list[DataSet]()
+    for data_set in data_sets:
+        a = _asked_system(question, data_set)
+        if a is None:
+            continue
+        b = _control(question, a, data_set)
+        table = differences(data_set, a, PROTOCOL) if b in data_set.systems else pd.DataFrame(columns=["label"])
+        row = _row_of(table, b)
+        if row is None:
+            missing.append(data_set)
+            continue
+        together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
+        other = _other_answer_with_seen(data_set, a, b, row["who"], differences)
+        findings.append(_finding(data_set, a, b, row, together, other))
+    titles = join_names([data_set.title for data_set in missing])
+    absent = f"No finished run on {titles}." if missing else "" if findings else "No run here."
+    command = _command_for(question, {data_set.key for data_set in missing})
+    return Verdict(question.key, question.claim, tuple(findings), question.change, "systems", command, absent)
+
+
+def _asked_system(question: Question, data_set: DataSet) -> System | None:
+    mine = [system for system in our_systems(data_set.systems) if system.model == question.a and not system.own]
+    return next((system for system in mine if (system.mark == REPEATS) == question.with_repeats), None)
+
+
+def _control(question: Question, a: System, data_set: DataSet) -> System:
+    """The system that A must be better than. Against SASRec it is the fairer of two: the one with the same convolution, where it
+    was run. What beats only a model that lacks a part of its own may owe its lead to that part."""
+    if question.b == SASREC:
+        return fair_sasrec(a, data_set.systems)
+    return question.b if question.b == COUNTING else System(*question.b[:2], *a.recipe)
+
+
+def _row_of(table: pd.DataFrame, system: System) -> pd.Series | None:
+    rows_of = table[table["label"] == str(system)]
+    return rows_of.iloc[0] if len(rows_of) else None
+
+
+def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str, differences: Differences) -> str:
+    """In worlds whose people choose again what they know: what ranking the known items, too, says, where it says otherwise."""
+    row = _row_of(differences(data_set, a, WITH_SEEN), b) if data_set.kind == MADE_UP else None
+    if row is None or row["who"] == winner:
+        return ""
+    words = {"A": "better", "B": "worse", "": "not known"}[row["who"]]
+    return minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
+
+
+def _command_for(question: Question, data: set[str]) -> str:
+    """What would run the systems that are missing on these data."""
+    planned = [row for row in rows() if row.data in data and row.system[:2] == question.b[:2]]
+    names = [row.name for row in planned if (row.system.mark == REPEATS) == question.with_repeats]
+    return f'python -m elastic_core reproduce --only "{names[0]}*"' if names else ""
+
+
+def _finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:
+    """`together`: how many comparisons the p of this one was adjusted for, itself among them."""
+    low, high, difference = map(float, row[["low", "high", "difference"]])
+    sides = (data_set.systems[a], data_set.systems[b])
+    answer: Answer = "not known"
+    if row["who"]:
+        answer, why = ("yes" if row["who"] == "A" else "no"), ""
+        words = f"{'better' if row['who'] == 'A' else 'worse'} (adjusted p {p_text(row['adjusted'])})"
+    else:
+        why, words = _why_not_known(sides, low, high, bool(row["seeds_counted"]), row["adjusted"], together)
+    where = f"{data_set.title}{recipe_label(a)}"
+    trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
+    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {trainings})"
+    words += f". Ranked with known items, too: {other}" if other else ""
+    return Finding(
+        answer, minus(f"{where}, against {system_label(b._replace(budget=''))}: {numbers}: {words}."), why, data_set.key, where,
+        data_set.kind, system_title(a, sides[0]), tuple(run.name for side in sides for run in side), difference, low, high,
+        int(row["n"]), other,
+    )  # fmt: skip
+
+
+def _why_not_known(
+    sides: tuple[list[Run], list[Run]], low: float, high: float, seeds_counted: bool, adjusted: float, together: int
+) -> tuple[str, str]:
+    """Why nothing is claimed, in brief, and as the rest of a sentence."""
+    seen = "or more would usually be seen"
+    if not seeds_counted:
+        words = "one side was trained once, so luck in training is not in the interval; over people alone, only "
+        return TRAINED_ONCE, f"{words}{detectable_from_interval(low, high):.4f} {seen}"
+    if side_of_zero(low, high):
+        return f"may be luck among {together} comparisons", (
+            f"asked alone this would be a claim: zero lies outside. But {together} comparisons were made on these data, and 1 "
+            f"in 20 looks like this by luck; adjusted for that p is {p_text(adjusted)}, not below {LEVEL}"
+        )
+    if all(len(side) > 1 for side in sides):
+        detectable = noise_of_comparison(sides[0], sides[1], PROTOCOL).detectable()
+    else:
+        detectable = detectable_from_interval(low, high)
+    return TOO_CLOSE, f"zero lies inside; only {detectable:.4f} {seen} (4 times in 5)"
+
+
+def count_sentence(verdicts: Sequence[Verdict]) -> str:
+    """`Of 10 claims: 1 yes, 3 yes in part, …`."""
+    counts = {answer: sum(each.answer == answer for each in verdicts) for answer in get_args(Answer)}
+    words = {"in part": "yes in part", "made-up": "yes in made-up worlds only"}
+    parts = [f"{count} {words.get(answer, answer)}" for answer, count in counts.items() if count]
+    return f"Of {len(verdicts)} claims: {', '.join(parts)}."
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """One row a finding, `COLUMNS`."""
+    lines = [
+        {**each._asdict(), "claim": verdict.claim, "data": each.where, "why not known": each.why, "runs": ", ".join(each.runs)}
+        for verdict in verdicts
+        for each in verdict.findings
+    ]
+    return pd.DataFrame(lines, columns=list(COLUMNS))

@@ -1,0 +1,353 @@
+"""What every system reached, as tables: one row a system, protocol and metric (`result_table`), and from it the leaderboard of
+one protocol and the paired differences of one system, as Evidence shows them."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.core.elastic import MemoryConfig
+from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.data import Dataset
+from elastic_core.memory import gaps
+from elastic_core.results import baselines
+from elastic_core.results.baselines import BaselineComparison
+from elastic_core.results.compare import (
+    METRIC,
+    Claim,
+    CompareRuns,
+    Comparison,
+    average,
+    better,
+    compare_if_ranked,
+    make_claims,
+    needs_training,
+)
+from elastic_core.results.reproduce import System
+from elastic_core.results.systems import (
+    BASELINES,
+    BUDGET,
+    DataSet,
+    Systems,
+    is_variant,
+    join_names,
+    our_systems,
+    rivals_of,
+    system_title,
+    variants_of,
+)
+from elastic_core.runs import WEIGHTS, Run
+
+METRICS = (METRIC, "HR@10", "MRR@10")
+# NDCG@10 in Table 2 of the ELASTIC paper on MovieLens-1M. Most probably measured as pop100, whatever its text says.
+PAPER = {
+    "fpmc": 0.3220, "gru4rec": 0.4033, "sasrec": 0.4190, "bert4rec": 0.3182, "linrec": 0.4158, "hstu": 0.4090, "elastic": 0.4256,
+}  # fmt: skip
+PAPER_COLUMN = "the paper’s NDCG@10"
+# The systems of the paper's table that matter most, the baselines, and ours; all others are shown on demand.
+MAIN_MODELS = (*BASELINES, "gru4rec", "sasrec", "linrec", "hstu", "lisa", "elastic", "elastic-slots")
+MAIN_SYSTEMS = (*map(System, MAIN_MODELS), System("sasrec", "local"))
+RIVALS, VARIANTS, OTHERS = "other systems", "its own variants", "other runs here"
+LEADERBOARD = (
+    "system", "label", "seeds", METRIC, "± 95%", "spread", "beside the baseline", "HR@10", "MRR@10", PAPER_COLUMN, "people",
+    "parameters", "weights MB", "seconds", "device", "trained with", "runs",
+)  # fmt: skip
+DIFFERENCES = (
+    "family", "system", "short", "label", "seeds", "n", "A", "B", "difference", "low", "high", "p", "adjusted", "seeds_counted",
+    "who", "claim",
+)  # fmt: skip
+PROTOCOL_COLUMNS = ("protocol", "n", "A", "B", "difference", "low", "high", "p", "seeds_counted", "who")
+
+
+def result_table(
+    systems: Mapping[System, Sequence[Run]], protocols: Sequence[str] = PROTOCOLS, metrics: Sequence[str] = METRICS
+) -> pd.DataFrame:
+    """One row a system, protocol and metric: the mean over users and seeds, half its 95% interval over users, and the standard
+    deviation over seeds. Systems whose runs do not all keep ranks of a protocol have no row of it."""
+    lines = []
+    for system, runs in systems.items():
+        reports = [run.report() for run in runs] if all(run.has_report for run in runs) else []
+        for protocol in protocols if reports else ():
+            if not all(protocol in report.ranks for report in reports):
+                continue
+            for metric in metrics:
+                mean, error, low, high = average(reports, protocol, metric)
+                of_seeds = [report.metrics[protocol][metric] for report in reports]
+                spread = statistics.stdev(of_seeds) if len(of_seeds) > 1 else math.nan
+                lines.append((system, len(runs), protocol, metric, len(reports[0].users), mean, 1.96 * error, low, high, spread))
+    columns = ["system", "seeds", "protocol", "metric", "users", "mean", "half", "low", "high", "spread"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def ranked_under(systems: Systems, protocol: str) -> Systems:
+    """The systems all of whose runs were ranked under a protocol."""
+    return {system: runs for system, runs in systems.items() if all(protocol in run.report().ranks for run in runs)}
+
+
+def best_baseline(systems: Systems, protocol: str) -> System | None:
+    """The better of the systems that only count, where any was run."""
+    table = result_table({each: systems[each] for each in map(System, BASELINES) if each in systems}, [protocol], [METRIC])
+    return None if table.empty else table.loc[table["mean"].idxmax(), "system"]
+
+
+def compare_system(
+    systems: Systems, ours: System, others: Sequence[System], protocol: str, compare: CompareRuns = compare_if_ranked
+) -> dict[System, Claim]:
+    """`ours` minus each of the others, and what may be claimed of it, adjusted for them all."""
+    comparisons = [compare(systems[ours], systems[other], protocol) for other in others]
+    return dict(zip(others, make_claims(comparisons), strict=True))
+
+
+# --- leaderboard ------------------------------------------------------------------------------------------------------
+
+
+def leaderboard(data_set: DataSet, protocol: str, compare: CompareRuns = compare_if_ranked) -> pd.DataFrame:
+    """One row a system that was ranked under this protocol, in the order of the tables.
+
+    Where no baseline was run on these data, those that the trainings were judged beside stand in its place."""
+    systems = ranked_under(data_set.systems, protocol)
+    measured = result_table(systems, [protocol]).set_index("metric")
+    if measured.empty:
+        return pd.DataFrame(columns=list(LEADERBOARD))
+    cards = baseline_cards(systems, protocol)
+    beside = _beside_cards(systems, cards) if cards else beside_baseline(systems, protocol, compare)
+    first_runs = [runs[0] for runs in systems.values()]
+    starts = [run.last("start") for run in first_runs]
+    weights = [run.path / WEIGHTS for run in first_runs]
+    table = pd.DataFrame({
+        "system": [system_title(system, runs) for system, runs in systems.items()],
+        "label": list(map(str, systems)),
+        "seeds": pd.array([len(runs) if needs_training(runs[0]) else None for runs in systems.values()], dtype="Int64"),
+        METRIC: measured.loc[[METRIC], "mean"].to_numpy(),
+        "± 95%": measured.loc[[METRIC], "half"].to_numpy(),
+        "spread": measured.loc[[METRIC], "spread"].to_numpy(),
+        "beside the baseline": [beside[system] for system in systems],
+        "HR@10": measured.loc[["HR@10"], "mean"].to_numpy(),
+        "MRR@10": measured.loc[["MRR@10"], "mean"].to_numpy(),
+        PAPER_COLUMN: [_paper_value(system, run, protocol) for system, run in zip(systems, first_runs, strict=True)],
+        "people": measured.loc[[METRIC], "users"].to_numpy(),
+        "parameters": [start.get("parameters", 0) for start in starts],
+        "weights MB": [file.stat().st_size / 1e6 if file.exists() else math.nan for file in weights],
+        "seconds": [statistics.fmean(float(run.last("end").get("seconds", 0)) for run in runs) for runs in systems.values()],
+        "device": [", ".join(sorted({str(run.last("start").get("device", "?")) for run in runs})) for runs in systems.values()],
+        "trained with": list(map(settings_text, systems.values())),
+        "runs": [", ".join(run.name for run in runs) for runs in systems.values()],
+    })[list(LEADERBOARD)]  # fmt: skip
+    if not cards:
+        return table
+    return pd.concat([_card_rows(cards, table), table], ignore_index=True).astype(table.dtypes)
+
+
+def main_rows(data_set: DataSet, table: pd.DataFrame, *more: System) -> pd.DataFrame:
+    """The rows of the systems that matter most by any budget, of `more`, and of what is no system; all where they are few."""
+    if len(table) <= len(MAIN_SYSTEMS):
+        return table
+    main = [system for system in data_set.systems if system._replace(budget="") in MAIN_SYSTEMS]
+    return table[table["label"].isin({*map(str, (*main, *more)), ""})]
+
+
+def with_chance(table: pd.DataFrame, chance: float | None) -> pd.DataFrame:
+    """The same below what a random order of all candidates would reach, where that is known."""
+    if chance is None:
+        return table
+    null = {"system": "Random order", "label": "", METRIC: chance, "beside the baseline": "pure chance", "device": ""}
+    null |= {"people": table["people"].iloc[0], "parameters": 0, "trained with": "", "runs": ""}
+    return pd.concat([pd.DataFrame([null]).reindex(columns=table.columns), table], ignore_index=True).astype(table.dtypes)
+
+
+def beside_baseline(systems: Systems, protocol: str, compare: CompareRuns = compare_if_ranked) -> dict[System, str]:
+    """How every system stands beside the better of the baselines, in words; adjusted for them all."""
+    best = best_baseline(systems, protocol)
+    if best is None:
+        return dict.fromkeys(systems, "no baseline was run here")
+    words = {system: "the best baseline" if system == best else "a baseline" for system in systems if system.model in BASELINES}
+    others = [system for system in systems if system not in words]
+    name = system_title(best, systems[best])
+    for system, claim in compare_system(systems, best, others, protocol, compare).items():
+        if claim.comparison is None:
+            words[system] = "not compared: measured on other people or candidates"
+            continue
+        counted = claim.comparison.seeds_counted
+        doubt = "" if claim.winner else ", may be chance" if counted else ", trained once: no claim"
+        words[system] = _above_or_below(-claim.comparison.difference, name) + doubt
+    return words
+
+
+def baseline_cards(systems: Systems, protocol: str) -> dict[System, list[BaselineComparison]]:
+    """What trainings were judged beside, by system, where no baseline was run on these data."""
+    if any(system.model in BASELINES for system in systems):
+        return {}
+    cards = {
+        system: [card for run in runs if (card := baselines.read(run)) and card.protocol == protocol and card.best]
+        for system, runs in systems.items()
+    }
+    return {system: some for system, some in cards.items() if some}
+
+
+def _beside_cards(systems: Systems, cards: dict[System, list[BaselineComparison]]) -> dict[System, str]:
+    """How every system stands beside the best baseline of its own cards, whose intervals hold users only: no claim."""
+    words = dict.fromkeys(systems, "no baseline was run here")
+    for system, mine in cards.items():
+        best = mine[0].best
+        assert best is not None
+        ahead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
+        doubt = "trained once: no claim" if len(systems[system]) == 1 else "no claim"
+        words[system] = f"{_above_or_below(ahead, best.system)}, {doubt}"
+    return words
+
+
+def _card_rows(cards: dict[System, list[BaselineComparison]], like: pd.DataFrame) -> pd.DataFrame:
+    """The baselines of the cards as rows; fitted to the same data, so any card has the same."""
+    card = next(iter(cards.values()))[0]
+    rows = [
+        {
+            "system": row.system, "label": "", METRIC: row.mean, "± 95%": (row.high - row.low) / 2, "people": card.people,
+            "parameters": 0, "device": "", "trained with": "needs no training", "runs": "judged with each training",
+            "beside the baseline": "the best baseline" if row == card.best else "a baseline",
+        }
+        for row in sorted(card.rows, key=lambda row: row.mean)
+        if not row.fault
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=like.columns)
+
+
+def _above_or_below(ahead: float, name: str) -> str:
+    return f"{'above' if ahead > 0 else 'below' if ahead < 0 else 'level with'} {name} by {abs(ahead):.4f}"
+
+
+def _paper_value(system: System, run: Run, protocol: str) -> float:
+    alike = run.config.data.source == "ml-1m" and protocol == "pop100" and not is_variant(system) and not system.mark
+    return PAPER.get(system.model, math.nan) if alike else math.nan
+
+
+def settings_text(runs: Sequence[Run]) -> str:
+    """What a system was trained with, in one line."""
+    model, train = runs[0].config.model, runs[0].config.train
+    ends = [run.last("end") for run in runs]
+    best_epochs = [str(int(end["best_epoch"])) for end in ends if end and end.get("best_epoch")]
+    if not best_epochs:
+        return "needs no training"
+    parts = [f"length {model.length}", f"d {model.width}", f"layers {model.layers}", f"dropout {model.dropout:g}"]
+    parts += [f"{train.optimizer} {train.learning_rate:g}", f"batch {train.batch}"]
+    if train.weight_decay:
+        parts.append(f"decay {train.weight_decay:g}")
+    if train.ema_decay:
+        parts.append(f"weights averaged {train.ema_decay:g}")
+    if train.minutes:
+        parts.append(f"{train.minutes:g} minutes" + (" of processor" if train.clock == "processor" else ""))
+    parts += [f"objective {runs[0].config.objective.name}", f"chosen by {train.judged_by}"]
+    return f"{', '.join(parts)}; best epoch {', '.join(best_epochs)}"
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+def reference_names(data_set: DataSet, table: pd.DataFrame) -> list[str]:
+    """The names in `leaderboard` of the systems that the others can be held against: each ELASTIC; where there is none, any."""
+    ours = list(map(str, our_systems(data_set.systems)))
+    return table.loc[table["label"].isin(ours), "system"].tolist() or table.loc[table["label"] != "", "system"].tolist()
+
+
+def difference_table(data_set: DataSet, ours: System, protocol: str, compare: CompareRuns = compare_if_ranked) -> pd.DataFrame:
+    """A = `ours` minus each of the others with interval, p, p adjusted within its family, and what may be claimed."""
+    systems = ranked_under(data_set.systems, protocol)
+    if ours not in systems:
+        return pd.DataFrame(columns=list(DIFFERENCES))
+    name, rows = system_title(ours, systems[ours]), list[dict[str, Any]]()
+    for family, others in _families(systems, ours).items():
+        for other, claim in compare_system(systems, ours, others, protocol, compare).items():
+            found = claim.comparison
+            if found is None:
+                continue
+            other_name = system_title(other, systems[other])
+            short = other_name.partition(": ")[2] if family == VARIANTS else ""
+            rows.append({
+                "family": family, "system": other_name, "short": short or other_name, "label": str(other),
+                "seeds": len(systems[other]), "n": found.users, "A": found.mean_a, "B": found.mean_b,
+                "difference": found.difference, "low": found.low, "high": found.high, "p": found.p,
+                "adjusted": claim.adjusted_p, "seeds_counted": found.seeds_counted, "who": claim.winner,
+                "claim": claim.text(name, other_name),
+            })  # fmt: skip
+    return pd.DataFrame(rows, columns=list(DIFFERENCES))
+
+
+def _families(systems: Systems, ours: System) -> dict[str, list[System]]:
+    """What is asked together: the rivals, its own variants (neither holds a run of somebody's own), and then all others."""
+    families: dict[str, list[System]] = {}
+    if ours in our_systems(systems) and not ours.own:
+        families = {RIVALS: rivals_of(ours, systems), VARIANTS: variants_of(ours, systems)}
+    compared = {ours}.union(*families.values())
+    rest = [system for system in systems if system not in compared and (not families or system.own)]
+    return families | {OTHERS: rest}
+
+
+def protocol_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """One system minus another, a row a protocol, each asked alone: the columns that a picture of differences needs."""
+    rows = [
+        {
+            "protocol": each.protocol, "n": each.users, "A": each.mean_a, "B": each.mean_b, "difference": each.difference,
+            "low": each.low, "high": each.high, "p": each.p, "seeds_counted": each.seeds_counted, "who": better(each),
+        }
+        for each in comparisons
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=list(PROTOCOL_COLUMNS))
+
+
+def memory_size_table(systems: Systems, ours: System, protocol: str) -> pd.DataFrame:
+    """The paper's Figure 5: what a memory of another size reaches, and how much of it is used. A row a √K and k, sorted; systems
+    that differ from `ours` in one of these two alone, and itself."""
+    sized = {
+        system: runs
+        for system, runs in ranked_under(systems, protocol).items()
+        if system._replace(variant="") == ours and (system == ours or system.variant.startswith(("side-", "k-")))
+    }
+    table = result_table(sized, [protocol], [METRIC]).set_index("system")
+    lines = []
+    for system, runs in sized.items():
+        model, used = runs[0].config.model, [test["used"] for run in runs if "used" in (test := run.last("test"))]
+        if not isinstance(model, MemoryConfig):
+            continue
+        mean, half, users = table.loc[[system], ["mean", "half", "users"]].iloc[0]
+        share = statistics.fmean(used) if used else math.nan
+        names = ", ".join(run.name for run in runs)
+        lines.append((model.side, model.k, len(runs), mean, half, share, int(users), names))
+    columns = ["√K", "k", "seeds", METRIC, "± 95%", "in use", "people", "runs"]
+    return pd.DataFrame(lines, columns=columns).sort_values(["√K", "k"], ignore_index=True)
+
+
+def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
+    """What may be said of one system, in two sentences."""
+    rivals = differences[differences["family"] == RIVALS]
+    compared, what = (rivals, "systems of others (our own variants are not counted)") if len(rivals) else (differences, "others")
+    if compared.empty:
+        beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
+        return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
+    names = compared["system"].str.replace(BUDGET, "", regex=True)
+    ahead, behind = (names[compared["who"] == side].tolist() for side in ("A", "B"))
+    counted = compared["seeds_counted"].astype(bool)
+    once = int((~counted & (compared["who"] == "")).sum())
+    if not ahead and not behind:
+        note = f" ({once} trained once)" if once else ""
+        return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
+    sentences = f"{ours} is better than {len(ahead)} of {len(compared)} {what}, and worse than {join_names(behind) or 'none'}."
+    close = names[counted & (compared["who"] == "")].tolist()
+    if close:
+        sentences += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}."
+    return sentences + (f" {once} trained only once, so nothing is claimed." if once else "")
+
+
+# --- worlds whose truth is known --------------------------------------------------------------------------------------
+
+
+def remembered_by_systems(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataFrame:
+    """What systems remember of a planted world (`gaps.remembered_shares`), the mean over their seeds. Without those of which a
+    run keeps no ranks, or was asked of other events, or not of everybody."""
+    values = {}
+    for name, runs in systems.items():
+        reports = [run.report() for run in runs if run.has_report]
+        if len(reports) == len(runs) and all(gaps.covers(report, world) for report in reports):
+            values[name] = np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
+    return gaps.remembered_shares(values, world)

@@ -1,0 +1,32 @@
+"""When is reading a history with ELASTIC faster than with SASRec? From the shipped rows, chosen and timed as the Speed screen
+does."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from elastic_core.results.claims import Answer, Finding, Verdict
+from elastic_core.services.speed import curves
+
+PEERS = ("sasrec-fused", "sasrec-eager")
+
+
+def speed_verdict(checkpoints: Path) -> Verdict:
+    note, findings = "", list[Finding]()
+    for peer in PEERS:
+        table, column = curves.usual(curves.shipped(checkpoints))
+        ratio = curves.versus(table, "elastic", peer, column) if len(table) else pd.Series(dtype=float)
+        if ratio.empty:
+            continue
+        answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
+        note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
+        sentence = f"On a processor: {curves.speed_sentence(table, 'elastic', peer, column)}"
+        findings.append(Finding(answer, sentence, n=len(ratio)))
+    if findings and (card := curves.graphics_card(checkpoints)):
+        where = f"On a graphics card ({card['device']}, {card['length']} events)"
+        sentence = f"{where} a training step takes ELASTIC {card['step']} times as long."
+        findings.append(Finding("no" if float(card["step"]) > 1 else "yes", sentence, n=1))
+    command = "" if findings else "nice python -m elastic_core bench --directions forward --threads 1"
+    absent = "" if findings else "No benchmark rows came along."
+    change = "Another machine, batch, d or k."
+    return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(findings), change, "speed", command, absent, note)

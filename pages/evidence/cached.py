@@ -1,0 +1,27 @@
+"""What the Evidence page keeps between reruns, besides the comparisons that other screens ask for too (pages/kit/results.py)."""
+
+from pathlib import Path
+
+from elastic_core.results.claims import Verdict
+from elastic_core.services.evidence import speed
+from pages.frame import shell
+from pages.kit import results
+from pages.kit.cache import Opened
+from pages.kit.kept import kept
+
+
+def speed_verdict(root: Path) -> Verdict:
+    """When ELASTIC is faster than SASRec, from the benchmark's rows; read again when they change."""
+    return _speed_verdict(root, root / "benchmarks.csv")
+
+
+@kept(4)
+def _speed_verdict(root: Path, file: Path) -> Verdict:
+    return speed.speed_verdict(root)
+
+
+def warm(of: Opened) -> None:
+    """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
+    measured, _ = results.measured_data(shell.RUNS)
+    for _ in results.verdicts(measured):
+        pass

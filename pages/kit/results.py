@@ -1,0 +1,105 @@
+"""What was measured on what, and who may be called better, for every screen that says so: from the ranks that runs keep.
+
+Every comparison is kept by itself, so that one more run asks only for its own."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+
+from elastic_core import disk
+from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.data import Dataset
+from elastic_core.data.source_catalog import PLANTED
+from elastic_core.errors import InputError
+from elastic_core.results import baselines, claims, table
+from elastic_core.results.claims import Question, Verdict
+from elastic_core.results.compare import Comparison, compare_runs
+from elastic_core.results.reproduce import System
+from elastic_core.results.systems import BASELINES, DataSet, data_sets
+from elastic_core.runs import Run
+from pages.kit import cache
+from pages.kit.kept import copied, kept, stamped
+
+
+def measured_data(root: Path) -> tuple[list[DataSet], list[disk.Unreadable]]:
+    """Data sets with what was measured on them, and runs whose ranks cannot be read."""
+    return _data_sets(cache.scored(root))
+
+
+@kept(8)
+def _data_sets(runs: list[Run]) -> tuple[list[DataSet], list[disk.Unreadable]]:
+    return data_sets(runs)
+
+
+def leaderboard(data_set: DataSet, protocol: str) -> pd.DataFrame:
+    return _leaderboard(*_identity(data_set), protocol, data_set)
+
+
+@copied(32, "Holding every system against the baseline …")
+def _leaderboard(runs: list[Run], cards: str, protocol: str, _data_set: DataSet) -> pd.DataFrame:
+    return table.leaderboard(_data_set, protocol, compare)
+
+
+def differences(data_set: DataSet, ours: System, protocol: str) -> pd.DataFrame:
+    return _differences(*_identity(data_set), ours, protocol, data_set)
+
+
+@copied(64, "Comparing with every other system …")
+def _differences(runs: list[Run], cards: str, ours: System, protocol: str, _data_set: DataSet) -> pd.DataFrame:
+    return table.difference_table(_data_set, ours, protocol, compare)
+
+
+def _identity(data_set: DataSet) -> tuple[list[Run], str]:
+    """What tells a data set from others: its runs, and the baselines judged beside them, which come after the ranks."""
+    runs = [run for runs in data_set.systems.values() for run in runs]
+    return runs, str([disk.stamp(run.path / baselines.FILE) for run in runs])
+
+
+def verdicts(measured: Sequence[DataSet]) -> Iterator[Verdict]:
+    """The claims that paired differences answer, each when it is known."""
+    known = "".join(f"{stamped(runs)}{cards}" for runs, cards in map(_identity, measured))  # looked at once for all of them
+    for question in claims.QUESTIONS:
+        yield _verdict(question, known, measured)
+
+
+@kept(32)
+def _verdict(question: Question, known: str, _measured: Sequence[DataSet]) -> Verdict:
+    return claims.answer_question(question, _measured, differences)
+
+
+def compare(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | None:
+    """The system of the runs `a` minus that of the runs `b`; None where the two were not measured on the same users and
+    candidates."""
+    return _compare(list(a), list(b), protocol)
+
+
+@copied(1024)
+def _compare(a: list[Run], b: list[Run], protocol: str) -> Comparison | None:
+    with suppress(InputError):
+        return compare_runs(a, b, protocol)
+    return None
+
+
+def compare_by_protocol(a: Sequence[Run], b: Sequence[Run]) -> list[Comparison]:
+    """The same under every protocol that both were ranked under."""
+    return [each for protocol in PROTOCOLS if (each := compare(a, b, protocol)) is not None]
+
+
+def usual_protocol(data_set: DataSet) -> str:
+    """The protocol to open these data with. That of the claims, where baselines were run. Else as trainings are judged: do people
+    choose again what they have seen? Planted worlds know it; of other data the baselines beside a training say it."""
+    runs = [run for runs in data_set.systems.values() for run in runs]
+    if any(system.model in BASELINES for system in data_set.systems) or not runs:
+        return baselines.ONLY_UNSEEN
+    if runs[0].config.data.source == PLANTED:
+        stay = cache.repeats(cache.dataset(runs[0].config.data)).stay
+        return baselines.WITH_SEEN if stay else baselines.ONLY_UNSEEN
+    return next((card.protocol for run in runs if (card := baselines.read(run))), baselines.ONLY_UNSEEN)
+
+
+@copied(16)
+def chance(data: Dataset, protocol: str) -> float | None:
+    """NDCG@10 of a random order of everybody's candidates, where it is known exactly."""
+    return baselines.random_ndcg(data, protocol) if protocol in (baselines.ONLY_UNSEEN, baselines.WITH_SEEN) else None
