@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elastic_core.commands import main
@@ -13,6 +14,7 @@ from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.run_config import FORMAT
 from elastic_core.runs import CONFIG, Run, list_runs, unreadable_runs
+from elastic_core.runs.ranks import evaluate
 
 
 def aged(folder: Path, **old: dict[str, Any]) -> Run:
@@ -71,3 +73,16 @@ def test_settings_of_a_stored_run_are_converted_likewise(folder: Path) -> None:
     now = Run(folder).config
     plain = json.loads(aged(folder, model=GONE).path.joinpath(CONFIG).read_text())
     assert json.loads(converted_text(json.dumps(plain))) == now.to_dict()
+
+
+@pytest.mark.parametrize("name", ["elastic", "elastic-slots"])
+def test_a_run_that_the_first_format_wrote_opens_and_ranks_as_it_did(name: str, tmp_path: Path) -> None:
+    """These folders were trained with the commit 12c22d20, and are never written anew."""
+    run = Run(Path(shutil.copytree(Path(__file__).parent / "runs_of_format_1" / name, tmp_path / name)))
+    assert convert_run(run.path)
+    dataset, stored = load(run.config.data), run.report()
+    assert run.finished and stored.data_hash == dataset.hash and len(run.events("epoch")) == 2
+    again = evaluate(run.model(dataset), dataset)
+    for protocol, expected in stored.ranks.items():
+        assert np.array_equal(again.ranks[protocol].above, expected.above)
+        assert np.array_equal(again.ranks[protocol].tied, expected.tied)
