@@ -1,18 +1,23 @@
 """The named runs: complete, resumable at any deadline with the same numbers, and never mixed up with other settings."""
 
 import dataclasses
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from elastic_core.commands import main
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.results import reproduce as reproduce_module
 from elastic_core.results.markdown import run_tables
-from elastic_core.results.reproduce import PlannedRun, System, reproduce, rows, select, status
+from elastic_core.results.reproduce import PlannedRun, System, has_weights, reproduce, rows, run_of, select, status
+from elastic_core.results.store import StoredRun
+from elastic_core.results.store import load as load_runs
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import Run
 
@@ -79,6 +84,56 @@ def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path
     with pytest.raises(InputError, match="other settings"):
         reproduce(other, world, tmp_path, "cpu")
     assert status(PlannedRun("toy", "planted", System("elastic"), TOY.override("train.device=cuda")), tmp_path) == "finished"
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
+    """The only planned run; the command trains it in a moment."""
+    row = dataclasses.replace(ROW, config=ROW.config.override("train.epochs=1"))
+    monkeypatch.setattr(reproduce_module, "rows", lambda: (row,))
+    return row
+
+
+def command(root: Path, *words: str) -> int:
+    return main(["reproduce", "--root", str(root), "--device", "cpu", *words])
+
+
+def test_a_finished_run_is_added_to_the_tables_and_counts_without_its_folder(planned: PlannedRun, tmp_path: Path) -> None:
+    assert command(tmp_path) == 0
+    trained = Run(planned.folder(tmp_path)).report()
+    shutil.rmtree(planned.folder(tmp_path))
+    assert status(planned, tmp_path) == "finished" and not has_weights(planned, tmp_path)
+    stored = run_of(planned, tmp_path)
+    assert isinstance(stored, StoredRun) and stored.report().metrics == trained.metrics
+    assert (stored.system, stored.recipe) == ("elastic", "") and stored.path.parent.name == planned.data
+
+
+def test_only_its_whole_name_makes_a_finished_run_again(
+    planned: PlannedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path) == 0
+    shutil.rmtree(planned.folder(tmp_path))
+    before = (tmp_path / "runs.csv").read_bytes()
+    assert command(tmp_path, "--only", "to*") == 0 and "toy: finished, left alone" in capsys.readouterr().err
+    assert not has_weights(planned, tmp_path)
+    assert command(tmp_path, "--only", "toy") == 0 and has_weights(planned, tmp_path)
+    assert (tmp_path / "runs.csv").read_bytes() == before, "what was measured stays"
+    again, stored = Run(planned.folder(tmp_path)), run_of(planned, tmp_path)
+    assert stored is not None and again.report().metrics == stored.report().metrics
+    assert [run.name for run in load_runs(tmp_path)] == ["toy"]
+
+
+def test_runs_that_were_trained_elsewhere_are_added(
+    planned: PlannedRun, world: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce(planned, world, tmp_path / "elsewhere", "cpu")
+    folder = planned.folder(tmp_path / "elsewhere")
+    assert command(tmp_path, "--add", str(folder)) == 0 and capsys.readouterr().out == "added: toy\n"
+    assert [run.name for run in load_runs(tmp_path)] == ["toy"]
+    other = shutil.copytree(folder, tmp_path / "elsewhere" / "another")
+    assert command(tmp_path, "--add", str(other)) == 2 and "no planned run is called another" in capsys.readouterr().err
+    Run(folder).save_config(planned.config.override("model.k=3"))
+    assert command(tmp_path, "--add", str(folder)) == 2 and "other settings" in capsys.readouterr().err
 
 
 def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from elastic_core.core.objective import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
-from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs, open_run, ranks, readable_runs
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs, open_run, ranks, readable_runs, run_folder, unreadable_runs
 from elastic_core.runs.training import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
@@ -64,6 +64,17 @@ def test_a_run_without_weights_is_compared_and_not_opened(folder: Path) -> None:
         twin.model()
     (twin.path / ranks.FILE).unlink()  # now nothing of it is left to compare
     assert [run.name for run in readable_runs(folder.parent)] == ["run"]
+
+
+def test_runs_that_came_along_are_listed_beside_ones_own_and_keep_their_names(folder: Path) -> None:
+    root = folder.parent
+    for name in ("demo/shipped", "shipped"):
+        shutil.copytree(folder, root / name)
+    assert [run.path for run in list_runs(root)] == [folder, root / "demo" / "shipped"]
+    (fault,) = unreadable_runs(root)
+    assert fault.path == root / "shipped" and fault.reason == "a run that came along has the same name"
+    assert run_folder(root, "shipped") == root / "demo" / "shipped" and run_folder(root, "run") == folder
+    assert Run(root / "demo" / "shipped").place.endswith("/demo/shipped")
 
 
 @pytest.mark.parametrize("line", ["[]", "7", "null", '"text"', "\x00"])
