@@ -104,11 +104,15 @@ def measure_memory(
     rows = []
     for config in configs:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh_process:
-            rows.append(fresh_process.submit(_train_alone, config, world, str(device), steps, dataset).result())
+            training = fresh_process.submit(_train_alone, config, world, str(device), torch.get_num_threads(), steps, dataset)
+            rows.append(training.result())
     return as_table(rows)
 
 
-def _train_alone(config: RunConfig, world: str, device_name: str, steps: int, dataset: Dataset | None) -> dict[str, Any]:
+def _train_alone(
+    config: RunConfig, world: str, device_name: str, threads: int, steps: int, dataset: Dataset | None
+) -> dict[str, Any]:
+    torch.set_num_threads(threads)
     device = find_device(device_name)
     trainee = Trainee(config, dataset or load(WORLDS[world]), device)
     (seconds,) = time_in_turns([trainee.step], device, rounds=steps, warmup=0, seconds=math.inf)
