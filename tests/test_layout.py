@@ -28,7 +28,8 @@ FLOORS = (
     ("data", "following", "models", "objectives", "peers", "scale", "slots"),
     ("convert", "exported", "memory", "recipes", "recommendations", "runs"),
     ("bench", "results", "training_time"),
-    ("services", "serving", "study"),
+    ("serving", "study"),
+    ("services",),
     ("commands", "__main__"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

@@ -13,6 +13,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
+from elastic_core.data.repeats import Repeats, count_repeats
 from elastic_core.models import Recommender
 from elastic_core.services.edits import Add, Edit, Remove, Scale, Silence
 from elastic_core.services.journey import trace
@@ -147,11 +148,11 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
 def test_repeats_are_counted_and_stay_in_the_running(small_world: Dataset) -> None:
     histories, model = small_world.histories, built(PEER, small_world)
     met = [histories.of(user)[-1] in histories.of(user)[:-1] for user in range(histories.n_users)]
-    found = inspect.repeats(small_world)
+    found = count_repeats(small_world)
     assert (found.again, found.people) == (sum(met), len(met)) and 0 < found.again < found.people
     user = met.index(True)
     for stay in (False, True):
         here = predict_user(model, small_world, user, keep_seen=stay)
         unmet = small_world.catalog.n_items - len(set(here.history.items.tolist())) + 1  # what comes next takes part, met or not
         assert here.recommendation.n_candidates == (small_world.catalog.n_items if stay else unmet)
-    assert not inspect.Repeats(9, 100).stay and inspect.Repeats(10, 100).stay
+    assert not Repeats(9, 100).stay and Repeats(10, 100).stay

@@ -18,7 +18,7 @@ from elastic_core.runs.ranks import evaluate
 from elastic_core.services.edits import Remove, Silence
 from elastic_core.services.person import inspect
 from elastic_core.services.person.prediction import predict_user
-from elastic_core.services.person.recommend import History, compare_lists, rank_items, recommend, user_history
+from elastic_core.services.person.recommend import History, compare_lists, rank_items, user_history
 from elastic_core.services.train import presets
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
@@ -73,17 +73,6 @@ def test_everybody_is_answered_as_they_are_judged(data: Dataset, variant: preset
     found = [rank_items(asked, data, user_history(data, user)).truth_rank for user in people]
     for rank, above, tied in zip(found, judged.above, judged.tied, strict=True):
         assert rank is not None and above < rank <= above + tied + 1
-
-
-def test_recommend_takes_a_user_or_items(data: Dataset, model: Recommender) -> None:
-    by_user = recommend(model, data, 5)
-    assert by_user["rank"].tolist() == list(range(1, 11))
-    items = [int(i) for i in user_history(data, 5).items]
-    assert not set(recommend(model, data, items)["item"]) & set(items)
-    assert len(recommend(model, data, items, top=data.catalog.n_items, exclude_seen=False)) == data.catalog.n_items
-    for wrong in ([], [0], [data.catalog.n_items + 1]):
-        with pytest.raises(InputError):
-            recommend(model, data, wrong)
 
 
 def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:

@@ -9,13 +9,13 @@ from shipped import shipped_run
 
 from elastic_core.core.evaluate import Ranks
 from elastic_core.data import Dataset
+from elastic_core.data.repeats import count_repeats
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
 from elastic_core.results.compare import ONE_RUN, compare_reports
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 from elastic_core.services.edits import Remove
-from elastic_core.services.person import inspect
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.tour import answers
 from elastic_core.services.tour.answers import TourAsked
@@ -53,7 +53,7 @@ def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
 
 def test_strongest_expert_and_load(asked: TourAsked) -> None:
     assert asked.traffic is not None
-    assert inspect.repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
+    assert count_repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
     expert = predict_user(asked.model, asked.dataset, 3, keep_seen=True).strongest
     load = int((asked.traffic.experts == expert).sum())
     found, (low, high) = answers.whose(asked), band(asked.traffic)

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elastic_core.data.repeats import count_repeats
 from elastic_core.data.traits import genre_table
 from elastic_core.machine import CPU, here
 from elastic_core.recipes import MEMORIES
 from elastic_core.results.statistics import NoiseParts
 from elastic_core.runs.ranks import Interval
-from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking
 from elastic_core.study.asking import METRIC
 from elastic_core.study.pieces import (
@@ -39,7 +39,7 @@ def data(study: "Study") -> Section:
     here_, names = study.data, genre_table(study.data.catalog)[0]
     lengths, seen = here_.histories.lengths, here_.counts()[here_.targets("test")]
     low, middle, high = np.quantile(lengths, [0.1, 0.5, 0.9]).astype(int)
-    again = repeats(here_)
+    again = count_repeats(here_)
     ties = str(here_.ties) if here_.ties else "not counted" if here_.has_times else "no times: the rows are in order"
     rows = [
         ("people", f"{len(lengths):,}"),

@@ -26,6 +26,7 @@ from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.evaluate import drawn_people
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
+from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
 from elastic_core.recipes import JUDGED, STUDIED, objective_settings
 from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
@@ -33,7 +34,6 @@ from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
 from elastic_core.runs.training import train
-from elastic_core.services.person.inspect import repeats
 from elastic_core.study import asking, plan
 from elastic_core.study.asked import MOST_BYTES, Clock, StudyAsked
 from elastic_core.study.pieces import name
@@ -83,7 +83,7 @@ class Study:
     @cached_property
     def protocol(self) -> str:
         """Of all numbers: where people choose again what they have met, that stays among the candidates."""
-        return WITH_SEEN if repeats(self.data).stay else ONLY_UNSEEN
+        return WITH_SEEN if count_repeats(self.data).stay else ONLY_UNSEEN
 
     @cached_property
     def plan(self) -> Plan:

@@ -23,6 +23,7 @@ from plotly.basedatatypes import BaseFigure
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
+from elastic_core.data.repeats import Repeats, count_repeats
 from elastic_core.data.source_catalog import gone
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing, routing
@@ -240,9 +241,9 @@ def _model(run: Run, data: Dataset) -> Recommender:
 
 
 @kept(16)
-def repeats(data: Dataset) -> inspect.Repeats:
+def repeats(data: Dataset) -> Repeats:
     """Do people choose again what they have met?"""
-    return inspect.repeats(data)
+    return count_repeats(data)
 
 
 predicted = asking(kept(64), predict_user)  # shared: never change it

@@ -14,13 +14,12 @@ from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.short_histories import score_short_histories
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
-from elastic_core.services.person.recommend import recommend
 
 Tiny = tuple[Recommender, Dataset, Run]
 
 
 def test_few_events_lie_between_popularity_and_the_whole_history(tiny: Tiny) -> None:
-    model, data, _ = tiny
+    model, data, run = tiny
     nothing, one, all_ = score_short_histories(model, data, [0, 1, 10_000], "full-seen")
     floor = build(PopularityConfig(), data.catalog)
     floor.fit(data)
@@ -32,8 +31,9 @@ def test_few_events_lie_between_popularity_and_the_whole_history(tiny: Tiny) -> 
     values = []
     for user in range(data.histories.n_users):  # by hand
         last, target = data.histories.of(user)[-2:]
-        table = recommend(model, data, [int(last)], data.catalog.n_items, exclude_seen=False)
-        place = table["item"].tolist().index(int(target)) + 1
+        history = [[str(data.catalog.ids[last])]]
+        items = run.recommend(history, data.catalog.n_items, seen=True).items[0]
+        place = items.tolist().index(int(target)) + 1
         values.append(1 / np.log2(1 + place) if place <= 10 else 0.0)
     assert one.score.mean == pytest.approx(np.mean(values), abs=1e-6)
 

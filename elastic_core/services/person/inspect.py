@@ -58,34 +58,6 @@ def item_words(dataset: Dataset) -> Words:
     )
 
 
-OFTEN = 0.1  # of the people: from there on a list without what they had met before would be wrong by design
-
-
-class Repeats(NamedTuple):
-    """How many people's next item was one they had met before, of all."""
-
-    again: int
-    people: int
-
-    @property
-    def share(self) -> float:
-        return self.again / max(self.people, 1)
-
-    @property
-    def stay(self) -> bool:
-        """Should met items stay in the running, unless somebody says otherwise?"""
-        return self.share >= OFTEN
-
-
-def repeats(dataset: Dataset) -> Repeats:
-    """Do people choose again what they have met?"""
-    histories = dataset.histories
-    users = np.repeat(np.arange(histories.n_users), histories.lengths)
-    before = np.arange(len(users)) < dataset.ends("test")[users]
-    met = before & (histories.items == dataset.targets("test")[users])
-    return Repeats(len(np.unique(users[met])), histories.n_users)
-
-
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     """Items whose title has every word of `text`: item, title, events; the most frequent first."""
     found = find_titles(dataset.catalog, text)

@@ -17,7 +17,6 @@ from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.results.systems import join_names
 from elastic_core.services.edits import EditedPerson
 from elastic_core.services.person.names import item_table, split_year
-from elastic_core.services.person.people import numbered
 
 BATCH = 256  # people that are read together
 VERBS = {
@@ -204,33 +203,6 @@ def rank_items(
     table.insert(0, "rank", ranks[shown])
     chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
     return Recommendation(table[:top], table[top:], chances, ranks, history.truth)
-
-
-def recommend(
-    model: Recommender,
-    data: Dataset | Catalog,
-    who: int | str | Sequence[int] | Sequence[str] | np.ndarray,
-    top: int = 10,
-    edit: Edit | None = None,
-    exclude_seen: bool = True,
-) -> pd.DataFrame:
-    """The `top` next items: for a person, or after a history, oldest first; `id` is an item's id in the data's own files.
-
-    Text is an id of the data's own files (`"cust-075"`, `["50", "181"]`), a number is ours: people from 0, items from 1. For a
-    history the items are enough (`run.catalog()`) in place of the data. Raises InputError for what is not there."""
-    catalog = _catalog(data)
-    if not isinstance(who, str | int | np.integer):
-        items = np.array([catalog.index(item) if isinstance(item, str) else item for item in who], dtype=np.int64)
-        if ((items < 1) | (items > catalog.n_items)).any():
-            raise InputError(f"items must lie in 1 to {catalog.n_items}")
-        history = History(items)
-    elif isinstance(data, Dataset):
-        history = user_history(data, numbered(data, who) if isinstance(who, str) else int(who))
-    else:
-        raise InputError("a person's history is in the data: give these, or the history as a list of items")
-    table = rank_items(model, data, history, top, edit, not exclude_seen).table
-    table.insert(2, "id", [str(catalog.ids[item]) for item in table["item"]])
-    return table
 
 
 def _catalog(data: Dataset | Catalog) -> Catalog:

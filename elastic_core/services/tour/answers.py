@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic_core.data import Dataset
+from elastic_core.data.repeats import count_repeats
 from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_expert_count
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.compare import Comparison, claim_sentence, side_of_zero, with_its_seeds
@@ -59,7 +60,7 @@ def last_event(asked: TourAsked) -> Answer:
 
 def _start(asked: TourAsked, *edits: Edit) -> Prediction:
     """As the start page opens with it."""
-    return predict_user(asked.model, asked.dataset, asked.user, edits, inspect.repeats(asked.dataset).stay)
+    return predict_user(asked.model, asked.dataset, asked.user, edits, count_repeats(asked.dataset).stay)
 
 
 def comparisons(asked: TourAsked) -> Answer:

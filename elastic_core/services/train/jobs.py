@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from elastic_core import disk
 from elastic_core.data import load
+from elastic_core.data.repeats import count_repeats
 from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
 from elastic_core.results import baselines
@@ -25,7 +26,6 @@ from elastic_core.services import public
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.data.shelf import same_source
-from elastic_core.services.person.inspect import repeats
 
 PREFIX = "local-"
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a way
@@ -93,7 +93,7 @@ class Jobs(Queue[Job]):
             train(task.config, dataset, task.run.path, on_event=say, stop=hand.stop)
         if baselines.read(task.run) is None:  # what only counts, on the same people
             try:
-                protocol = baselines.WITH_SEEN if repeats(dataset).stay else baselines.ONLY_UNSEEN
+                protocol = baselines.WITH_SEEN if count_repeats(dataset).stay else baselines.ONLY_UNSEEN
                 tell = lambda name: hand.say({"event": "beside", "system": name})  # noqa: E731
                 baselines.write(task.run, baselines.judge(task.run, dataset, protocol, tell))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
