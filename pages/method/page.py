@@ -24,9 +24,9 @@ def left_open() -> None:
 def ablations() -> None:
     st.write(SAYS("ABLATIONS TEXT"))
     alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
-    widths = {"variant": 300, "NDCG@10 ± 95%": 130, "trainings": 80, "ELASTIC minus variant": 210, "paper, ML-1M": 110}
+    widths = {"variant": 260, "NDCG@10 ± 95%": 130, "trainings": 80, "ELASTIC minus variant": 210, "paper, ML-1M": 110}
     table = read_table(SAYS("ABLATIONS TABLE"))
-    view.table("mth_ablations", table, SAYS.about("ABLATIONS"), alt, height="content", widths=widths)
+    view.table("mth_ablations", table, SAYS.about("ABLATIONS"), alt, height="content", row_height=56, widths=widths)
 
 
 def equations() -> None:

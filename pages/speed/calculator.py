@@ -22,7 +22,7 @@ def show() -> None:
     ours, fused, eager = (by_system[costs.LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
     sentence = SAYS(
         "costs", n=f"{n:,}", ours=f"{ours / 1e6:,.1f}", items=f"{costs.ITEMS:,}", fused=f"{fused / ours:.1f}",
-        eager=f"{eager / ours:.1f}", label=costs.LABELS["sasrec-eager"],
+        eager=f"{eager / ours:.1f}",
     )  # fmt: skip
     st.markdown(shell.plain(sentence))
     view.table(
