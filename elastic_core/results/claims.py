@@ -156,7 +156,7 @@ QUESTIONS = (
 
 def answer_question(question: Question, data_sets: Sequence[DataSet], differences: Differences) -> Verdict:
     """A claim that a paired difference answers, one finding a data set."""
-    findings, missing = list[Finding](), list[DataSet]()
+    findings, missing = list[Finding](), list[tuple[DataSet, System]]()
     for data_set in data_sets:
         a = _asked_system(question, data_set)
         if a is None:
@@ -165,14 +165,14 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
         table = differences(data_set, a, PROTOCOL) if b in data_set.systems else pd.DataFrame(columns=["label"])
         row = _row_of(table, b)
         if row is None:
-            missing.append(data_set)
+            missing.append((data_set, b))
             continue
         together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
         other = _other_answer_with_seen(data_set, a, b, row["who"], differences)
         findings.append(_finding(data_set, a, b, row, together, other))
-    titles = join_names([data_set.title for data_set in missing])
+    titles = join_names([data_set.title for data_set, _ in missing])
     absent = f"No finished run on {titles}." if missing else "" if findings else "No run here."
-    command = _command_for(question, {data_set.key for data_set in missing})
+    command = _command_for(missing)
     return Verdict(question.key, question.claim, tuple(findings), question.change, "systems", command, absent)
 
 
@@ -203,11 +203,11 @@ def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str
     return minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
 
 
-def _command_for(question: Question, data: set[str]) -> str:
-    """What would run the systems that are missing on these data."""
-    planned = [row for row in rows() if row.data in data and row.system[:2] == question.b[:2]]
-    names = [row.name for row in planned if (row.system.mark == REPEATS) == question.with_repeats]
-    return f'python -m elastic_core reproduce --only "{names[0]}*"' if names else ""
+def _command_for(missing: Sequence[tuple[DataSet, System]]) -> str:
+    """What would run the first of these systems that is planned on its data."""
+    wanted = {(data_set.key, system) for data_set, system in missing}
+    name = next((row.name for row in rows() if (row.data, row.system) in wanted), "")
+    return f'python -m elastic_core reproduce --only "{name}*"' if name else ""
 
 
 def _finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:
