@@ -102,7 +102,6 @@ FILES = {
 FILE_CIRCLES: tuple[set[str], ...] = ({"elastic_core.scale.catalogue", "elastic_core.scale.passes"},)
 FOLDER_CIRCLES: tuple[set[str], ...] = (
     {"elastic_core.services.experts", "elastic_core.services.traffic"},
-    {"elastic_core.services.keys", "elastic_core.services.method"},
     {"pages.evidence", "pages.experts", "pages.frame", "pages.kit", "pages.tour", "pages.traffic"},
 )
 

@@ -50,7 +50,6 @@ CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "me
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 DEMO = "demo"  # below checkpoints/: the folders of runs that came along with their weights
 MOST_CONFIG, MOST_WEIGHTS = 2**18, 2**30  # bytes that are read at most
-MOST_SNAPSHOT = 2**30
 
 
 class Snapshot(NamedTuple):
@@ -169,17 +168,12 @@ class Run:
         return sorted({int(file.stem): file for file in files if re.fullmatch(r"[0-9]{1,6}", file.stem)}.items())
 
     def snapshot(self, path: Path) -> Snapshot:
-        """What one of the files in `snapshots` holds. Raises InputError if it is damaged or of another memory than the run's."""
+        """What one of the files in `snapshots` holds. Raises InputError if it is damaged."""
         name = self._called(str(path.relative_to(self.path)))
-        kept = tensors(disk.regular(path, MOST_SNAPSHOT, self.path), name)
-        load, values = kept.get("load"), kept.get("values")
-        if load is None or values is None or load.is_floating_point() or load.ndim != 1 or not len(load) or (load < 0).any():
+        memory = tensors(path, name)
+        if not {"load", "values"} <= set(memory):
             raise InputError(f"{name} is no snapshot: it must hold the load and the values of experts")
-        side = getattr(self.config.model, "side", None)
-        experts = len(load) if side is None else side**2
-        if tuple(values.shape) != (experts, self.config.model.width) or len(load) != experts:
-            raise InputError(f"{name} is of another memory than the run's: {len(load)} loads, values {list(values.shape)}")
-        return Snapshot(load.numpy(), values.float().numpy())
+        return Snapshot(memory["load"].numpy(), memory["values"].float().numpy())
 
     def n_items(self) -> int:
         return len(self.raw_ids()) - 1
