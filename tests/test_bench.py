@@ -149,3 +149,21 @@ def test_memory_that_is_kept_is_not_asked_for_again() -> None:
         pytest.skip("no glibc here")
     first, later = map(int, said.split())
     assert later < first / 10, "once the heap has settled"
+
+
+def test_the_speeds_in_the_results_are_those_of_the_newest_rows() -> None:
+    """How many times faster ELASTIC is than SASRec eager / fused / fused with the last row only, by processor time."""
+    rows = read_rows(ROOT / "checkpoints" / "benchmarks.csv", "latency")
+    usual = {"direction": "forward", "k": 16, "threads": 1, "heads": 1, "compiled": "", "device": "cpu (x86_64, 2 cores)"}
+    rows = rows[(rows[list(usual)] == list(usual.values())).all(axis=1)].sort_values("date", kind="stable")
+    newest = rows[rows["commit"] == rows["commit"].iloc[-1]]
+    times = newest.set_index(["system", "rows", "length"])["processor"]
+    lines = (ROOT / "checkpoints" / "RESULTS.md").read_text(encoding="utf-8").split("## Speed beside SASRec")[1].splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    lengths = [int(cell.replace(",", "")) for cell in table[0][1:]]
+    peers = [("sasrec-eager", "all"), ("sasrec-fused", "all"), ("sasrec-fused", "last")]
+    for system, cells in (("elastic-two-way", table[2][1:]), ("elastic", table[3][1:])):
+        for length, cell in zip(lengths, cells, strict=True):
+            ratios = [times[*peer, length] / times[system, "last", length] for peer in peers]
+            for ratio, text in zip(ratios, cell.split(" / "), strict=True):
+                assert ratio == pytest.approx(float(text), abs=0.51 * 10.0 ** -len(text.partition(".")[2])), (system, length)
