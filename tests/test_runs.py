@@ -13,7 +13,7 @@ from elastic_core.core.objective import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
-from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs, open_run, ranks, readable_runs, run_folder, unreadable_runs
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs, open_run, run_folder, unreadable_runs
 from elastic_core.runs.training import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
@@ -50,20 +50,11 @@ def test_a_good_run_opens(folder: Path) -> None:
     assert [run.name for run in list_runs(folder.parent)] == ["run"]
 
 
-def test_a_run_without_weights_is_compared_and_not_opened(folder: Path) -> None:
-    twin = Run(Path(shutil.copytree(folder, folder.parent / "twin")))
-    (twin.path / WEIGHTS).unlink()
-    assert [run.name for run in list_runs(folder.parent)] == ["run"]
-    assert [run.name for run in readable_runs(folder.parent)] == ["run", "twin"]
-    assert {name: found.above.tolist() for name, found in twin.report().ranks.items()} == {
-        name: found.above.tolist() for name, found in Run(folder).report().ranks.items()
-    }
-    with pytest.raises(
-        InputError, match=r"has no model\.safetensors and is here for its ranks alone; python -m elastic_core train"
-    ):
-        twin.model()
-    (twin.path / ranks.FILE).unlink()  # now nothing of it is left to compare
-    assert [run.name for run in readable_runs(folder.parent)] == ["run"]
+def test_a_run_without_weights_is_not_listed(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    assert list_runs(folder.parent) == [] and unreadable_runs(folder.parent) == []
+    with pytest.raises(InputError, match=r"run has no model\.safetensors"):
+        Run(folder).model()
 
 
 def test_runs_that_came_along_are_listed_beside_ones_own_and_keep_their_names(folder: Path) -> None:

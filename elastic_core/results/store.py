@@ -28,7 +28,7 @@ from elastic_core.core.evaluate import PROTOCOLS, Ranks
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
-from elastic_core.runs import CONFIG, Run, readable_runs, run_folder
+from elastic_core.runs import CONFIG, Run, list_runs, run_folder
 from elastic_core.runs.ranks import LARGEST, Report
 
 RUNS, EPOCHS, RANKS, LOCK = "runs.csv", "epochs.csv", "ranks", ".runs.lock"
@@ -130,7 +130,7 @@ class StoredRun(Run):
 
 def load(root: Path | str = "checkpoints") -> list[Run]:
     """All runs by name: the folders there are, those of `demo/` and the visitor's own, and of all others what the tables keep."""
-    folders = readable_runs(root)
+    folders = list_runs(root)
     names = {run.name for run in folders}
     stored = [run for run in stored_runs(root).values() if run.name not in names]
     return sorted([*folders, *stored], key=lambda run: run.name)

@@ -2,8 +2,7 @@
 what happened, and what its ids mean. What runs measured without their folders is in tables, see elastic_core/results/store.py.
 
     config.json        the resolved configuration
-    model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
-                       Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
+    model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening
     metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
     ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (runs/ranks.py)
     items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
@@ -115,11 +114,6 @@ class Run:
             self.check_data(dataset)
         if not models.model_class(self.config.model.name).objective:
             return self._fitted(dataset)
-        if not self.has_weights and self.has_report:
-            raise InputError(
-                f"the run {self.name} has no {WEIGHTS} and is here for its ranks alone; "
-                f"python -m elastic_core train --config {self.path / CONFIG} --out FOLDER makes it again"
-            )
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
@@ -348,11 +342,6 @@ def list_runs(root: Path | str = "checkpoints") -> list[Run]:
     `unreadable_runs`.
 
     While a folder stays as it is, everybody gets the same run, whose configuration is read once."""
-    return [run for run in readable_runs(root) if run.has_weights]
-
-
-def readable_runs(root: Path | str = "checkpoints") -> list[Run]:
-    """The runs of `list_runs`, and those that keep the ranks of their test and no weights: who compares, compares these, too."""
     return [run for run, fault in _looked_at(Path(root)) if not fault]
 
 
@@ -372,7 +361,7 @@ def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
 
 def _run_folders(root: Path) -> Iterator[Path]:
     for path in disk.folders(root):
-        if os.path.lexists(path / CONFIG) and (os.path.lexists(path / WEIGHTS) or os.path.lexists(path / ranks.FILE)):
+        if os.path.lexists(path / CONFIG) and os.path.lexists(path / WEIGHTS):
             yield path
 
 

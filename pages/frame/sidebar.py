@@ -125,10 +125,13 @@ def _open(runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]) 
     wanted = st.session_state.pop(shell.WANTED, None) or asked
     if wanted and wanted not in runs:
         fault = next((f for f in unreadable_runs(shell.RUNS) if wanted in (f.name, f.path.name)), None)
-        if fault is None:
-            problems.append(f"There is no run called {quoted(wanted)} here.")
-        else:
+        if fault is not None:
             problems.append(f"The run {quoted(fault.name)} cannot be shown: {plain(fault.reason)}.")
+        elif wanted in [run.name for run in cache.scored(shell.RUNS)]:
+            again = f"`python -m elastic_core reproduce --only {wanted}` trains it again."
+            problems.append(f"The weights of the run {quoted(wanted)} did not come along. {again}")
+        else:
+            problems.append(f"There is no run called {quoted(wanted)} here.")
     for name in [wanted, asked, *list(runs)]:
         run = runs.get(name or "")
         if run is None:

@@ -17,7 +17,7 @@ from elastic_core.data import load
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.compare import ONE_RUN, compare_runs, p_text
-from elastic_core.runs import Run, ranks
+from elastic_core.runs import WEIGHTS, Run, ranks
 from elastic_core.services.background.process import Hand
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.jobs import Questions
@@ -137,7 +137,10 @@ def test_a_row_leads_to_its_run_and_to_a_paired_difference(opened: Opened, app_r
 def test_how_large_the_memory_should_be_is_asked_where_sizes_were_trained(opened: Opened, app_runs: Path) -> None:
     title = "How large should the memory be?"
     assert title not in [panel.label for panel in opened(PAGE, ev_depth=SYSTEMS, run="tiny").expander]
-    write_ranked_runs(app_runs, dict.fromkeys(("planted-elastic", "planted-elastic-side-16", "planted-elastic-k-4"), 0.1))
+    names = ("planted-elastic", "planted-elastic-side-16", "planted-elastic-k-4")
+    write_ranked_runs(app_runs, dict.fromkeys(names, 0.1))
+    for name in names:
+        (app_runs / name / WEIGHTS).touch()  # a folder without weights is no run that is listed
     app = opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_data="planted")
     app.session_state["res_size"] = True
     healthy(app.run())

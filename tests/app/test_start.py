@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import streamlit as st
 from driving import healthy, html, press, said
+from shipped import copy_stored
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.commands import main
@@ -179,6 +180,13 @@ def test_a_bad_run_in_the_address_is_replaced_and_said(opened: Open, run: str) -
     assert app.selectbox(key="run").value == "tiny"
     if run:
         assert f"There is no run called `{run}`" in app.warning[0].value
+
+
+def test_a_run_whose_weights_did_not_come_along_says_how_to_make_it_again(app_runs: Path, opened: Open) -> None:
+    copy_stored(app_runs, "ml-100k-fpmc-seed1")
+    app = opened(run="ml-100k-fpmc-seed1")
+    assert app.selectbox(key="run").value == "tiny"
+    assert "`python -m elastic_core reproduce --only ml-100k-fpmc-seed1` trains it again" in app.warning[0].value
 
 
 def test_data_that_cannot_be_had_is_said_once(opened: Open, app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
