@@ -79,8 +79,8 @@ def _list(of: Subject, turned: TurnedList) -> list[str]:
     else:
         new = turned.change.counts["new"]
         st.markdown(
-            f"**{new} of {len(turned.change.table)} {many} {'is' if new == 1 else 'are'} new.** What they "
-            f"{did} next {turned.change.truth_moved}."
+            f"**{new} of {len(turned.change.table)} {many} {'is' if new == 1 else 'are'} new**, compared with the same history "
+            f"and every expert as it is. What they {did} next {turned.change.truth_moved}."
         )
         rows = turned.table[turned.table["genre"] != ""].head(2).to_dict("records")
         lines = [

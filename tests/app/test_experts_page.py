@@ -90,10 +90,10 @@ def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, 
     assert "people whom this turn touches" in said(opened(PAGE, **address)), "kept for all visitors"
     healthy(app.slider(key=f"exp_scale_{own[1]}").set_value(0.0).run())
     assert app.query_params["edits"] in (f"x{own[0]}*4,x{own[1]}", [f"x{own[0]}*4,x{own[1]}"])
-    assert "are new" in said(app) or "is new" in said(app)
+    assert "compared with the same history and every expert as it is" in said(app)
     assert "with every expert as it is" in said(press(app, "Reset"))
     away = opened(PAGE, **{**address, "edits": f"-2,x{next(e for e in range(64) if e not in own)}*2"})
-    assert "which this history does not use" in said(away) or "are new" in said(away)
+    assert "which this history does not use" in said(away) or "compared with" in said(away)
 
 
 def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ def first_genres(dataset: Dataset, user: int) -> list[str]:
     as many items: there for most of this person's own events."""
     listed = dataset.catalog.genres or ()
     if listed and dataset.truth is not None:
-        listed = tuple(listed[i] for i in dataset.histories.of(user))
-    return _frequent(genres[0] for genres in listed if genres)[:7]
+        listed = tuple([listed[i] for i in dataset.histories.of(user)])
+    return _frequent([genres[0] for genres in listed if genres])[:7]
 
 
 def common_genres(dataset: Dataset, top: int) -> list[str]:
