@@ -25,15 +25,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from elastic_core import disk
 from elastic_core.commands.arguments import load_run, open_items, options, say, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
+from elastic_core.models import Recommender
 from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
 from elastic_core.services.edits import apply_edits, check_edits, parse_edits
-from elastic_core.services.person.attribution import reasons
+from elastic_core.services.person.attribution import Reason, reasons
 from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import History, rank_items, scale_experts, user_history
@@ -66,39 +68,93 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
-    if arguments.all:
-        return write_everybody(arguments)
-    if arguments.out or arguments.exclude or arguments.only is not None or arguments.before_test:
+    for_everybody = arguments.out or arguments.exclude or arguments.only is not None or arguments.before_test
+    if for_everybody and not arguments.all:
         raise InputError("--out, --exclude, --only and --before-test go with --all")
-    data: Dataset | Catalog
-    if arguments.user is not None:
-        _, data, model = load_run(arguments.run_name)
-        catalog = data.catalog
-        whole = user_history(data, numbered(data, arguments.user))
-    else:
-        _, catalog, model = open_items(arguments.run_name)
-        data, whole = catalog, History(np.array(typed_items(catalog, arguments), dtype=np.int64))
+    return write_everybody(arguments) if arguments.all else print_list(arguments)
+
+
+# --- one list ------------------------------------------------------------------------------------------------------------
+
+
+def print_list(arguments: Namespace) -> int:
+    """Prints the list of one user, or after a history that was typed."""
+    model, data, history = read_history(arguments)
+    catalog = data.catalog if isinstance(data, Dataset) else data
     edits = parse_edits(arguments.edits or "")
-    check_edits(edits, len(whole.items), catalog.n_items, memory_size(model))
-    person = apply_edits(whole.items, edits)
-    history, edit = whole.edited(person) if edits else whole, scale_experts(person.scales)
-    items = history.items.tolist()
-    say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(catalog.title(i) for i in items[-SHOWN:])]))
-    found = rank_items(model, data, history, arguments.top, edit, arguments.seen).table
-    found.insert(2, "id", [catalog.ids[item] for item in found["item"]])
-    why = reasons(model, history, found["item"].tolist(), edit)
+    check_edits(edits, len(history.items), catalog.n_items, memory_size(model))
+    edited = apply_edits(history.items, edits)
+    history = history.edited(edited) if edits else history
+    edit = scale_experts(edited.scales)
+    recent = [catalog.title(item) for item in history.items[-SHOWN:].tolist()]
+    say("after " + ", ".join(["…", *recent] if len(history.items) > SHOWN else recent))
+
+    table = rank_items(model, data, history, arguments.top, edit, arguments.seen).table
+    table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
+    why = reasons(model, history, table["item"].tolist(), edit)
     if arguments.csv:
-        if why is not None:
-            after = ["" if one.after is None else catalog.title(one.after) for one in why]
-            found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
-        print(found.to_csv(index=False), end="")
-        return 0
-    for place, row in enumerate(found.to_dict("records")):
+        print(with_reasons(table, why, catalog).to_csv(index=False), end="")
+    else:
+        print_table(table, why, catalog)
+    return 0
+
+
+def read_history(arguments: Namespace) -> tuple[Recommender, Dataset | Catalog, History]:
+    """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
+    if arguments.user is not None:
+        _, dataset, model = load_run(arguments.run_name)
+        return model, dataset, user_history(dataset, numbered(dataset, arguments.user))
+    _, catalog, model = open_items(arguments.run_name)
+    by_id = arguments.history is not None
+    items = items_by_id(catalog, arguments.history) if by_id else items_by_title(catalog, arguments.titles)
+    if not items:
+        raise InputError("the history is empty")
+    return model, catalog, History(np.array(items, dtype=np.int64))
+
+
+def with_reasons(table: pd.DataFrame, why: list[Reason] | None, catalog: Catalog) -> pd.DataFrame:
+    """The table with the columns expert, share and after, where the model's experts predict by themselves."""
+    if why is None:
+        return table
+    return table.assign(
+        expert=[reason.expert for reason in why],
+        share=[round(reason.share, 4) for reason in why],
+        after=["" if reason.after is None else catalog.title(reason.after) for reason in why],
+    )
+
+
+def print_table(table: pd.DataFrame, why: list[Reason] | None, catalog: Catalog) -> None:
+    for place, row in enumerate(table.to_dict("records")):
         mark = "  <- what came next" if row.get("is_truth") else ""
         print(f"{row['rank']:>3}  {row['score']:8.3f}  {row['id']:>8}  {row['title']}{mark}")
         if why is not None:
             print(f"{'':>24}{why[place].sentence(catalog)}")
-    return 0
+
+
+def items_by_id(catalog: Catalog, typed: str) -> list[int]:
+    """Dense ids of raw ids between commas; one that holds a comma stands in quotes."""
+    cells = next(csv.reader([typed], skipinitialspace=True), [])
+    return [catalog.index(raw.strip()) for raw in cells if raw.strip()]
+
+
+def items_by_title(catalog: Catalog, typed: str) -> list[int]:
+    """Dense ids of titles, or parts of them, between semicolons."""
+    return [item_by_title(catalog, part.strip()) for part in typed.split(";") if part.strip()]
+
+
+def item_by_title(catalog: Catalog, text: str) -> int:
+    """The one item whose title is, or else starts with, or else contains, `text`."""
+    titles = {item: catalog.title(item) for item in find_titles(catalog, text).tolist()}
+    equal = [item for item, title in titles.items() if title.lower() == text.lower()]
+    starting = [item for item, title in titles.items() if title.lower().startswith(text.lower())]
+    for items in (equal, starting, list(titles)):
+        if len(items) == 1:
+            return items[0]
+    examples = "; ".join(list(titles.values())[:4])
+    raise InputError(f"{len(titles)} items fit the title {text!r}" + (f", such as {examples}" if examples else ""))
+
+
+# --- everybody's lists ---------------------------------------------------------------------------------------------------
 
 
 def write_everybody(arguments: Namespace) -> int:
@@ -130,35 +186,11 @@ def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Rec
             print(f"\r{done:,} of {users:,} people", end="\n" if done >= users else "", file=sys.stderr, flush=True)
 
 
-def read_ids(given: str) -> list[str]:
+def read_ids(typed: str) -> list[str]:
     """Ids with commas between them, or one a line of a file."""
-    path = Path(given)
+    path = Path(typed)
     if path.is_file():
         return [line.strip() for line in disk.read_text(path, MOST_IDS, path.parent).splitlines() if line.strip()]
     if path.suffix in (".txt", ".csv"):
-        raise InputError(f"there is no file {given}")
-    return split_commas(given)
-
-
-def typed_items(catalog: Catalog, arguments: Namespace) -> list[int]:
-    """Dense ids of what was typed."""
-    if arguments.history is not None:
-        cells = next(csv.reader([arguments.history], skipinitialspace=True), [])  # an id with a comma stands in quotes
-        items = [catalog.index(raw.strip()) for raw in cells if raw.strip()]
-    else:
-        items = [by_title(catalog, part.strip()) for part in arguments.titles.split(";") if part.strip()]
-    if not items:
-        raise InputError("the history is empty")
-    return items
-
-
-def by_title(catalog: Catalog, text: str) -> int:
-    """The one item whose title is, or else starts with, or else contains, `text`."""
-    titles = {item: catalog.title(item) for item in find_titles(catalog, text).tolist()}
-    same = [item for item, title in titles.items() if title.lower() == text.lower()]
-    begin = [item for item, title in titles.items() if title.lower().startswith(text.lower())]
-    for found in (same, begin, list(titles)):
-        if len(found) == 1:
-            return found[0]
-    some = "; ".join(list(titles.values())[:4])
-    raise InputError(f"{len(titles)} items fit the title {text!r}" + (f", such as {some}" if some else ""))
+        raise InputError(f"there is no file {typed}")
+    return split_commas(typed)
