@@ -17,6 +17,7 @@ from elastic_core import disk, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.evaluate import Ranks, expected
 from elastic_core.data import Dataset
+from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
 from elastic_core.results.compare import METRIC, compare_reports, needs_training
 from elastic_core.runs import Run
@@ -53,6 +54,11 @@ class BaselineComparison:
     def best(self) -> BaselineRow | None:
         """The strongest of them."""
         return max((row for row in self.rows if not row.fault), key=lambda row: row.mean, default=None)
+
+
+def usual_protocol(dataset: Dataset) -> str:
+    """How these data are judged: seen items stay among the candidates where users often choose them again."""
+    return WITH_SEEN if count_repeats(dataset).stay else ONLY_UNSEEN
 
 
 def judge(

@@ -69,13 +69,6 @@ def with_its_seeds(run: Run, candidates: Iterable[Run]) -> list[Run]:
     return [by_seed[seed] for seed in sorted(by_seed)]
 
 
-def both_with_seeds(a: Run, b: Run, candidates: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """All seeds of A and all of B; two seeds of one system are compared as single runs."""
-    if a.path == b.path or setup_key(a) == setup_key(b):
-        return [a], [b]
-    return with_its_seeds(a, candidates), with_its_seeds(b, candidates)
-
-
 def _not_known_apart(a: Run, b: Run) -> bool:
     try:
         return are_comparable(a, b)

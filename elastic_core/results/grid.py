@@ -80,15 +80,3 @@ def add_outcome(path: Path, outcome: dict[str, object]) -> None:
     table = table.drop_duplicates(KEY, keep="last").sort_values(KEY)
     with disk.said(path):
         disk.write_text(path, table.to_csv(index=False))
-
-
-def best_outcome(outcomes: pd.DataFrame, model: str) -> str | None:
-    """The point of the grid that validation chooses for a model: the highest mean, ties to the first of the grid.
-
-    Raises InputError where it was tried on different data."""
-    mine = outcomes[(outcomes["model"] == model) & outcomes["point"].isin(list(GRID))]
-    if mine["data_hash"].nunique() > 1:
-        raise InputError(f"the trainings of {model} were judged on different data; no best of them can be named")
-    mine = mine.assign(place=mine["point"].map({point: place for place, point in enumerate(GRID)}))
-    mine = mine.sort_values(["valid", "place"], ascending=[False, True])
-    return str(mine["point"].iloc[0]) if len(mine) else None

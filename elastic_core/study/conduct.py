@@ -26,10 +26,9 @@ from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.evaluate import drawn_people
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
-from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
 from elastic_core.recipes import JUDGED, STUDIED, objective_settings
-from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
+from elastic_core.results.baselines import usual_protocol
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
@@ -83,7 +82,7 @@ class Study:
     @cached_property
     def protocol(self) -> str:
         """Of all numbers: where people choose again what they have met, that stays among the candidates."""
-        return WITH_SEEN if count_repeats(self.data).stay else ONLY_UNSEEN
+        return usual_protocol(self.data)
 
     @cached_property
     def plan(self) -> Plan:

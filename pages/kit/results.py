@@ -94,8 +94,7 @@ def usual_protocol(data_set: DataSet) -> str:
     if any(system.model in BASELINES for system in data_set.systems) or not runs:
         return baselines.ONLY_UNSEEN
     if runs[0].config.data.source == PLANTED:
-        stay = cache.repeats(cache.dataset(runs[0].config.data)).stay
-        return baselines.WITH_SEEN if stay else baselines.ONLY_UNSEEN
+        return baselines.usual_protocol(cache.dataset(runs[0].config.data))
     return next((card.protocol for run in runs if (card := baselines.read(run))), baselines.ONLY_UNSEEN)
 
 

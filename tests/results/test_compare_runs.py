@@ -23,7 +23,6 @@ from elastic_core.results.compare import (
     ONE_RUN,
     average,
     better,
-    both_with_seeds,
     claim_sentence,
     compare_reports,
     compare_runs,
@@ -139,8 +138,6 @@ def test_runs_that_differ_in_their_seed_are_one_system(tiny_runs: Path, tmp_path
     shutil.copytree(tiny.path, folder / "copy")
     known = list_runs(folder)
     assert [run.name for run in with_its_seeds(tiny, known)] == ["tiny", other.name], "a copy is no other seed"
-    assert [[run.name for run in side] for side in both_with_seeds(tiny, peer, known)] == [["tiny", other.name], ["tiny-peer"]]
-    assert both_with_seeds(tiny, other, known) == ([tiny], [other]), "two seeds of one system are single runs"
     two = compare_runs([tiny, other], [peer])
     assert two == compare_reports([tiny.report(), other.report()], [peer.report()]) or not two.seeds_counted
     assert compare_runs([tiny, other], [peer]).difference == pytest.approx(compare_runs([tiny], [peer]).difference)

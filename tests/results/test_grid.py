@@ -11,7 +11,7 @@ from elastic_core.commands import main
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
-from elastic_core.results.grid import COLUMNS, FILE, best_outcome, grid_folder, read_outcomes, train_grid
+from elastic_core.results.grid import COLUMNS, FILE, grid_folder, read_outcomes, train_grid
 from elastic_core.results.reproduce import rows
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
@@ -22,6 +22,18 @@ SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints" / FILE
 def points_of(model: str) -> set[str]:
     outcomes = read_outcomes(SHIPPED)
     return set(outcomes.loc[outcomes["model"] == model, "point"])
+
+
+def best_outcome(outcomes: pd.DataFrame, model: str) -> str | None:
+    """The point of the grid that validation chooses for a model: the highest mean, ties to the first of the grid.
+
+    Raises InputError where it was tried on different data."""
+    mine = outcomes[(outcomes["model"] == model) & outcomes["point"].isin(list(GRID))]
+    if mine["data_hash"].nunique() > 1:
+        raise InputError(f"the trainings of {model} were judged on different data; no best of them can be named")
+    mine = mine.assign(place=mine["point"].map({point: place for place, point in enumerate(GRID)}))
+    mine = mine.sort_values(["valid", "place"], ascending=[False, True])
+    return str(mine["point"].iloc[0]) if len(mine) else None
 
 
 def small(model: str, point: str) -> RunConfig:

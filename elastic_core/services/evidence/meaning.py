@@ -102,26 +102,13 @@ def files(root: Path) -> tuple[Path, Path]:
 
 
 def read_meaning(file: Path) -> list[MeaningRow]:
-    """The rows of a file that may have been measured; none of one that is missing or of another form."""
+    """The rows of a file; none of one that is missing or of another form."""
     try:
         types = {field.name: field.type for field in fields(MeaningRow)}
         plain = pd.read_csv(file, dtype=dict.fromkeys(NAMES, str))[list(types)].astype(types)
     except (OSError, ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return []
-    return [row for row in (MeaningRow(**line) for line in plain.to_dict("records")) if _measured(row)]
-
-
-def _measured(row: MeaningRow) -> bool:
-    """Somebody was asked, shares are shares, and of the rest each is a number, or NaN where genres or the truth are not known."""
-    known = (row.length, row.length_popularity, row.length_kinds, row.count)
-    rest = [getattr(row, field.name) for field in fields(MeaningRow) if field.type is float]
-    return (
-        row.people >= 1
-        and row.events >= 0
-        and all(0 <= share <= 1 for share in (row.halves, row.stranger, row.quarter, row.quarter_stranger))
-        and not any(map(math.isnan, known))
-        and all(math.isnan(value) or abs(value) < 1e6 for value in rest)
-    )
+    return [MeaningRow(**line) for line in plain.to_dict("records")]
 
 
 def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from elastic_core import disk
 from elastic_core.data import load
-from elastic_core.data.repeats import count_repeats
 from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
 from elastic_core.results import baselines
@@ -93,7 +92,7 @@ class Jobs(Queue[Job]):
             train(task.config, dataset, task.run.path, on_event=say, stop=hand.stop)
         if baselines.read(task.run) is None:  # what only counts, on the same people
             try:
-                protocol = baselines.WITH_SEEN if count_repeats(dataset).stay else baselines.ONLY_UNSEEN
+                protocol = baselines.usual_protocol(dataset)
                 tell = lambda name: hand.say({"event": "beside", "system": name})  # noqa: E731
                 baselines.write(task.run, baselines.judge(task.run, dataset, protocol, tell))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
