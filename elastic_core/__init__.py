@@ -11,8 +11,6 @@ The public face, imported when first used:
 from importlib import import_module
 from typing import Any
 
-from elastic_core import wiring  # noqa: F401  (what is plugged into the core)
-
 _HOMES = {
     "InputError": "elastic_core.errors",
     "RunConfig": "elastic_core.run_config",

@@ -2,7 +2,7 @@
 that would take more of the server's memory than `ROOM`, only what its formulas say.
 
 The whole run costs about  min(budget, epochs x (steps x step + validation)) + one truncated epoch's validation + test.
-Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes; 3 x where experts are kept by rows),
+Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes),
 what the backward pass of one step keeps, and the process itself. By formula it is an upper bound (scale/budget.py).
 """
 
@@ -17,14 +17,11 @@ from torch import Tensor
 from elastic_core import models, objectives
 from elastic_core.bench.harness import threads
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.step import Learner, make_learner
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import learned_numbers
 from elastic_core.run_config import RunConfig
 from elastic_core.scale import budget
-from elastic_core.scale.row_bank import row_banks
-from elastic_core.scale.row_rules import kept_numbers
 
 ROWS = 8  # of the first, untimed step
 STEP_SECONDS = 0.6  # the timed batch is cut so that one step of it stays below this
@@ -84,7 +81,7 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
     train, length = config.train, config.model.length
     model = models.outline(config.model, dataset.catalog) or models.build(config.model, dataset.catalog)
     steps, step, rows = 0, 0.0, 64  # to be judged
-    memory, count = 0.0, learned_numbers(model)
+    memory, count = 0.0, sum(parameter.numel() for parameter in model.parameters())
     if model.trained:
         objectives.check(config.objective.name, model)
         models.check_data(model, dataset)
@@ -96,11 +93,9 @@ def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
         if rows < min(ROWS, size):
             return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
-        learner = make_learner(model, objective, train, torch.device("cpu"))
+        learner = Learner(model, objective, train, torch.device("cpu"))
         step, memory = _time_step(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
-        banks = row_banks(model).values()
-        by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)
-        memory += (4 * 4 * (count - by_rows) + 4 * (3 * by_rows + kept)) / 1e6
+        memory += 4 * 4 * count / 1e6  # a weight, its gradient and two moments
     else:
         model.fit(dataset)
     judge = _judge(model, dataset, min(rows, 64))

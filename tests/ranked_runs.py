@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.core.evaluate import PROTOCOLS, Ranks
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import Ranks
 from elastic_core.data import load
 from elastic_core.results.reproduce import PlannedRun, rows
 from elastic_core.runs import CONFIG, Run

@@ -12,10 +12,9 @@ from elastic_core import models, objectives, recipes, training_time
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.step import make_learner
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.models import learned_numbers
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
@@ -83,7 +82,7 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
     config = recipes.toy(name).override("train.batch=16", *(f"model.{key}={value}" for key, value in change.items()))
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
-    learner, kept = make_learner(model, objective, config.train, torch.device("cpu")), _Kept()
+    learner, kept = Learner(model, objective, config.train, torch.device("cpu")), _Kept()
     longest = max(objective.epoch(0, 0, config.train.batch), key=lambda batch: batch.items.numel())
     with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
         learner.backward(learner.loss(longest))

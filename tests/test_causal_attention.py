@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from elastic_core.core import causal_attention as stretches
+from elastic_core.core.fused_ops import noise
 from elastic_core.core.layers import fused, written_out
-from elastic_core.scale import causal_attention as stretches
-from elastic_core.scale.passes import noise
 
 
 @settings(max_examples=40)

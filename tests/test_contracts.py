@@ -14,18 +14,18 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, objectives, recipes
+from elastic_core.core import step
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import ModelConfig, ObjectiveConfig, TrainConfig
 from elastic_core.core.objective import Window, WindowConfig, tiles
 from elastic_core.core.step import Learner
+from elastic_core.core.stream import open_stream
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.following.stream import open_stream
 from elastic_core.models import Encoded, Recommender, can_retrieve
 from elastic_core.objectives import Objective
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
-from elastic_core.scale import compiled, passes
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
 N_ITEMS = 50
@@ -139,8 +139,6 @@ def learner(model: Recommender, dataset: Dataset, **settings: Any) -> Learner:
 def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """On torch's `meta` device, which has shapes and no numbers, so whoever asks it for one fails; as on a GPU, all that is not a
     processor's own form runs. A GPU that is asked in every step idles while the next one is prepared."""
-    if case.settings.get("bank") == "rows":
-        pytest.skip("its rows are looked up by which experts were met: it asks")
     device, train, made_of = torch.device("meta"), TrainConfig(batch=16, seed=3, ema_decay=0.9), torch.tensor
 
     def tensor(data: Any, **how: Any) -> Tensor:
@@ -148,9 +146,7 @@ def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatc
         return made_of(data, **how)
 
     model = case.build(small_world.catalog, dropout=0.1).to(device).train()
-    losses = [("full", 10_000), ("sampled", 10_000), ("full", 1)]
-    for loss, large in losses[: 3 if str(case) in SCORED else 2 if "repeats" in case.settings else 1]:
-        monkeypatch.setattr(passes, "LARGE", large)
+    for loss in ("full", "sampled") if str(case) in SCORED or "repeats" in case.settings else ("full",):
         made = Learner(model, learning(objectives.honest(model)[0], small_world, loss=loss, negatives=8), train, device)
         batch = next(made.objective.epoch(0, 3, 16))
         if loss == "full" and str(case) in SCORED:
@@ -177,7 +173,7 @@ def test_compiled_it_is_one_graph_and_the_same(
     case: Case, how: str, small_world: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `torch.compile` takes it apart, without the machine code that would be made of it."""
-    monkeypatch.setitem(compiled.COMPILERS, "cpu", how)
+    monkeypatch.setitem(step.COMPILERS, "cpu", how)
     counters, found = torch._dynamo.utils.counters, []
     for mode in ("none", "default"):
         torch._dynamo.reset()
@@ -192,12 +188,9 @@ def test_compiled_it_is_one_graph_and_the_same(
     torch.testing.assert_close(*found)
 
 
-def test_what_cannot_be_compiled_is_refused(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_compiled_is_refused(small_world: Dataset) -> None:
     with pytest.raises(InputError, match="for a GPU"):
         learner(Case("sasrec").build(small_world.catalog), small_world, compile="default")
-    monkeypatch.setitem(compiled.COMPILERS, "cpu", "aot_eager")
-    with pytest.raises(InputError, match="by rows"):
-        learner(Case("elastic", {"bank": "rows"}).build(small_world.catalog), small_world, compile="default")
 
 
 @pytest.mark.parametrize("name", sorted({case.name for case in TRAINED}))

@@ -1,45 +1,39 @@
-"""The core alone: what it imports, how few files a training runs through, and that what plugs into it changes no number."""
+"""The core alone: what it imports, how few files a training runs through, and that fused operations change no number."""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import pytest
 import torch
+from torch import Tensor
+from torch.nn import functional
 
-from elastic_core.core import plugs
+from elastic_core.core import dispatch, layers
+from elastic_core.core import objective as objectives
+from elastic_core.core.batches import Met
+from elastic_core.core.building import build
 from elastic_core.core.config import ObjectiveConfig, TrainConfig
-from elastic_core.core.contract import build
+from elastic_core.core.contract import Scorer
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import build as build_objective
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.step import Learner
 from elastic_core.core.train import fit
 from elastic_core.data import Dataset, planted
-from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "elastic_core"
-GROUND = {"core", "disk", "errors"}  # what the core may import: itself, and how files and faults are spoken of
+GROUND = {"core", "disk", "errors", "plugins"}  # what the core may import: itself, and how files and faults are spoken of
 STEP_FILES, TRAINING_FILES = 8, 45
 
 
 @pytest.fixture
 def world() -> Dataset:
     return planted(PlantedConfig(users=40, items=30, interests=4, mean_length=20, max_length=30))
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is plugged into the core."""
-    monkeypatch.setattr(plugs, "_places", {})
-    plugs.plug({})
-    yield
-    plugs.plug({})
 
 
 def learner_of(config: ElasticConfig | SASRecConfig, world: Dataset, objective: str) -> Learner:
@@ -75,15 +69,23 @@ CASES = [
 
 
 @pytest.mark.parametrize(("config", "objective"), CASES, ids=["elastic", "sasrec"])
-def test_what_plugs_in_changes_no_number(
-    config: ElasticConfig | SASRecConfig, objective: str, world: Dataset, request: pytest.FixtureRequest
+def test_fused_operations_change_no_number(
+    config: ElasticConfig | SASRecConfig, objective: str, world: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = losses(config, world, objective)
-    request.getfixturevalue("alone")
-    assert losses(config, world, objective) == pytest.approx(whole, rel=2e-6)
+    """Against the same losses by torch's own operations alone."""
+
+    def plain_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+        return functional.cross_entropy(scorer(states, met)[:, 1:], targets - 1, reduction="sum")
+
+    fused = losses(config, world, objective)
+    monkeypatch.setattr(layers, "fits_one_pass", lambda x, weight: False)
+    monkeypatch.setattr(layers, "convolution", lambda x, taps: layers.convolved(x, taps.flip(0), 0))
+    monkeypatch.setattr(dispatch, "sums_before", lambda x: functional.pad(x.cumsum(2)[:, :, :-1], (0, 0, 0, 0, 1, 0)))
+    monkeypatch.setattr(objectives, "full_softmax", plain_softmax)
+    assert losses(config, world, objective) == pytest.approx(fused, rel=2e-6)
 
 
-def test_a_step_of_elastic_runs_through_few_files(world: Dataset, alone: None) -> None:
+def test_a_step_of_elastic_runs_through_few_files(world: Dataset) -> None:
     learner = learner_of(CASES[0][0], world, "window")
     first, second, *_ = learner.objective.epoch(0, 0, 8)
     learner.step(first)  # what is looked up once is known now
@@ -101,15 +103,13 @@ def test_a_step_of_elastic_runs_through_few_files(world: Dataset, alone: None) -
     assert len(run) <= STEP_FILES and {path.parts[0] for path in run} == {"core"}, run
 
 
-def test_the_core_trains_and_keeps_the_best_weights_without_a_run_folder(world: Dataset, alone: None) -> None:
+def test_the_core_trains_and_keeps_the_best_weights_without_a_run_folder(world: Dataset) -> None:
     model_config, learned = CASES[0][0], ObjectiveConfig.known["window"]()
     config = RunConfig(data=DataConfig(source="planted"), model=model_config, objective=learned, train=TrainConfig(epochs=2))
     model = fit(config, world)
     untrained = build(config.model, world.catalog)
     assert not model.training
     assert not torch.equal(model.events.items.weight, untrained.events.items.weight)
-    with pytest.raises(InputError, match="tables by rows"):
-        build(ElasticConfig(length=16, width=16, side=4, k=3, bank="rows"), world.catalog)
 
 
 TRAIN = """

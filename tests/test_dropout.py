@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from elastic_core.core.fused_ops import LEVELS
 from elastic_core.core.layers import Dropout, dropout, fused, written_out
-from elastic_core.scale.passes import LEVELS
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.evaluate import NAMES, PROTOCOLS, Candidates
+from elastic_core.core.candidates import PROTOCOLS, Candidates, uniforms
+from elastic_core.core.evaluate import NAMES
 from elastic_core.data import Catalog, Dataset, Histories
-from elastic_core.data.candidates import DrawnCandidates, uniforms
 from elastic_core.errors import InputError
 from elastic_core.runs.ranks import evaluate
 
@@ -84,7 +84,7 @@ def members(candidates: Candidates, protocol: str, dataset: Dataset) -> list[set
 @pytest.mark.parametrize("split", SPLITS)
 def test_candidate_sets_match_their_definitions(split: str) -> None:
     dataset = world()
-    candidates, everything = DrawnCandidates(dataset, split, seed=3), set(range(1, dataset.catalog.n_items + 1))
+    candidates, everything = Candidates(dataset, split, seed=3), set(range(1, dataset.catalog.n_items + 1))
     sets = {protocol: members(candidates, protocol, dataset) for protocol in PROTOCOLS}
     for user, target in enumerate(dataset.targets(split).tolist()):
         assert sets["full-seen"][user] == everything
@@ -102,7 +102,7 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
     dataset = world()
     model = Hashed(dataset.catalog.n_items)
     report = evaluate(model, dataset, split, (protocol,), batch=7, seed=5)
-    competitors = members(DrawnCandidates(dataset, split, seed=5), protocol, dataset)
+    competitors = members(Candidates(dataset, split, seed=5), protocol, dataset)
     for user, target in enumerate(dataset.targets(split).tolist()):
         scores = model.table[read(dataset, user, split)[-1]].tolist()
         others = competitors[user] - {target}
@@ -161,14 +161,14 @@ def test_popular_draws_are_a_hundred_draws_from_the_tabulated_distribution() -> 
     found, due = np.bincount(draws.ravel(), minlength=401), weight / weight.sum() * draws.size
     chi2, freedom = ((found - due)[due > 0] ** 2 / due[due > 0]).sum(), (due > 0).sum() - 1
     assert abs(chi2 - freedom) < 4 * math.sqrt(2 * freedom)
-    for row, mask in zip(draws, DrawnCandidates(dataset, "test", 0).mask("pop100", np.arange(3000)), strict=True):
+    for row, mask in zip(draws, Candidates(dataset, "test", 0).mask("pop100", np.arange(3000)), strict=True):
         assert set(row.tolist()) == set(torch.nonzero(mask)[:, 0].tolist())
 
 
 def test_uniform_draws_are_even() -> None:
     people = 3000
     dataset = crowd(items=180, length=60, users=people)
-    hits = DrawnCandidates(dataset, "test", 0).mask("uniform100", np.arange(people)).numpy()
+    hits = Candidates(dataset, "test", 0).mask("uniform100", np.arange(people)).numpy()
     unseen = np.setdiff1d(np.arange(1, 181), dataset.histories.of(0))
     chance = 100 / len(unseen)
     assert chance < 0.95 and np.all(hits.sum(1) == 100)

@@ -12,9 +12,9 @@ import elastic_core.models as models
 from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.core.batches import reading_batch
+from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.evaluate import Candidates
 from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table, trait_table

@@ -14,7 +14,7 @@ from elastic_core.bench import latency
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Met
-from elastic_core.core.objective import full_softmax
+from elastic_core.core.softmax import full_softmax
 from elastic_core.errors import InputError
 from elastic_core.peers import din
 

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 import elastic_core.models as models
 from elastic_core.core.batches import Batch
-from elastic_core.core.contract import Retrieved, balance_penalty
+from elastic_core.core.contract import LEAST_VOTES, Retrieved, VoteTally, balance_penalty
 from elastic_core.core.elastic import (
     Elastic,
     ElasticConfig,
@@ -27,7 +27,7 @@ from elastic_core.core.elastic import (
     interest_memory,
     top_pairs,
 )
-from elastic_core.slots.voting import LEAST_VOTES, Ballots, VotingMemory
+from elastic_core.slots.voting import VotingMemory
 
 QUERIES, EXAMPLES = 128, 50  # a hypothesis example is a batch of random cases: 6,400 in all
 
@@ -131,7 +131,7 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 
 def of(found: Retrieved, people: Tensor | slice) -> Retrieved:
     """What was found for some of them."""
-    ballots = None if found.ballots is None else Ballots(*(part[people] for part in found.ballots[:2]), found.ballots.usual)
+    ballots = None if found.ballots is None else VoteTally(*(part[people] for part in found.ballots[:2]), found.ballots.usual)
     own = {n: x[people] for n, x in found._asdict().items() if isinstance(x, Tensor)}
     return found._replace(ballots=ballots, **own)
 

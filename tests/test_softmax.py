@@ -9,13 +9,13 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, recipes
+from elastic_core.core import softmax
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import REACH
-from elastic_core.core.objective import full_softmax
+from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives import build
-from elastic_core.scale import catalogue, passes
 
 
 def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
@@ -41,12 +41,11 @@ def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
 @settings(max_examples=60)
 @given(
     some.integers(1, 6), some.sampled_from([0, 1, 3]), some.integers(2, 9), some.booleans(), some.booleans(),
-    some.sampled_from([64, 1 << 20]), some.sampled_from([None, (1, 2), (3, 1), (256, 2_048)]), some.integers(0, 10**6),
+    some.sampled_from([64, 1 << 20]), some.integers(0, 10**6),
 )  # fmt: skip
 def test_the_full_softmax_is_the_one_written_out(
-    rows: int, parts: int, items: int, biased: bool, past: bool, chunk: int, tile: tuple[int, int] | None, seed: int
+    rows: int, parts: int, items: int, biased: bool, past: bool, chunk: int, seed: int
 ) -> None:
-    """In rows of the targets, or in stretches of the catalogue (`tile`)."""
     torch.manual_seed(seed)
     d = 4
     inputs = {
@@ -59,11 +58,7 @@ def test_the_full_softmax_is_the_one_written_out(
     for work in (full_softmax, plain):
         given_to = {name: value.clone().requires_grad_() for name, value in inputs.items()}
         scorer = Scorer(given_to["table"], given_to["bias"] if biased else None, parts, given_to["again"])
-        with (
-            mock.patch.object(passes, "CHUNK_BYTES", chunk),
-            mock.patch.object(passes, "LARGE", 0 if tile else 10_000),
-            mock.patch.multiple(catalogue, TILE_ROWS=(tile or (1, 1))[0], TILE_ITEMS=(tile or (1, 1))[1]),
-        ):
+        with mock.patch.object(softmax, "CHUNK_BYTES", chunk):
             total = -2 * work(given_to["states"], targets, scorer, met)
             total.backward()
         again = given_to["again"].grad  # none where nobody has met anything

@@ -12,9 +12,9 @@ from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Retrieved
+from elastic_core.core.elastic_stream import ElasticStream
+from elastic_core.core.stream import open_stream
 from elastic_core.errors import InputError
-from elastic_core.following.elastic import ElasticStream
-from elastic_core.following.stream import open_stream
 from elastic_core.models import Recommender
 
 N_ITEMS = 40

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from elastic_core.scale.ahead import drawn_ahead
 from safetensors.torch import load_file
 
 from elastic_core import disk
@@ -26,8 +27,6 @@ from elastic_core.models import memory_of
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, training
 from elastic_core.runs.training import train
-from elastic_core.scale import eager
-from elastic_core.scale.ahead import drawn_ahead
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)
@@ -118,27 +117,6 @@ def test_epochs_say_how_much_was_read_and_learned_from(world: Dataset, tmp_path:
     assert {row["targets"] for row in rows["window"] + rows["all"]} == {targets}
     assert {row["events"] for row in rows["all"]} == {targets}, "one row a history: nothing is read twice"
     assert all(targets < row["events"] < 4 * targets for row in rows["window"])
-
-
-@pytest.mark.parametrize("name", ["adam", "adamw"])
-def test_an_optimiser_that_begins_at_once_is_torch_s(name: str) -> None:
-    """Bit for bit, from its own state and from the other's; and nothing of a step is differentiated."""
-    theirs, found = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name], []
-    for first, then in ((eager.KINDS[name], theirs), (theirs, eager.KINDS[name])):
-        torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
-        optimizer = first([{"params": model[0].parameters(), "lr": 0.1}, {"params": model[2].parameters()}], weight_decay=0.1)
-        for step in range(6):
-            if step == 3:
-                state = optimizer.state_dict()
-                optimizer = then([{"params": model[0].parameters()}, {"params": model[2].parameters()}])
-                optimizer.load_state_dict(state)
-            optimizer.zero_grad(set_to_none=True)
-            model(torch.randn(7, 5)).square().sum().backward()
-            optimizer.step()
-        found.append([parameter.detach().clone() for parameter in model.parameters()])
-        assert all(parameter.is_leaf and parameter.requires_grad for parameter in model.parameters())
-    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

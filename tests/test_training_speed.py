@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from elastic_core import models, objectives, recipes
+from elastic_core.core import fused_ops
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import CHUNK, chunk_of
 from elastic_core.core.elastic import Elastic
 from elastic_core.core.layers import LocalConvolution
 from elastic_core.data import Dataset
-from elastic_core.scale import passes
 
 
 @settings(max_examples=30)
@@ -28,7 +28,7 @@ def test_the_convolution_and_its_gradients_are_those_of_shifted_products(
     found = []
     for work in (layer, lambda x: sum(torch.nn.functional.pad(x, (0, 0, i, 0))[:, :n] * tap for i, tap in enumerate(layer.taps))):
         own = x.clone().requires_grad_()
-        with mock.patch.object(passes, "CACHE", together):
+        with mock.patch.object(fused_ops, "CACHE", together):
             out = work(own)
             found.append([out.detach(), *torch.autograd.grad((out * weight).sum(), (own, layer.taps))])
     for one, other in zip(*found, strict=True):

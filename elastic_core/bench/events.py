@@ -19,7 +19,7 @@ from torch import Tensor
 from elastic_core.bench.harness import Contestant, measure
 from elastic_core.bench.latency import SYSTEMS, Setting, build_system, draw_histories, smallest_model, systems, timed_pass
 from elastic_core.core.batches import Batch
-from elastic_core.following.stream import Stream, open_stream
+from elastic_core.core.stream import Stream, open_stream
 from elastic_core.models import can_stream
 
 STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system

@@ -16,7 +16,8 @@ import argparse
 import numpy as np
 
 from elastic_core.commands.arguments import find_run, options
-from elastic_core.core.evaluate import NAMES, PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import NAMES
 from elastic_core.results.compare import Comparison, claim_sentence, compare_runs, noise_of_comparison, numbers_text
 from elastic_core.results.statistics import NoiseParts
 

@@ -26,7 +26,8 @@ from typing import cast
 import torch
 
 from elastic_core.commands.arguments import Loaded, find_run, load_run, options, say
-from elastic_core.core.evaluate import NAMES, PROTOCOLS, drawn_people
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import NAMES, drawn_people
 from elastic_core.core.histories import Split
 from elastic_core.data.source_catalog import PLANTED, here
 from elastic_core.data.sources import load

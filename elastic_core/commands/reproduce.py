@@ -25,7 +25,7 @@ from pathlib import Path
 
 from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
 from elastic_core.commands.progress import Progress
-from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device, one_thread_each

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from elastic_core import disk
-from elastic_core.core.plugs import Shelf
+from elastic_core.core.registry import MODEL_MODULES, OBJECTIVE_MODULES, Registry
 from elastic_core.errors import InputError, value_text
 
 LONGEST_TEXT = 10_000  # characters of a setting: a path may be long
@@ -74,22 +74,22 @@ class Named(Bounded):
 
     name: ClassVar[str] = ""
     label: ClassVar[str] = ""  # what people call it; its name if empty
-    known: ClassVar[Shelf[Any]]
+    known: ClassVar[Registry[Any]]
 
     def __init_subclass__(cls, name: str = "", label: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.label = label or cls.label
         if not name:  # the head of a family, or what some of it share
             if Named in cls.__bases__:
-                cls.known = Shelf(f"{cls.section}s")
+                cls.known = Registry(cls.section, MODEL_MODULES if cls.section == "model" else OBJECTIVE_MODULES)
             return
-        home = cls.known.homes.get(name, cls.__module__)  # one of its own package may be on its way there
-        other = cls.known.held.get(name) if home.split(".")[0] == cls.__module__.split(".")[0] else cls.known[name]
+        home = cls.known.modules.get(name, cls.__module__)  # one of its own package may be on its way there
+        other = cls.known.loaded.get(name) if home.split(".")[0] == cls.__module__.split(".")[0] else cls.known[name]
         # `@dataclass` may rebuild a class and a module may be loaded again; the same module and name are the same class
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"the name {name!r} is taken by {other.__module__}.{other.__qualname__}; give the new one its own")
         cls.name = name
-        cls.known.held[name] = cls
+        cls.known.loaded[name] = cls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +104,6 @@ class ModelConfig(Named):
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
     repeats: bool = False  # ours: a learned number that having been met before adds to an item's score
     output: Literal["tied", "own"] = "tied"  # ours: `own` scores items by another table than the one events are read by
-    item_bank: Literal["dense", "rows"] = "dense"  # ours: `rows` learns only the items a step looks up (objective.loss sampled)
-
-    @property
-    def items_by_rows(self) -> bool:
-        return self.item_bank == "rows"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,11 +12,37 @@ from torch.nn import functional
 from elastic_core.core.batches import Batch, Met, batch_mean
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.histories import Catalog, Dataset
-from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
-from elastic_core.core.plugs import Shelf, plugged
+from elastic_core.core.layers import EventEmbedding, item_table
+from elastic_core.core.registry import MODEL_MODULES, Registry
 from elastic_core.errors import InputError
 
 # --- what one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it ----------
+
+
+LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
+
+
+class VoteTally(NamedTuple):
+    """Which experts every event voted for, best first, and with what part of all votes: both `[B, N, m]`; padding has none.
+    Filled by a memory that events vote for (slots/voting.py)."""
+
+    experts: Tensor
+    votes: Tensor
+    usual: Tensor | None = None  # every expert's part of everybody's votes, [K]
+
+    def total(self, size: int) -> Tensor:
+        """Every expert's part of all votes, `[B, size]`."""
+        votes = self.votes.flatten(1)
+        return votes.new_zeros(len(votes), size).scatter_add(1, self.experts.flatten(1), votes)
+
+    def excess(self, votes: Tensor) -> Tensor:
+        """By how much `votes [B, K]` exceed everybody's: what experts are chosen by."""
+        return votes if self.usual is None else excess_votes(votes, self.usual)
+
+
+def excess_votes(votes: Tensor, usual: Tensor) -> Tensor:
+    """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
+    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
 
 
 class Retrieved(NamedTuple):
@@ -29,7 +55,7 @@ class Retrieved(NamedTuple):
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
-    ballots: Any = None  # what every event voted, where events elect the experts (slots/voting.py)
+    ballots: VoteTally | None = None  # where events elect the experts
     before: "Retrieved | None" = None  # what was found before somebody took experts away
     turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 
@@ -41,10 +67,8 @@ class Retrieved(NamedTuple):
     @property
     def every(self) -> Tensor:
         """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
-        votes = self.votes
-        if votes is not None:
-            found: Tensor = self.ballots.excess(votes)
-            return found
+        if self.ballots is not None:
+            return self.ballots.excess(self.ballots.total(self.halves.shape[-1] ** 2))
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, ranks: Tensor) -> "Retrieved":
@@ -99,8 +123,7 @@ class Scorer(NamedTuple):
 
     With `parts` a state is a mixture: so many vectors of width d, then the logarithms of their shares, D = parts · (d + 1).
     Each vector has a softmax over all items of its own, and a score is the logarithm of the mixed probability. With `pairs`
-    they give the logits, of states of any width, and the bias is theirs; the table then says only what items there are. Where
-    the table is that of a `bank`, gradients reach only what is looked up in it (`rows`).
+    they give the logits, of states of any width, and the bias is theirs; the table then says only what items there are.
     """
 
     table: Tensor  # [n_items + 1, d]; row 0 is padding
@@ -108,18 +131,15 @@ class Scorer(NamedTuple):
     parts: int = 0  # 0: a state is one vector
     again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
     pairs: Pairs | None = None  # without `parts`
-    bank: Any = None  # whose table it is, from row 0 on (scale/row_bank.py)
 
     @classmethod
     def over(cls, items: Any, again: Tensor | None = None) -> Self:
         """Scores by an item table, however it is kept."""
-        return cls(items.weight, again=again, bank=None if isinstance(items, nn.Embedding) else items)
+        return cls(items.weight, again=again)
 
-    def rows(self, items: Tensor, sparse: bool = False) -> Tensor:
-        """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
-        if self.bank is None:
-            return functional.embedding(items, self.table, sparse=sparse)
-        return self.bank(items)
+    def rows(self, items: Tensor) -> Tensor:
+        """Items `[...]` → their rows of the table `[..., d]`."""
+        return functional.embedding(items, self.table)
 
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
@@ -195,15 +215,11 @@ class Recommender(nn.Module):
         self.config, self.n_items, self.length = config, catalog.n_items, config.length
         self.met = nn.Parameter(torch.zeros(())) if config.repeats and self.objective else None
         own = config.output == "own" and self.objective
-        self.output = item_table(self.n_items, config.width, SPREAD, config.items_by_rows) if own else None
+        self.output = item_table(self.n_items, config.width) if own else None
 
     @property
     def trained(self) -> bool:
         return bool(self.objective)
-
-    def banks(self) -> dict[str, Any]:
-        """Tables that are learned by rows (scale/row_bank.py), by name."""
-        return {name: module for name, module in self.named_modules() if getattr(module, "by_rows", False)}
 
     def forward(self, batch: Batch) -> Encoded:
         """States at every position, for training."""
@@ -308,7 +324,7 @@ class Retrieves(Recommender):
 
 
 class Streams(Recommender):
-    """Can be followed event by event (following/stream.py)."""
+    """Can be followed event by event (core/stream.py)."""
 
     def open_stream(self, room: int) -> Any:
         raise NotImplementedError
@@ -347,14 +363,9 @@ class Attribution(NamedTuple):
     held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
 
 
-MODELS: Shelf[type[Recommender]] = Shelf("models")  # a new one is one file in `peers/`, or in a folder of your own (plugins.py)
+# a new one is one file in `peers/`, or in a folder of your own (plugins.py)
+MODELS: Registry[type[Recommender]] = Registry("model", MODEL_MODULES)
 register, model_class = MODELS.register, MODELS.named
-
-
-def build(config: ModelConfig, catalog: Catalog) -> Recommender:
-    """A fresh model for a catalogue; with what plugs in (models.py), checked to be one that there is room for."""
-    kind = plugged("checked models") or model_class(config.name)
-    return kind(config, catalog)
 
 
 def check_data(model: Recommender, dataset: Dataset) -> None:

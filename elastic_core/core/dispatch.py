@@ -14,7 +14,7 @@ event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[
     read_last  the last t only, for a next-item score                          O(N·k·d)
     trace      who read what, for people                                       O(N·k·d)
 
-One more event into the sums of a finished history, O(k·d + d²), is the stream's (following/elastic.py), with the same `Maps`.
+One more event into the sums of a finished history, O(k·d + d²), is the stream's (core/elastic_stream.py), with the same `Maps`.
 
 Written directly it needs N x k x d numbers; in chunks of C it needs N/C x k x d for the states at the chunk borders and N x C
 inside, all of it plain matrix products.
@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core.core.fused_ops import sums_before
 from elastic_core.core.layers import (
     Attention,
     Dropout,
@@ -44,7 +45,6 @@ from elastic_core.core.layers import (
     precise,
     through,
 )
-from elastic_core.core.plugs import plugged
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
 CHUNK = 32  # events; a history is cut into about so many at a time (`chunk_of`)
@@ -148,8 +148,8 @@ def read_prefixes(
     weights, bias = (y.unflatten(-1, (-1, chunk)).transpose(2, 3) for y in (weights, bias))
     # x [B, 1, c, C, d], weights and bias [B, H, c, k, C], queries [B, H, c, C, d]; what every chunk inherits are sums over the
     # chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
-    before, mass = _earlier(weights @ x), weights.cumsum(-1)
-    mass = mass + _earlier(mass[..., -1:])  # Z_t
+    before, mass = sums_before(weights @ x), weights.cumsum(-1)
+    mass = mass + sums_before(mass[..., -1:])  # Z_t
     if start is not None:
         before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
     mass, queries = mass + (mass == 0), queries.transpose(-1, -2)  # 1 where a prefix has no events: it reads zeros
@@ -169,13 +169,6 @@ def read_prefixes(
 def _logits(h: Tensor, asks: Tensor) -> Tensor:
     """`[B, N, d]` and rows `[B, H, k, d]` → `[B, H, k, N]`; all heads in one product."""
     return (h @ asks.flatten(1, 2).transpose(1, 2)).transpose(1, 2).unflatten(1, asks.shape[1:3])  # so h's gradient is dense
-
-
-def _earlier(x: Tensor) -> Tensor:
-    """Return sums over all chunks before each one, `[B, H, c, ., .]`."""
-    quick = plugged("sums over earlier chunks")
-    found: Tensor = quick(x) if quick else functional.pad(x.cumsum(2)[:, :, :-1], (0, 0, 0, 0, 1, 0))
-    return found
 
 
 def _slot_queries(h: Tensor, maps: Maps) -> Tensor:
@@ -292,7 +285,7 @@ class CausalDispatcher(Dispatcher):
     The aggregate query is the retrieved P itself, the same for all t and not updated by time, so each slot is a running sum and
     a user's state stays k x (d + 1) numbers per head and layer. Nothing non-linear stands between aggregation and dispatch, so
     the slot's key and value are P + M_t W_V1, folded like everything else: `fold` is all that the operation needs, for all rows,
-    for the last, for one new event (following/elastic.py) and for people."""
+    for the last, for one new event (core/elastic_stream.py) and for people."""
 
     def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
         """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its `last` rows, 0: all) and the same p."""

@@ -16,13 +16,13 @@ of N x d x d becomes one of k x d x d. That is algebra, not an approximation. Ev
 | --- | --- |
 | `bidirectional` | `False`: causal (learns from `window` or `last`); `True`: the paper's two-way encoder (`last` only) |
 | `memory` | `shared` one retrieval carried through the layers (ELASTIC), `per-layer` (PKM-ACT), `none` (w/o IMR) |
-| `query` | `network` (Eq. 4), `mean` (w/o Query Net), `votes` (ours: every event asks, slots/voting.py) |
+| `query` | `network` (Eq. 4), `mean` (w/o Query Net) |
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
 | `query_norm` | `whiten` (ours), `layer` |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
-| `bank` | `dense`, or `rows` (ours: a step touches only the experts it retrieved, scale/row_bank.py) |
-| `interest_weight` | of the loss that asks experts to stand for items (ours, slots/standing.py), 0 = the paper |
+
+Two models of ours build on this one: slots/elastic_votes.py (every event asks the memory) and slots/elastic_slots.py.
 """
 
 import math
@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ConvWidth, Few, ModelConfig, Several, Weight, Within
+from elastic_core.core.config import ConvWidth, ModelConfig, Several, Weight, Within
 from elastic_core.core.contract import (
     Edit,
     Encoded,
@@ -49,9 +49,9 @@ from elastic_core.core.contract import (
     register,
 )
 from elastic_core.core.dispatch import CausalDispatcher, SelfAttentionLayer, TwoWayDispatcher
+from elastic_core.core.elastic_stream import ElasticStream
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, without_autocast
-from elastic_core.core.plugs import needed
 from elastic_core.errors import InputError
 
 # --- settings: of every model with an interest memory, and ELASTIC's own ---------------------------------------------
@@ -62,17 +62,11 @@ class MemoryConfig(ModelConfig):
     side: Annotated[int, Within(2, 4_096)] = 16  # √K
     k: Several = 8
     memory: Literal["shared", "per-layer", "none"] = "shared"
-    query: Literal["network", "mean", "votes"] = "network"
-    votes: Few = 4  # m, experts an event votes for (query = votes)
+    query: Literal["network", "mean"] = "network"
     balance_weight: Weight = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
-    interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items
-    bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
-    bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.items_by_rows and self.interest_weight:
-            raise InputError("model.item_bank = rows needs model.interest_weight = 0: experts stand for every item there is")
         if self.k > self.side**2:
             raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
 
@@ -220,8 +214,7 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 
 class InterestMemory(nn.Module):
     """side² experts of width d behind product keys. Subclasses say what a history asks: `forward` takes its content `[B, N, d]`,
-    its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `asked` returns the queries `[M, d]`.
-    With `bank` = `rows` a step touches only the experts it retrieved, with a learning rate of their own."""
+    its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `asked` gives the queries `[M, d]`."""
 
     def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
         super().__init__()
@@ -229,8 +222,7 @@ class InterestMemory(nn.Module):
         width, size = config.width, config.side**2
         self.norm = Whitening(width) if norm == "whiten" else nn.LayerNorm(width)  # queries and sub-keys on one scale
         self.keys = ProductKeys(width, config.side)
-        by_rows = config.bank == "rows"
-        self.values = needed("tables by rows")(size, width, config.bank_rate) if by_rows else nn.Embedding(size, width)
+        self.values = nn.Embedding(size, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
@@ -289,16 +281,14 @@ def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "sof
     """Return one memory, as the settings ask for it."""
     if config.memory == "none":
         return SharedInterests(config.width, config.k)
-    kind = needed("a memory that events vote for") if config.query == "votes" else QueriedMemory
-    return kind(config, norm, gate)
+    return QueriedMemory(config, norm, gate)
 
 
 class WithMemory(Retrieves):
-    """Its experts are those of `memories[0]`; with `standing` they stand for items."""
+    """Its experts are those of `memories[0]`."""
 
     config: MemoryConfig
     memories: nn.ModuleList
-    standing: Any  # what experts stand for (slots/standing.py), or None
     events: EventEmbedding
 
     def expert_values(self) -> Tensor:
@@ -308,10 +298,6 @@ class WithMemory(Retrieves):
     def experts_at(self, experts: Tensor) -> Tensor:
         memory = self.memories[0]
         return memory.values(experts) if isinstance(memory, InterestMemory) else self.expert_values()[experts]
-
-    @torch.no_grad()
-    def stands_for(self, experts: Tensor) -> Tensor | None:
-        return self.standing.log_probabilities(self, experts) if self.standing is not None and self.retrieves else None
 
     def kept_per_event(self, columns: int) -> int:
         return self.kept_by_blocks() + self.config.heads * 34 * (self.config.width + self.config.k)
@@ -337,7 +323,7 @@ class Elastic(WithMemory, Streams, Traces):
         "elastic": {"bidirectional": False},  # the recipes' form: causal dispatcher and local convolution
         "elastic-two-way": {"bidirectional": True, "conv_width": 0},  # the paper's encoder
     }
-    variants = (
+    variants: ClassVar[tuple[Variant, ...]] = (
         Variant("ELASTIC", {}, "The model of the paper in its causal form."),
         Variant("ELASTIC, two-way", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
         Variant(
@@ -361,21 +347,25 @@ class Elastic(WithMemory, Streams, Traces):
         self.retrieves = config.memory != "none"
         self.traces = config.dispatch != "none"
         self.streams = self.causal and config.dispatch == "linear"
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         memories = config.layers if config.memory == "per-layer" else 1
-        self.memories = nn.ModuleList(interest_memory(config, config.query_norm, config.gate) for _ in range(memories))
+        self.memories = nn.ModuleList(self.make_memory() for _ in range(memories))
         self.layers = nn.ModuleList(layer_of(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-        self.standing = needed("what experts stand for")(config.width) if config.interest_weight and self.retrieves else None
+
+    def make_memory(self) -> InterestMemory | SharedInterests:
+        return interest_memory(self.config, self.config.query_norm, self.config.gate)
 
     def forward(self, batch: Batch) -> Encoded:
         x, retrieved = self._encode(batch, last=batch.target_columns)
-        auxiliary, summed = {}, {}
+        auxiliary = {}
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
-        if self.standing is not None and batch.targets is not None:
-            summed["interest"] = self.standing.surprise(self, retrieved[0], batch)
-        return Encoded(self.norm(x), auxiliary, summed)
+        return Encoded(self.norm(x), auxiliary, self.summed_losses(retrieved[0], batch))
+
+    def summed_losses(self, found: Retrieved, batch: Batch) -> dict[str, Tensor]:
+        """More losses, summed over the targets: the paper has none."""
+        return {}
 
     def _asking(self, batch: Batch) -> tuple[Tensor, Tensor | None, Tensor | None]:
         return self.events.content(batch.retrieval_items), batch.retrieval_items > 0, batch.retrieval_items
@@ -407,8 +397,7 @@ class Elastic(WithMemory, Streams, Traces):
         return x, retrieved
 
     def auxiliary_weights(self) -> dict[str, float]:
-        weights = {"balance": self.config.balance_weight, "interest": self.config.interest_weight}
-        return {name: weight for name, weight in weights.items() if weight and self.retrieves}
+        return {"balance": self.config.balance_weight} if self.retrieves and self.config.balance_weight else {}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
@@ -446,5 +435,5 @@ class Elastic(WithMemory, Streams, Traces):
         assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
         return first.attention(x, found.interests, batch.mask)[0].mean(1)
 
-    def open_stream(self, room: int) -> Any:
-        return needed("streams of ELASTIC")(self, room)
+    def open_stream(self, room: int) -> ElasticStream:
+        return ElasticStream(self, room)

@@ -2,9 +2,9 @@
 
 full        every item, less those the person has seen before the target in the whole history (not only the last N)
 full-seen   every item (RecBole's full ranking of sequential models)
-pop100, uniform100  100 others, drawn (data/candidates.py)
+pop100, uniform100  100 others, drawn (candidates.py)
 
-One forward pass per batch serves all protocols; in a catalogue of LARGE items, a stretch of it at a time (stretches.py).
+One forward pass per batch serves all protocols; of a large catalogue, a batch has fewer people.
 What is found are ranks, one a person and protocol; every metric follows from them, so two reports can be compared in pairs
 (results/compare.py) and a run keeps nothing but its ranks (runs/ranks.py).
 """
@@ -12,66 +12,16 @@ What is found are ranks, one a person and protocol; every metric follows from th
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.candidates import SEED, Candidates
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.core.plugs import plugged
 from elastic_core.errors import InputError
-
-# --- candidates --------------------------------------------------------------------------------------------------------
-
-
-PROTOCOLS = ("full", "full-seen", "pop100", "uniform100")
-SEED = 0  # of the draws that every test is ranked by
-
-
-class Listed(NamedTuple):
-    """Items by row, each once; they are what the target is ranked against, or, if `out`, what is left out of all items."""
-
-    rows: np.ndarray  # int64 [E]
-    items: np.ndarray  # int64 [E]
-    out: bool
-
-
-class Candidates:
-    """`listed(protocol, users)` names items; `mask(protocol, users)` is the same as bool [users, n_items + 1], of which column 0
-    (padding) is False and the target's value is free."""
-
-    def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
-        if split not in ("valid", "test"):
-            raise InputError(f"only the splits valid and test have targets, not {split!r}")
-        self.items, self.offsets = dataset.histories.items, dataset.histories.offsets
-        self.ends, self.targets = dataset.ends(split), dataset.targets(split)
-        self.columns = dataset.catalog.n_items + 1
-        self.seed = seed
-
-    def listed(self, protocol: str, users: np.ndarray) -> Listed:
-        if protocol not in ("full", "full-seen"):
-            raise InputError(f"unknown protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
-        rows, items = self._met(users, self.ends[users]) if protocol == "full" else (np.empty(0, np.int64),) * 2
-        return Listed(rows, items, True)
-
-    def mask(self, protocol: str, users: np.ndarray) -> Tensor:
-        rows, items, out = self.listed(protocol, users)
-        mask = np.full((len(users), self.columns), out)
-        mask[rows, items] = not out
-        mask[:, 0] = False
-        return torch.from_numpy(mask)
-
-    def _met(self, users: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Row and item, each pair once and in order, of the events at the positions offsets[user] … end - 1."""
-        starts = self.offsets[users]
-        lengths = ends - starts
-        rows = np.repeat(np.arange(len(users)), lengths)
-        skipped = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)  # from a running index to a position
-        key = np.unique(rows * self.columns + self.items[np.arange(len(rows)) + skipped])
-        return key // self.columns, key % self.columns
-
 
 # --- ranks and metrics -----------------------------------------------------------------------------------------------
 
@@ -142,8 +92,7 @@ def _gains(kind: str, cutoff: int) -> np.ndarray:
 
 
 Judge = Callable[[Batch], Tensor]
-LARGE = 100_000  # items
-MOST_SCORES = 256 * LARGE  # numbers in one batch's scores
+MOST_SCORES = 25_600_000  # numbers in one batch's scores
 
 
 class Scorer(Protocol):
@@ -178,20 +127,14 @@ def rank_people(
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
     if people.min() < 0 or people.max() >= dataset.histories.n_users:
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
-    candidates: Candidates = (plugged("drawn candidates") or Candidates)(dataset, split, seed)
+    candidates = Candidates(dataset, split, seed)
     lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
-    many, reading = dataset.catalog.n_items >= LARGE and getattr(scorer, "trained", False), getattr(scorer, "reading", None)
-    stretched = plugged("ranks in a large catalogue") if many and reading is not None else None
-    if stretched is not None:
-        with _undisturbed(scorer):
-            found = list(stretched(reading, scorer.length, dataset, candidates, people[order], protocols, batch, device))
-    else:
-        with judging(scorer) as judge:
-            found = [
-                {protocol: rank(scores, targets, candidates.mask(protocol, chunk).to(device)) for protocol in protocols}
-                for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device)
-            ]
+    with judging(scorer) as judge:
+        found = [
+            {protocol: rank(scores, targets, candidates.mask(protocol, chunk).to(device)) for protocol in protocols}
+            for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device)
+        ]
     return {protocol: Ranks.join([part[protocol] for part in found]).of(order.argsort()) for protocol in protocols}
 
 

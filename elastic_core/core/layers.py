@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.plugs import needed, plugged
+from elastic_core.core.causal_attention import causal_attention
+from elastic_core.core.fused_ops import convolution, convolved, fits_one_pass, linear_in_one_pass, noise
 from elastic_core.errors import InputError
 
 # --- padding ---------------------------------------------------------------------------------------------------------
@@ -113,11 +114,9 @@ def precise(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
-    """x Wᵀ + b of `[..., d]`, then `none` or `gelu`; with what plugs in (scale/passes.py) in one pass, where nothing learns."""
-    quick = None if torch.compiler.is_compiling() else plugged("linear layers in one pass")  # a compiler finds it by itself
-    found: Tensor | None = quick(x, weight, bias, activation) if quick else None
-    if found is not None:
-        return found
+    """x Wᵀ + b of `[..., d]`, then `none` or `gelu`; in one pass where nothing learns (fused_ops.py)."""
+    if not torch.compiler.is_compiling() and fits_one_pass(x, weight):
+        return linear_in_one_pass(x, weight, bias, activation)
     y = functional.linear(x, weight, bias)
     return functional.gelu(y) if activation == "gelu" else y
 
@@ -146,13 +145,12 @@ LEAST_DROPPED = 2**-17  # a p below counts as 0
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Sets elements of `x` to 0 with probability p and scales the others so that the mean stays. Raises ValueError unless
-    0 ≤ p ≤ 1. With what plugs in (scale/passes.py) the noise is drawn more cheaply on a CPU, from torch's generator too."""
+    0 ≤ p ≤ 1. On a CPU the noise is drawn more cheaply (fused_ops.py), from torch's generator too."""
     if not 0 <= p <= 1:
         raise ValueError(f"p must lie in 0 … 1, not {p}")
     if not training or p <= LEAST_DROPPED:
         return x
-    noise = None if torch.compiler.is_compiling() else plugged("noise of dropout")
-    kept = noise(x, p) if noise else None
+    kept = None if torch.compiler.is_compiling() else noise(x, p)
     return functional.dropout(x, p) if kept is None else x * kept
 
 
@@ -177,15 +175,9 @@ class Dropout(nn.Module):
 SPREAD = 0.02  # standard deviation of an item's numbers at the start
 
 
-def item_table(n_items: int, width: int, spread: float, rows: bool) -> Any:
-    """A row for every item, `[n_items + 1, width]`: normal with a standard deviation of `spread`, zero for padding (row 0).
-
-    `rows`: a step touches only the items it looks up (`ModelConfig.item_bank`)."""
-    count = n_items + 1
-    if rows:
-        table = needed("tables by rows")(count, width, rule="adam", padding=True)
-    else:
-        table = nn.Embedding(count, width, padding_idx=0)
+def item_table(n_items: int, width: int, spread: float = SPREAD) -> nn.Embedding:
+    """A row for every item, `[n_items + 1, width]`: normal with a standard deviation of `spread`, zero for padding (row 0)."""
+    table = nn.Embedding(n_items + 1, width, padding_idx=0)
     nn.init.normal_(table.weight, std=spread)
     with torch.no_grad():
         table.weight[0] = 0
@@ -194,11 +186,11 @@ def item_table(n_items: int, width: int, spread: float, rows: bool) -> Any:
 
 class EventEmbedding(nn.Module):
     """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8), unless `model.output` is `own`.
-    Positions can be left out; `rows` as of `item_table`."""
+    Positions can be left out."""
 
-    def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True, rows: bool = False) -> None:
+    def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True) -> None:
         super().__init__()
-        self.items = item_table(n_items, width, SPREAD, rows)
+        self.items = item_table(n_items, width)
         self.positions = nn.Parameter(torch.empty(length, width)) if positions else None
         self.dropout = Dropout(dropout)
         self.scale = math.sqrt(width)
@@ -221,7 +213,7 @@ class EventEmbedding(nn.Module):
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
         found: Tensor = self.items(items)
-        return found.mul_(self.scale) if isinstance(self.items, nn.Embedding) else found * self.scale  # of a bank it is a leaf
+        return found.mul_(self.scale)
 
 
 # --- feed forward ----------------------------------------------------------------------------------------------------
@@ -258,9 +250,8 @@ class LocalConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
-        quick = plugged("a convolution with its gradient") if x.device.type == "cpu" else None
-        found: Tensor | None = quick(x, self.taps) if quick else None
-        return convolved(x, self.taps.flip(0), 0) if found is None else found
+        own_gradient = x.device.type == "cpu" and x.dtype == self.taps.dtype and not torch.is_autocast_enabled("cpu")
+        return convolution(x, self.taps) if own_gradient else convolved(x, self.taps.flip(0), 0)
 
     def last(self, x: Tensor, rows: int = 1) -> Tensor:
         """The last rows of `forward`, `[B, rows, d]`."""
@@ -268,16 +259,6 @@ class LocalConvolution(nn.Module):
             return self(x[:, -(rows + len(self.taps) - 1) :])[:, -rows:]
         taps = self.taps[: x.shape[1]].flip(0)
         return (x[:, -taps.shape[0] :] * taps).sum(1, keepdim=True)
-
-
-def convolved(x: Tensor, taps: Tensor, first: int) -> Tensor:
-    """Row t of `[B, N, d]`: Σ_i taps[i] x[t + i + first - width + 1].
-
-    As an image of height 1 whose channels lie last, as `x` has them: nothing is transposed (on a CPU a quarter of the time)."""
-    width, channels = taps.shape
-    image = x.unsqueeze(1).permute(0, 3, 1, 2)
-    mixed = functional.conv2d(image, taps.T[:, None, None], padding=(0, width - 1), groups=channels)
-    return mixed.permute(0, 2, 3, 1).squeeze(1)[:, first : first + x.shape[1]]
 
 
 # --- whitening -------------------------------------------------------------------------------------------------------
@@ -348,9 +329,8 @@ def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, 
 def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
     """The same by torch’s fused kernels. These drop nothing on a CPU, where torch would write the scores out, more slowly."""
     if p and q.device.type == "cpu":
-        quick = plugged("causal attention")
-        if quick and causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
-            return quick(q, k, v, p)
+        if causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
+            return causal_attention(q, k, v, p)
         return written_out(q, k, v, mask, p, causal)
     return functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
 

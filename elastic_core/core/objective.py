@@ -11,20 +11,20 @@ of short batches more weight than those of long ones; and it declares what a tar
 the no-peeking test holds every model to.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from elastic_core.core.batches import Batch, Met, left_pad, left_pad_times, needed_columns
 from elastic_core.core.config import ObjectiveConfig, Within
-from elastic_core.core.contract import Recommender, Scorer
+from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Dataset
-from elastic_core.core.plugs import Shelf, needed, plugged
+from elastic_core.core.registry import OBJECTIVE_MODULES, Registry
+from elastic_core.core.softmax import SharedNegatives, Softmax, full_softmax
 from elastic_core.errors import InputError
 
 POOL = 16  # batches that are sorted by length together
@@ -47,23 +47,6 @@ class Loss(NamedTuple):
     summed: Mapping[str, Tensor] = {}
 
 
-Softmax = Callable[[Tensor, Tensor, Scorer, Met | None], Tensor]
-
-
-def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
-    """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
-    (padding) takes no part.
-
-    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). The plain form holds all logits;
-    with what plugs in (scale/passes.py) none are held but those of `Scorer.pairs`. Eq. 10 of the paper prints
-    y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
-    quick = plugged("the exact softmax") if scorer.pairs is None else None
-    if quick is None:
-        logits = scorer(states, met)[:, 1:]
-        return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
-    return quick(states, targets, scorer, met)
-
-
 class Objective:
     """Bound to a data set and a model's length. A new objective says which rows it shows and, if need be, how a batch looks.
 
@@ -78,7 +61,7 @@ class Objective:
         self.starts, self.ends = dataset.histories.offsets[:-1], dataset.ends("train")
         self.softmax: Softmax = full_softmax
         if config.loss == "sampled":
-            self.softmax = needed("negatives that a step shares")(torch.from_numpy(dataset.counts()), config.negatives)
+            self.softmax = SharedNegatives(torch.from_numpy(dataset.counts()), config.negatives)
 
     @classmethod
     def refuses(cls, model: Recommender) -> str:
@@ -181,7 +164,7 @@ def tiles(
 
 # --- the list --------------------------------------------------------------------------------------------------------
 
-OBJECTIVES: Shelf[type[Objective]] = Shelf("objectives")
+OBJECTIVES: Registry[type[Objective]] = Registry("objective", OBJECTIVE_MODULES)
 register, objective_class = OBJECTIVES.register, OBJECTIVES.named
 
 
@@ -245,8 +228,23 @@ class Window(Objective):
         columns = needed_columns(cuts - self.starts[rows.users], self.length)
         earlier = left_pad(self.dataset.histories, rows.users, cuts, columns)
         if self.config.retrieval == "random":
-            earlier = needed("random parts of histories")(earlier, rng)
+            earlier = random_parts(earlier, rng)
         return replace(super().batch(rows, rng), retrieval_items=earlier)
+
+
+def random_parts(items: Tensor, rng: np.random.Generator) -> Tensor:
+    """What `retrieval=random` reads (ours): left-padded histories `[B, n]` → random parts of them, in order.
+
+    Three rows in four keep 1 … all events, the logarithm of the number even, so that what is retrieved cannot follow from how
+    much somebody watched."""
+    there = (items > 0).numpy()
+    have = there.sum(1)
+    wanted = np.ceil(np.exp(rng.random(len(items)) * np.log(np.maximum(have, 1)))).astype(np.int64)
+    wanted = np.where(rng.random(len(items)) < 0.25, have, wanted)
+    luck = np.where(there, rng.random(items.shape), np.inf)
+    kept = luck.argsort(1).argsort(1) < wanted[:, None]
+    order = kept.argsort(1, kind="stable")  # what is dropped to the left, the rest in its order
+    return torch.from_numpy(np.take_along_axis(items.numpy() * kept, order, 1)[:, -max(int(wanted.max()), 1) :].copy())
 
 
 # --- all positions ---------------------------------------------------------------------------------------------------

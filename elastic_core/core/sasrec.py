@@ -1,7 +1,7 @@
 """SASRec (Kang and McAuley 2018) with full softmax: the quadratic peer. `fused=False` materialises the N x N scores."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from elastic_core.core.layers import (
     readable,
     right_align,
 )
-from elastic_core.core.plugs import needed
+from elastic_core.core.sasrec_stream import SASRecStream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class SASRec(Streams):
 
     def __init__(self, config: SASRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         self.blocks = nn.ModuleList(
             Block(config, config.expansion, self_attention(config, config.fused, causal=True), config.conv_width)
             for _ in range(config.layers)
@@ -109,5 +109,5 @@ class SASRec(Streams):
         x = right_align(x, real)
         return self.blocks[-1](x, real, last=True) if last else x
 
-    def open_stream(self, room: int) -> Any:
-        return needed("streams of SASRec")(self, room)
+    def open_stream(self, room: int) -> SASRecStream:
+        return SASRecStream(self, room)

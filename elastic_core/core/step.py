@@ -18,10 +18,11 @@ from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Dataset
 from elastic_core.core.objective import Loss, Objective
-from elastic_core.core.plugs import needed, plugged
+from elastic_core.errors import InputError
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
+COMPILERS = {"cuda": "inductor"}  # device → backend of torch.compile
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
 
@@ -46,11 +47,11 @@ class Learner:
         self.ranks = ranks
         self.model, self.objective, self.train, self.device = model, objective, train, device
         self.steps, self.targets_per_step = objective.size(train.batch)
-        kind = (plugged("optimizers") or OPTIMIZERS)[train.optimizer]
+        kind = OPTIMIZERS[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
         if train.compile != "none":
-            needed("compiled models")(model, train.compile, device)
+            compile_in_place(model, train.compile, device)
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
@@ -84,9 +85,9 @@ class Learner:
         ((loss.total + sum(summed)) / self.targets_per_step + sum(sides) / self.ranks.count).backward()
         self.ranks.add_gradients(self.model)
 
-    def clip(self, *more: Tensor) -> None:
-        """Clips all gradients by one norm, those of `more` tensors among them."""
-        torch.nn.utils.clip_grad_norm_([*self.model.parameters(), *more], self.train.max_grad_norm)
+    def clip(self) -> None:
+        """Clips all gradients by one norm."""
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train.max_grad_norm)
 
     def update(self) -> None:
         self.optimizer.step()
@@ -120,10 +121,6 @@ class Learner:
         self.ranks.even_out(model.buffers())
         return model
 
-    def known(self) -> dict[str, Tensor]:
-        """Of every table that is learned by rows, the numbers of those that were ever changed (scale/rows.py)."""
-        return {}
-
     def state(self) -> dict[str, Any]:
         """All that was learned."""
         kept = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
@@ -137,10 +134,12 @@ class Learner:
             self.average.load_state_dict(kept["average"])
 
 
-def make_learner(model: Recommender, *given: Any) -> Learner:
-    """The learner of a model, some of whose tables may be learned by rows; `given` is what `Learner` is given."""
-    kind = needed("a learner of rows") if model.banks() else Learner
-    return kind(model, *given)
+def compile_in_place(model: Recommender, mode: str, device: torch.device) -> None:
+    """The model's forward pass from now on runs compiled by torch, one program for every shape of batch. Raises InputError on a
+    processor, where compiling took minutes and then failed."""
+    if device.type not in COMPILERS:
+        raise InputError(f"train.compile = {mode} is for a GPU: leave it out on {device.type}")
+    model.compile(backend=COMPILERS[device.type], mode=mode, dynamic=False)
 
 
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:

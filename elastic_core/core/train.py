@@ -18,12 +18,13 @@ import torch
 
 from elastic_core.core import objective as objectives
 from elastic_core.core.batches import ALONE, Alone, Batch
+from elastic_core.core.building import build
 from elastic_core.core.config import FitConfig, TrainConfig
-from elastic_core.core.contract import Recommender, build, check_data
+from elastic_core.core.contract import Recommender, check_data
 from elastic_core.core.evaluate import drawn_people, mean_metrics, rank_people
 from elastic_core.core.histories import Dataset
-from elastic_core.core.plugs import plugged
-from elastic_core.core.step import Learner, make_learner
+from elastic_core.core.prefetch import ahead
+from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
 
 Stop = Callable[[], bool]
@@ -53,8 +54,8 @@ class Keeper:
     def go_on(self, epochs: int) -> None:
         """Before the first step of one that has had so many epochs."""
 
-    def best(self, judged: Recommender, rows: dict[str, torch.Tensor], cut: bool) -> None:
-        """The weights validate better than all before; `rows`: which rows of tables were ever changed."""
+    def best(self, judged: Recommender, cut: bool) -> None:
+        """The weights validate better than all before."""
         self.kept = copy.deepcopy(judged.state_dict())
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
@@ -107,7 +108,7 @@ class Loop:
         return objectives.build(self.config.objective, self.dataset, self.config.model.length)
 
     def fresh_learner(self) -> Learner:
-        return make_learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
+        return Learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
 
     def learn(self, learner: Learner, resume: dict[str, Any] | None) -> None:
         """Learn until something stops it. `resume`: what a training that broke off left, which `learner` has restored."""
@@ -129,7 +130,7 @@ class Loop:
             valid = first(self._valid, judged)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                first(self.keeper.best, judged, learner.known(), bool(cut))
+                first(self.keeper.best, judged, bool(cut))
             self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
@@ -174,9 +175,10 @@ class Loop:
         return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
 
     def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
-        """The batches on the device; for a GPU, one ahead of it (scale/ahead.py)."""
-        ahead = plugged("batches ahead") if self.device.type == "cuda" else None
-        return ahead(batches, self.device) if ahead else (batch.to(self.device) for batch in batches)
+        """The batches on the device; for a GPU, one ahead of it (prefetch.py)."""
+        if self.device.type == "cuda":
+            return ahead(iter(batches), self.device)
+        return (batch.to(self.device) for batch in batches)
 
     def _out_of_time(self, seconds: float) -> bool:
         """Any process may be asked to stop; the clock is rank 0's, and a processor's counts all its threads."""

@@ -15,7 +15,8 @@ import torch
 from numpy import ndarray
 from pandas import DataFrame
 
-from elastic_core.core.evaluate import Candidates, Ranks, expected, rank
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.evaluate import Ranks, expected, rank
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.data.synthetic import NOISE, Truth

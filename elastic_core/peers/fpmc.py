@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elastic_core.core.layers import SPREAD, Dropout, item_table, masked
+from elastic_core.core.layers import Dropout, item_table, masked
 from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
 from elastic_core.peers.parts.stepwise import Stepwise
 
@@ -46,10 +46,9 @@ class FPMC(Stepwise):
         super().__init__(config, catalog)
         self.personal = config.personal != "none"
         factors = config.width // 2 if self.personal else config.width
-        rows = config.items_by_rows
-        self.last = item_table(self.n_items, factors, READ, rows)  # V_li
-        self.met_before = item_table(self.n_items, factors, READ, rows) if self.personal else None  # W
-        self.next = item_table(self.n_items, config.width, SPREAD, rows)  # V_il, then V_iu
+        self.last = item_table(self.n_items, factors, READ)  # V_li
+        self.met_before = item_table(self.n_items, factors, READ) if self.personal else None  # W
+        self.next = item_table(self.n_items, config.width)  # V_il, then V_iu
         self.dropout = Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Encoded:

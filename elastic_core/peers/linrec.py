@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
 from elastic_core.core.sasrec import Block
-from elastic_core.following.stream import Kept, Stream
+from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import Catalog, ModelConfig, Streams, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 

@@ -44,7 +44,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, precise
-from elastic_core.following.stream import Kept, Stream
+from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import (
     Batch,
     Catalog,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from elastic_core import disk
-from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import load
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError

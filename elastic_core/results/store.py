@@ -23,8 +23,9 @@ import pandas as pd
 from filelock import FileLock
 
 from elastic_core import disk
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.contract import Recommender
-from elastic_core.core.evaluate import PROTOCOLS, Ranks
+from elastic_core.core.evaluate import Ranks
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig

@@ -7,7 +7,6 @@ what happened, and what its ids mean. What runs measured without their folders i
     ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (runs/ranks.py)
     items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
-    bank.safetensors   the experts as they were drawn, where they are kept by rows (scale/bank_files.py); written once
     resume.pt          what continuing needs, of the last whole epoch; without it an ended run stays as it is
     whole.safetensors  the best weights of whole epochs, where an epoch that was cut short did better; likewise
 
@@ -20,7 +19,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -116,15 +115,7 @@ class Run:
             return self._fitted(dataset)
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
-        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
-
-    def load_bank(self, model: Recommender) -> None:
-        """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
-        if model.banks():
-            from elastic_core.scale import bank_files  # where there are tables by rows
-
-            path = disk.regular(self.path / bank_files.FILE, bank_files.MOST_BYTES, self.path)
-            bank_files.map_tables(model, path, self._called(bank_files.FILE))
+        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS)).eval()
 
     def _fitted(self, dataset: Dataset | None) -> Recommender:
         if dataset is None:
@@ -251,21 +242,8 @@ class Run:
         with suppress(FileNotFoundError), disk.said(self.path):
             os.replace(self.path / WHOLE, self.path / WEIGHTS)
 
-    def save_bank(self, model: Recommender) -> None:
-        """Before the first step, where a model keeps experts by rows."""
-        if model.banks():
-            from elastic_core.scale import bank_files  # where there are tables by rows
-
-            disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write_banks(model, beside))
-
-    def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
-        """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
-        state = model.state_dict()
-        if changed:
-            from elastic_core.scale import bank_files  # where there are tables by rows
-
-            state = bank_files.changed_rows(model, changed)
-        weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
+    def save_weights(self, model: torch.nn.Module) -> None:
+        weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
         disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 
     def save_resume(self, state: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
 from elastic_core.runs.weights import model_from
-from elastic_core.scale.row_bank import row_banks
 
 
 def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommender:
@@ -25,7 +24,7 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
     if config.name != run.config.model.name:
         raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
     path, old, new = disk.regular(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
-    learned = model_from(path, config, old, name=disk.file_name(path, run.path), tables=run.load_bank)
+    learned = model_from(path, config, old, name=disk.file_name(path, run.path))
     if run.raw_ids() == [str(raw) for raw in new.ids]:
         return learned
     return transfer_items(learned, old, models.build(config, new), new)
@@ -33,8 +32,6 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
 
 def transfer_items(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) -> Recommender:
     """Load the weights of `learned`, a model over the catalogue `old`, into `model`, the same over `new`."""
-    if row_banks(model):
-        raise InputError("tables of which a step touches single rows cannot take new items: set model.item_bank=dense")
     old_rows = np.array([0, *(old.find(str(raw)) for raw in new.ids[1:])])  # of each new item its old row, 0 for an unknown one
     if not old_rows.any():
         raise InputError("none of these items is known to the run whose weights it shall begin with")

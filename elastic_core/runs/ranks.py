@@ -23,7 +23,8 @@ import safetensors
 import torch
 from safetensors.numpy import save_file
 
-from elastic_core.core.evaluate import PROTOCOLS, SEED, Ranks, Scorer, expected, rank_people
+from elastic_core.core.candidates import PROTOCOLS, SEED
+from elastic_core.core.evaluate import Ranks, Scorer, expected, rank_people
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.disk import parsing
 from elastic_core.errors import InputError

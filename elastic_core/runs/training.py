@@ -15,16 +15,16 @@ from typing import Any
 import torch
 
 from elastic_core.core.batches import ALONE, Alone
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender, can_retrieve
-from elastic_core.core.evaluate import PROTOCOLS, drawn_people
+from elastic_core.core.evaluate import drawn_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
 from elastic_core.machine import commit, device_name, find_device
 from elastic_core.memory.routing import routing
-from elastic_core.models import learned_numbers
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
 from elastic_core.runs.ranks import evaluate
@@ -123,8 +123,6 @@ class Training(Loop):
         """A learner as it was when the run broke off, or a fresh one."""
         self.model.to(self.device)
         budget.check_budget(self.config, self.model, self.objective(), self.dataset, self.device, self.ranks.count)
-        if resume is not None:
-            self.run.load_bank(self.model)
         learner = self.fresh_learner()
         if resume is not None:
             self._restore(learner, resume)
@@ -221,7 +219,6 @@ class Recorder(Keeper):
         """A fresh attempt: what an earlier one left half-done does not count."""
         self._reopen(0)
         self.run.start(self.config, self.dataset)
-        self.run.save_bank(model)
         self.emit(
             {
                 "event": "start",
@@ -233,7 +230,7 @@ class Recorder(Keeper):
                 "seed": self.config.train.seed,
                 "data": self.dataset.label,
                 "data_hash": self.dataset.hash,
-                "parameters": learned_numbers(model),
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
             | ({"processes": processes} if processes > 1 else {})
             | ({"tied": round(self.dataset.ties.test, 4)} if self.dataset.ties else {})
@@ -248,10 +245,10 @@ class Recorder(Keeper):
                 self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())
         self.emit({"event": "epoch"} | row)
 
-    def best(self, judged: Recommender, rows: dict[str, torch.Tensor], cut: bool) -> None:
+    def best(self, judged: Recommender, cut: bool) -> None:
         if cut:
             self.run.set_aside()
-        self.run.save_weights(judged, rows)
+        self.run.save_weights(judged)
 
     def whole(self, state: dict[str, Any]) -> None:
         self.run.save_resume(state)

@@ -1,6 +1,5 @@
 """A model from the file of its weights, which may come from anywhere: nothing in it is executed, and nothing believed."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import safetensors
@@ -15,8 +14,8 @@ from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog
 from elastic_core.disk import parsing, shown
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.models import LARGEST
 
+LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
 PROBE = 8  # events of the history that is read to see whether scores come out
 
 
@@ -25,33 +24,19 @@ def model_from(
     config: ModelConfig,
     catalog: Catalog,
     name: str,
-    tables: Callable[[Recommender], None] = lambda model: None,
 ) -> Recommender:
-    """The model on the CPU, in eval mode; `tables` gives its banks what they began with, where it has some. Raises InputError,
-    which calls the file `name`, if it is cut short, does not fit, or holds weights that are no numbers or give no scores."""
+    """The model on the CPU, in eval mode. Raises InputError, which calls the file `name`, if it is cut short, does not fit, or
+    holds weights that are no numbers or give no scores."""
     _check_shapes(path, config, catalog, name)
     weights = tensors(path, name)
     model = models.build(config, catalog)
-    if any(f"{bank}.weight" not in weights for bank in model.banks()):
-        tables(model)
     try:
-        model.load_state_dict(_with_banks(model, weights))
-    except InputError as error:
-        raise _unfit(name, str(error)) from None
+        model.load_state_dict(weights)
     except RuntimeError as error:
         unless_memory(error)
         raise _unfit(name, " ".join(str(error).split())[:200]) from None
     _check_scores(model.eval(), name)
     return model
-
-
-def _with_banks(model: Recommender, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A model's state, where the file may hold only the changed rows of its banks. Raises InputError for rows that do not fit."""
-    if not model.banks():
-        return weights
-    from elastic_core.scale import bank_files
-
-    return bank_files.put(model, weights)
 
 
 def tensors(path: Path, name: str) -> dict[str, Tensor]:
@@ -71,9 +56,8 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
         return
     with parsing(name), safetensors.safe_open(path, framework="pt") as file:
         shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
-    elsewhere = {f"{bank}.weight" for bank in outline.banks()}
     for key, values in outline.state_dict().items():
-        if key not in elsewhere and shapes.get(key) != list(values.shape):
+        if shapes.get(key) != list(values.shape):
             there = "missing" if key not in shapes else str(shapes[key])
             raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")
 

@@ -1,18 +1,15 @@
 """What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
 
     weights       parameters x (weight, gradient, two moments[, running average])
-                  + what is kept by rows: of experts width x (weight[, running average]) + two numbers, and once more to judge the
-                  best; of items width x (weight, two moments[, running average]) + a number, and all of it once more to keep it
     the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
-    the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged. A large
-                  catalogue is gone through in stretches, whose size does not depend on it
+    the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged.
 
 All in float32, for the step that meets the longest histories. The price is an upper one, several times what some of them keep; a
 training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +17,12 @@ import torch
 from elastic_core.core.batches import needed_columns
 from elastic_core.core.config import FitConfig
 from elastic_core.core.contract import Recommender
-from elastic_core.core.evaluate import LARGE as ALL_AT_ONCE
+from elastic_core.core.evaluate import MOST_SCORES
 from elastic_core.core.histories import Dataset
 from elastic_core.core.objective import Objective
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.machine import memory_bytes
-from elastic_core.scale.passes import LARGE
 
 SHARE = 0.5  # of the memory there is, for one training
 FLOAT = 4  # bytes
@@ -54,49 +50,22 @@ def price(config: FitConfig, model: Recommender, objective: Objective, dataset: 
     """Of training this model on these data."""
     settings, train = config.model, config.train
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    averaged = 1 if train.ema_decay else 0
-    tables = list(model.banks().values())
-    banks = _rows(tables, averaged) if tables else 0
     steps, targets = objective.size(train.batch)
     rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
-    judged = min(JUDGED, 6 * len(dataset.histories.lengths)) * items
-    if items >= ALL_AT_ONCE:
-        from elastic_core.scale.stretches import NUMBERS
-
-        judged = 6 * NUMBERS
+    judged = min(min(JUDGED, 6 * len(dataset.histories.lengths)) * items, 6 * max(MOST_SCORES, items))
     return Price(
-        FLOAT * (parameters * (5 if train.ema_decay else 4) + banks),
+        FLOAT * parameters * (5 if train.ema_decay else 4),
         FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
-        FLOAT * 3 * _scored(config, model, math.ceil(targets), items),
+        FLOAT * 3 * _scored(config, math.ceil(targets), items),
         FLOAT * judged,
     )
 
 
-def _rows(tables: list[Any], averaged: int) -> int:
-    """Numbers kept of tables that are learned by rows."""
-    from elastic_core.scale.row_rules import kept_numbers
-
-    return sum(
-        2 * (bank.weight.numel() * (1 + averaged) + kept_numbers(bank)) + len(bank.weight)
-        if bank.padding
-        else bank.weight.numel() * (2 + averaged) + kept_numbers(bank) + len(bank.weight)
-        for bank in tables
-    )
-
-
-def _scored(config: FitConfig, model: Recommender, targets: int, items: int) -> int:
-    """Scores that a step holds at a time; in a large catalogue, a tile of them and two numbers a target."""
-    if config.objective.loss == "sampled":
-        return targets * config.objective.negatives
-    with torch.no_grad():
-        stretched = items > LARGE and model.scorer().pairs is None
-    if not stretched:
-        return targets * items
-    from elastic_core.scale.catalogue import TILE_ITEMS, TILE_ROWS
-
-    return TILE_ROWS * TILE_ITEMS + 2 * targets
+def _scored(config: FitConfig, targets: int, items: int) -> int:
+    """Scores that a step holds at a time."""
+    return targets * (config.objective.negatives if config.objective.loss == "sampled" else items)
 
 
 def check_budget(
@@ -112,7 +81,7 @@ def check_budget(
         parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
         raise InputError(
             f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
-            f"try a smaller train.batch, model.length{', model.side' if model.banks() else ''} or model.width"
+            "try a smaller train.batch, model.length or model.width"
         )
 
 

@@ -30,10 +30,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.elastic import InterestMemory, MemoryConfig, WithMemory, interest_memory
+from elastic_core.core.elastic import InterestMemory, QueriedMemory, SharedInterests
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
-from elastic_core.errors import InputError
-from elastic_core.following.stream import Kept, Stream
+from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import (
     Attribution,
     Batch,
@@ -53,7 +52,8 @@ from elastic_core.models import (
     register,
 )
 from elastic_core.slots import gated_slots
-from elastic_core.slots.standing import Standing, values_of
+from elastic_core.slots.standing import Standing, WithStanding, values_of
+from elastic_core.slots.voting import VotingConfig, VotingMemory
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
@@ -61,16 +61,11 @@ LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticSlotsConfig(MemoryConfig, name="elastic-slots", label="ELASTIC with interest slots"):
+class ElasticSlotsConfig(VotingConfig, name="elastic-slots", label="ELASTIC with interest slots"):
     memory: Literal["shared", "none"] = "shared"
-    query: Literal["votes", "mean"] = "votes"
+    query: Literal["votes", "mean"] = "votes"  # type: ignore[assignment]
     conv_width: ConvWidth = 8
     interest_weight: Weight = 0.5  # of the loss that asks experts to stand for items
-
-    def __post_init__(self) -> None:
-        if self.items_by_rows:
-            raise InputError("model.item_bank = rows is not for elastic-slots: its experts stand for every item there is")
-        super().__post_init__()
 
 
 class Written(NamedTuple):
@@ -132,8 +127,15 @@ class SlotLayer(nn.Module):
         return self.local.last(h) if last else self.local(h)
 
 
+def make_memory(config: ElasticSlotsConfig) -> InterestMemory | SharedInterests:
+    """What finds the experts: events that vote, one query that is their mean, or nothing, where everybody has the same."""
+    if config.memory == "none":
+        return SharedInterests(config.width, config.k)
+    return (VotingMemory if config.query == "votes" else QueriedMemory)(config, "whiten", "softmax")
+
+
 @register(ElasticSlotsConfig)
-class ElasticSlots(WithMemory, Streams, Traces):
+class ElasticSlots(WithStanding, Streams, Traces):
     """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
 
     objective = "window"
@@ -153,8 +155,8 @@ class ElasticSlots(WithMemory, Streams, Traces):
         self.n_experts = config.side**2
         self.retrieves = config.memory != "none"
         self.parts = config.k + 1
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, False)
-        self.memories = nn.ModuleList([interest_memory(config)])
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
+        self.memories = nn.ModuleList([make_memory(config)])
         shape, final = (config.width, config.dropout, config.conv_width), config.layers - 1
         self.layers = nn.ModuleList(SlotLayer(*shape, i == final) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
@@ -184,11 +186,9 @@ class ElasticSlots(WithMemory, Streams, Traces):
         return self._last(batch, None, edit)
 
     def reading(self) -> tuple[Judge, Scorer]:
-        """Works out once what every expert stands for; of a bank kept by rows, what the retrieved ones do, each time."""
+        """Works out once what every expert stands for."""
         scorer = self.scorer()
-        masses = (
-            self.standing.masses(self.expert_values(), scorer.table) if self.retrieves and self.config.bank == "dense" else None
-        )
+        masses = self.standing.masses(self.expert_values(), scorer.table) if self.retrieves else None
         return lambda batch: self._last(batch, masses), scorer
 
     def scorer(self) -> Scorer:

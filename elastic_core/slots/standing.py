@@ -42,7 +42,7 @@ class Standing(nn.Module):
     def masses_of(self, model: WithMemory, found: Retrieved) -> Tensor:
         """The same of the retrieved experts, `[B, k]`, by whichever way is shorter."""
         values, table = values_of(model, found), model.scorer().table
-        if model.retrieves and model.config.bank == "dense" and model.n_experts <= found.experts.numel():
+        if model.retrieves and model.n_experts <= found.experts.numel():
             return self.masses(model.expert_values(), table)[found.experts]
         return self.masses(values if model.retrieves else values[:1], table).expand(len(values), -1)
 
@@ -59,3 +59,13 @@ class Standing(nn.Module):
 def values_of(model: WithMemory, found: Retrieved) -> Tensor:
     """The retrieved experts as they are in the memory, without their gates: `[B, k, d]`."""
     return found.interests if isinstance(model.memories[0], SharedInterests) else model.experts_at(found.experts)
+
+
+class WithStanding(WithMemory):
+    """A model whose experts stand for items."""
+
+    standing: Standing | None
+
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        return self.standing.log_probabilities(self, experts) if self.standing is not None and self.retrieves else None

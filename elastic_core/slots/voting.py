@@ -14,41 +14,28 @@ A history that asks for fewer than k experts gets the newest event's next best b
 """
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.contract import Retrieved
+from elastic_core.core.config import Few, Weight
+from elastic_core.core.contract import LEAST_VOTES, Retrieved, VoteTally, excess_votes
 from elastic_core.core.elastic import InterestMemory, MemoryConfig, gate, top_pairs
 from elastic_core.core.layers import masked, without_autocast
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode
-LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
 
-class Ballots(NamedTuple):
-    """Which experts every event voted for, best first, and with what part of all votes: both `[B, N, m]`; padding has none."""
+@dataclass(frozen=True, kw_only=True)
+class VotingConfig(MemoryConfig):
+    """What models share whose events vote."""
 
-    experts: Tensor
-    votes: Tensor
-    usual: Tensor | None = None  # every expert's part of everybody's votes, [K]
-
-    def total(self, size: int) -> Tensor:
-        """Every expert's part of all votes, `[B, size]`."""
-        votes = self.votes.flatten(1)
-        return votes.new_zeros(len(votes), size).scatter_add(1, self.experts.flatten(1), votes)
-
-    def excess(self, votes: Tensor) -> Tensor:
-        """By how much `votes [B, K]` exceed everybody's: what experts are chosen by."""
-        return votes if self.usual is None else excess_votes(votes, self.usual)
-
-
-def excess_votes(votes: Tensor, usual: Tensor) -> Tensor:
-    """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
-    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
+    votes: Few = 4  # m, experts an event votes for
+    interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items (standing.py)
 
 
 class Answers(NamedTuple):
@@ -66,7 +53,7 @@ class _Search(NamedTuple):
     answers: Answers
     which: Tensor  # [B, N]
     weight: Tensor  # [B, N] every event's part of a person's votes, 0 on padding
-    ballots: Ballots
+    ballots: VoteTally
 
 
 class _Kept(NamedTuple):
@@ -81,7 +68,7 @@ class _Kept(NamedTuple):
 class VotingMemory(InterestMemory):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
-    def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
+    def __init__(self, config: VotingConfig, norm: str, gate: str) -> None:
         super().__init__(config, norm, gate)
         self.m = min(config.votes, config.side**2)  # experts an event votes for
         self.usual: Tensor
@@ -119,7 +106,7 @@ class VotingMemory(InterestMemory):
         content, which, numbers = _distinct(masked(x, real) if items is None else x, items)
         serving = numbers is not None and not self.training and not torch.is_grad_enabled()
         answers = self._remembered(numbers, content) if serving and numbers is not None else self._answers(content)
-        ballots = Ballots(answers.experts[which], answers.votes[which] * weight.unsqueeze(-1), self.usual)
+        ballots = VoteTally(answers.experts[which], answers.votes[which] * weight.unsqueeze(-1), self.usual)
         return _Search(content, answers, which, weight, ballots)
 
     def _answers(self, content: Tensor) -> Answers:
@@ -188,7 +175,7 @@ def sum_votes(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(numbers).scatter(1, place, numbers), torch.where(taken, sums, -1)
 
 
-def _by_row_and_column(ballots: Ballots, side: int) -> Tensor:
+def _by_row_and_column(ballots: VoteTally, side: int) -> Tensor:
     """The votes that each set of sub-keys has, `[B, 2, side]`."""
     experts, votes = ballots.experts.flatten(1), ballots.votes.flatten(1)
     none = votes.new_zeros(len(votes), side)

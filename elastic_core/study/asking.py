@@ -9,7 +9,8 @@ from numpy import ndarray
 
 from elastic_core.bench.harness import peak_bytes, time_in_turns
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.evaluate import Candidates, judging, scored
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.evaluate import judging, scored
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
 from elastic_core.machine import CPU

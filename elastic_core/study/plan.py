@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from elastic_core import models
-from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.recipes import JUDGED, STUDIED, studied
 from elastic_core.run_config import DataConfig, RunConfig

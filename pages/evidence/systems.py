@@ -4,7 +4,7 @@ and what the size of the memory is worth. From the ranks that runs keep."""
 import pandas as pd
 import streamlit as st
 
-from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.results.compare import Comparison, claim_sentence, p_text
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, usual_partner

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError

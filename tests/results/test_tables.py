@@ -11,7 +11,7 @@ import pytest
 from ranked_runs import runs_below, write_ranked_runs
 from shipped import CHECKPOINTS, shipped_run
 
-from elastic_core.core.evaluate import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.compare import compare_runs

@@ -12,7 +12,7 @@ from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommende
 
 def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:
     """The events of a model of this shape."""
-    return EventEmbedding(inputs, config.length, config.width, config.dropout, positions, config.items_by_rows)
+    return EventEmbedding(inputs, config.length, config.width, config.dropout, positions)
 
 
 class Blocks(Recommender):

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 from torch import Tensor
 
-from elastic_core.following.stream import Kept, Stream
+from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import Batch, Streams
 
 

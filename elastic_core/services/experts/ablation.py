@@ -13,8 +13,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Edit, Retrieved
-from elastic_core.core.evaluate import Candidates, Ranks, expected, rank
+from elastic_core.core.evaluate import Ranks, expected, rank
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing

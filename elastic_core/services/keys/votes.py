@@ -80,6 +80,7 @@ def tally(found: Retrieved) -> pd.DataFrame:
     `place` from 1, `expert`, `events` that voted for it, `votes` (part of all), `usual` (its part of everybody's votes) and
     `weight`, its gate; experts are in the order of votes - usual. A history that asks for
     fewer than k experts gets the newest event's next best beside them, without votes."""
+    assert found.ballots is not None and found.ballots.usual is not None
     numbers = found.experts[0].tolist()
     usual = found.ballots.usual[found.experts[0]].tolist()
     table = pd.DataFrame({"place": [*range(1, len(numbers) + 1), None], "expert": [*numbers, None]}, dtype="Int64")

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Attribution, Edit, Retrieved
-from elastic_core.core.evaluate import Candidates
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, can_retrieve

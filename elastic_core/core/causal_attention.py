@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.scale.passes import noise
+from elastic_core.core.fused_ops import noise
 
 ROWS = 72  # of a stretch: fewer leave out more, and products of them are slower
 CACHE = 1 << 17  # numbers of scores that are worked on together

@@ -1,7 +1,7 @@
 """Causal ELASTIC (core/elastic.py) followed event by event."""
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,9 +9,11 @@ from torch.nn import functional
 
 from elastic_core.core import dispatch
 from elastic_core.core.dispatch import CAP, CausalDispatcher, Maps
-from elastic_core.core.elastic import Elastic
 from elastic_core.core.layers import LocalConvolution, masked
-from elastic_core.following.stream import Kept, Stream, norm_arguments
+from elastic_core.core.stream import Kept, Stream, norm_arguments
+
+if TYPE_CHECKING:
+    from elastic_core.core.elastic import Elastic
 
 
 class ElasticStream(Stream):
@@ -48,7 +50,7 @@ class ElasticStream(Stream):
     limited = True
     derived = ("maps", "given")
 
-    def __init__(self, model: Elastic, room: int) -> None:
+    def __init__(self, model: "Elastic", room: int) -> None:
         super().__init__(model, room)
         with torch.inference_mode():
             self.fixed = [Fixed.of(layer) for layer in model.layers]  # type: ignore[arg-type]

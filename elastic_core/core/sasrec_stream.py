@@ -1,15 +1,17 @@
 """SASRec followed event by event: the peer that a kept state is measured against."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import Attention, left_align, masked, right_align, split_heads
-from elastic_core.core.sasrec import Block, SASRec
-from elastic_core.following.stream import Kept, Stream, norm_arguments
+from elastic_core.core.stream import Kept, Stream, norm_arguments
+
+if TYPE_CHECKING:
+    from elastic_core.core.sasrec import Block, SASRec
 
 
 class SASRecStream(Stream):
@@ -24,7 +26,7 @@ class SASRecStream(Stream):
     limited = True
     grows = True
 
-    def __init__(self, model: SASRec, room: int) -> None:
+    def __init__(self, model: "SASRec", room: int) -> None:
         super().__init__(model, room)
         with torch.inference_mode():
             self.folded = [_folded(block) for block in model.blocks]  # type: ignore[arg-type]
@@ -85,7 +87,7 @@ class SASRecStream(Stream):
         return torch.layer_norm(x, *norm_arguments(self.model.norm))
 
 
-def _folded(block: Block) -> tuple[Any, ...]:
+def _folded(block: "Block") -> tuple[Any, ...]:
     """A block's weights as a step reads them; gelu(z) = ½ z (1 + erf(√½ z)), with √½ in front of z and the rest behind."""
     own, half = block.attention, math.sqrt(0.5)
     assert isinstance(own, Attention)

@@ -1,5 +1,10 @@
-"""The loss over a few items: the target, and negatives that all targets of a step share, drawn and corrected for how they are."""
+"""The loss: cross-entropy of the next item over all items, or over a few that all targets of a step share.
 
+Neither ever holds all logits: they are made, turned into probabilities and into their own gradient chunk by chunk, so that a pass
+finds them in the cache. Only a scorer of `pairs`, whose logits are no products with a table, is written out.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,10 +14,99 @@ from torch.nn import functional
 from elastic_core.core.batches import Met, one_draw
 from elastic_core.core.contract import Scorer
 from elastic_core.core.layers import autocast_to
-from elastic_core.scale.met import met_among, met_own
-from elastic_core.scale.passes import CHUNK_BYTES, probabilities
 
+CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 APART = 16  # numbers between rows of logits that are worked on together
+
+Softmax = Callable[[Tensor, Tensor, Scorer, Met | None], Tensor]
+
+
+def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+    """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
+    (padding) takes no part.
+
+    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). Eq. 10 of the paper prints
+    y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
+    if scorer.pairs is not None:
+        logits = scorer(states, met)[:, 1:]
+        return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
+    vectors, shares = scorer.split(states)
+    again = None if met is None else scorer.again
+    loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
+    return loss
+
+
+class _FullSoftmax(torch.autograd.Function):
+    """-Σ_m log Σ_p e^{shares[m, p]} softmax(table · vectors[m, p] + bias)[targets[m]], without ever holding all logits.
+
+    Logits are made, turned into probabilities and into their own gradient chunk by chunk, so a pass over them finds them in
+    the cache, and nothing of size M x P x n_items is kept for the way back. With posterior r over the parts of a target, the
+    gradient is r_p (softmax_p - 1[target]) for the logits and -r_p for the log shares. Under autocast the three products have
+    half-precision factors, and all else is float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, again: Tensor | None, targets: Tensor,
+        met: Met | None,
+    ) -> Tensor:  # fmt: skip
+        m, parts, d = vectors.shape
+        device = vectors.device.type
+        half = autocast_to(device) or torch.float32
+        flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
+        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, again))
+        d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
+        d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
+        d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+        d_again, seen = None if again is None else torch.zeros((), device=flat.device), None
+        rows = max(1, CHUNK_BYTES // (4 * parts * len(items)) if device == "cpu" else m)
+        for at in range(0, m, rows):
+            part = slice(at, at + rows)
+            v = flat[part].reshape(-1, d)  # [R P, d]
+            logits = (v @ items.T).float()
+            if bias is not None:
+                logits += bias[1:].float()
+            if again is not None and met is not None:
+                seen = met.among(len(items), part)[:, 1:].repeat_interleave(parts, 0)
+                logits += again.float() * seen
+            goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
+            right = logits.gather(1, goal).view(-1, parts)
+            shown, norm = probabilities(logits)  # the logits are gone
+            log_p = right - norm.view(-1, parts) + shares[part]
+            found = log_p.logsumexp(1, keepdim=True)
+            total -= found.sum()
+            if needs:
+                posterior = (log_p - found).exp()
+                d_shares[part] = -posterior
+                weight = posterior.view(-1, 1)
+                gradient = (shown if parts == 1 else shown.mul_(weight)).scatter_add_(1, goal, -weight)
+                rough = gradient.to(half)
+                d_vectors[part] = (rough @ items).view(-1, parts, d)
+                d_table[1:] += rough.T @ v
+                if d_bias is not None:
+                    d_bias[1:] += gradient.sum(0)
+                if d_again is not None and seen is not None:
+                    d_again += (gradient * seen).sum()
+        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_again)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (scale,) = gradients
+        return (*(None if x is None else x * scale for x in ctx.found), None, None)
+
+
+def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits `[R, V]`, which are overwritten → their softmax and log-sum-exp `[R]`.
+
+    torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
+    of V probabilities is at least 1/V, so its logarithm gives it without loss."""
+    top = logits.amax(1)
+    shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
+    return shown, top - shown.amax(1).log()
+
+
+# --- sampled: the target, and negatives that all targets of a step share, drawn and corrected for how they are ---------
 
 
 class SharedNegatives:
@@ -37,24 +131,20 @@ def negative_proposal(counts: Tensor) -> Tensor:
 
 def sampled_softmax(
     states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None,
-    sparse: bool = False,
 ) -> Tensor:  # fmt: skip
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
     that hit the target are masked. states `[M, D]`, targets `[M]`, proposal `[n_items + 1]`; tends to the full softmax.
-
-    `sparse`: the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes one; else it has the
-    table's size.
     """
     drawn = one_draw(torch.multinomial(proposal, negatives, replacement=True))
     rarity = -(proposal[drawn] * negatives).log()
     vectors, shares = scorer.split(states)
     n_items = len(proposal) - 1
     again = None if met is None else scorer.again
-    seen = None if met is None or again is None else (met_own(met, targets, n_items).flatten(), met_among(met, drawn, n_items))
+    seen = None if met is None or again is None else (_met_own(met, targets, n_items).flatten(), _met_among(met, drawn, n_items))
     if scorer.pairs is None:
-        return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, again, seen, sparse)
+        return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, again, seen)
     right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity
     if again is not None and seen is not None:
         right, wrong = right + again * seen[0].unsqueeze(1), wrong + (again * seen[1]).unsqueeze(1)
@@ -65,11 +155,11 @@ def sampled_softmax(
 
 def _in_chunks(
     vectors: Tensor, shares: Tensor, scorer: Scorer, targets: Tensor, drawn: Tensor, rarity: Tensor, again: Tensor | None,
-    seen: tuple[Tensor, Tensor] | None, sparse: bool,
+    seen: tuple[Tensor, Tensor] | None,
 ) -> Tensor:  # fmt: skip
     """Of a scorer without `pairs`, once its negatives were drawn."""
     both = torch.cat([targets, drawn])  # the table is read once: every look at it has a gradient of its size
-    own, others = scorer.rows(both, sparse).split([len(targets), len(drawn)])
+    own, others = scorer.rows(both).split([len(targets), len(drawn)])
     own_bias, bias = None, rarity
     if scorer.bias is not None:
         own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), len(drawn)])
@@ -166,3 +256,21 @@ def _hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, li
     before = functional.pad(count.cumsum(0), (1, 0))
     place = first[row] + torch.arange(len(row), device=row.device) - before[row]
     return row, order[place], [*before[::rows].tolist(), len(row)]
+
+
+# What rows have met before, asked without a number for every item of the catalogue.
+
+
+def _met_among(met: Met, chosen: Tensor, n_items: int) -> Tensor:
+    """The columns `chosen [C]` (none of them 0) of `Met.among`, without the others: `[M, C]`."""
+    ordered = chosen.sort().values
+    column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
+    column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
+    items = column[met.known(n_items)]
+    found = torch.zeros(len(items), len(chosen) + 1, device=items.device).scatter_(1, items, 1.0)
+    return found[:, column[chosen]]
+
+
+def _met_own(met: Met, own: Tensor, n_items: int) -> Tensor:
+    """Whether every row has met its own item: `[M]` → float `[M, 1]`."""
+    return (met.known(n_items) == own.unsqueeze(1)).any(1, keepdim=True).float()

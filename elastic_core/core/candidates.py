@@ -1,5 +1,7 @@
-"""The protocols of core/evaluate.py that draw whom the target is ranked against.
+"""Against which items a target is ranked, under four protocols:
 
+    full        every item, less those the person has seen before the target in the whole history (not only the last N)
+    full-seen   every item
     pop100      100 draws with replacement, P(item) proportional to how often it is a *target*; only the person's own target
                 is excluded and duplicates collapse. As RecBole 1.2.1 does (`pop100` with `repeatable`,
                 sampler.RepeatableSampler): it counts after SequentialDataset.data_augmentation has left one row a target,
@@ -10,29 +12,70 @@ Draws depend on the seed and the person alone, through a counter-based generator
 faces the same candidates, whatever the batch size, the subset of users or the device.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from elastic_core.core.evaluate import Candidates, Listed
+import numpy as np
+import torch
+from torch import Tensor
+
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 
+PROTOCOLS = ("full", "full-seen", "pop100", "uniform100")
+SEED = 0  # of the draws that every test is ranked by
 DRAWS = 100
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-class DrawnCandidates(Candidates):
-    """As `Candidates`, of all four protocols."""
+
+class Listed(NamedTuple):
+    """Items by row, each once; they are what the target is ranked against, or, if `out`, what is left out of all items."""
+
+    rows: np.ndarray  # int64 [E]
+    items: np.ndarray  # int64 [E]
+    out: bool
+
+
+class Candidates:
+    """`listed(protocol, users)` names items; `mask(protocol, users)` is the same as bool [users, n_items + 1], of which column 0
+    (padding) is False and the target's value is free."""
 
     def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
-        super().__init__(dataset, split, seed)
-        firsts = np.bincount(self.items[self.offsets[:-1]], minlength=self.columns)
-        self.counts = dataset.all_counts() - firsts  # how often each item is anybody's target
+        if split not in ("valid", "test"):
+            raise InputError(f"only the splits valid and test have targets, not {split!r}")
+        self.items, self.offsets = dataset.histories.items, dataset.histories.offsets
+        self.ends, self.targets = dataset.ends(split), dataset.targets(split)
+        self.columns = dataset.catalog.n_items + 1
+        self.seed = seed
+        self.counts = target_counts(dataset)
         self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
 
     def listed(self, protocol: str, users: np.ndarray) -> Listed:
+        """The candidates of these users under a protocol. Raises InputError for an unknown one."""
+        if protocol not in PROTOCOLS:
+            raise InputError(f"unknown protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
         if protocol == "pop100":
             return self._popular(users)
-        return self._uniform(users) if protocol == "uniform100" else super().listed(protocol, users)
+        if protocol == "uniform100":
+            return self._uniform(users)
+        rows, items = self._met(users, self.ends[users]) if protocol == "full" else (np.empty(0, np.int64),) * 2
+        return Listed(rows, items, True)
+
+    def mask(self, protocol: str, users: np.ndarray) -> Tensor:
+        rows, items, out = self.listed(protocol, users)
+        mask = np.full((len(users), self.columns), out)
+        mask[rows, items] = not out
+        mask[:, 0] = False
+        return torch.from_numpy(mask)
+
+    def _met(self, users: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Row and item, each pair once and in order, of the events at the positions offsets[user] … end - 1."""
+        starts = self.offsets[users]
+        lengths = ends - starts
+        rows = np.repeat(np.arange(len(users)), lengths)
+        skipped = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)  # from a running index to a position
+        key = np.unique(rows * self.columns + self.items[np.arange(len(rows)) + skipped])
+        return key // self.columns, key % self.columns
 
     def _popular(self, users: np.ndarray) -> Listed:
         """Inverse of the cumulative counts from which the target's own stretch is cut out."""
@@ -64,6 +107,13 @@ class DrawnCandidates(Candidates):
         below = met * self.columns + items - 1 - (np.arange(len(met)) - firsts[met])
         behind = np.searchsorted(below, rows * self.columns + place, side="right") - firsts[rows]
         return Listed(rows, place + 1 + behind, False)
+
+
+def target_counts(dataset: Dataset) -> np.ndarray:
+    """int64 [n_items + 1]: how often each item is anybody's target, that is, everything but everybody's first event."""
+    histories = dataset.histories
+    firsts = np.bincount(histories.items[histories.offsets[:-1]], minlength=dataset.catalog.n_items + 1)
+    return dataset.all_counts() - firsts
 
 
 def uniforms(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:

@@ -1,1 +1,0 @@
-"""Models that are followed event by event: what is kept of a person, and one step of it."""

@@ -1,0 +1,51 @@
+"""ELASTIC whose events vote for the experts (ours): the paper's dispatcher, another way to retrieve.
+
+In place of one query for the whole history every event asks the memory (voting.py), and a loss asks experts to stand for items
+(standing.py). It tells apart what the search and what the slots of `elastic-slots` are worth.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from elastic_core.core.config import Weight
+from elastic_core.core.elastic import Elastic, ElasticConfig, InterestMemory, SharedInterests
+from elastic_core.models import Batch, Catalog, Retrieved, Variant, register
+from elastic_core.slots.standing import Standing, WithStanding
+from elastic_core.slots.voting import VotingConfig, VotingMemory
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticVotesConfig(VotingConfig, ElasticConfig, name="elastic-votes", label="ELASTIC with votes"):
+    query: Literal["votes"] = "votes"  # type: ignore[assignment]
+    interest_weight: Weight = 0.3
+
+
+@register(ElasticVotesConfig)
+class ElasticVotes(WithStanding, Elastic):
+    """See the module. `memory` = `none` has no experts to vote for, and is ELASTIC without memory."""
+
+    forms: ClassVar = {}
+    variants: ClassVar[tuple[Variant, ...]] = (
+        Variant("ELASTIC with votes", {}, "Every event votes for its best experts; the dispatcher is the paper's."),
+    )
+    config: ElasticVotesConfig
+
+    def __init__(self, config: ElasticVotesConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.standing = Standing(config.width) if config.interest_weight and self.retrieves else None
+
+    def make_memory(self) -> InterestMemory | SharedInterests:
+        if self.config.memory == "none":
+            return SharedInterests(self.config.width, self.config.k)
+        return VotingMemory(self.config, self.config.query_norm, self.config.gate)
+
+    def summed_losses(self, found: Retrieved, batch: Batch) -> dict[str, Tensor]:
+        if self.standing is None or batch.targets is None:
+            return {}
+        return {"interest": self.standing.surprise(self, found, batch)}
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        weights = super().auxiliary_weights()
+        return weights | ({"interest": self.config.interest_weight} if self.standing is not None else {})
