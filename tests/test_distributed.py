@@ -28,7 +28,9 @@ if not torch.distributed.is_available():
 ELASTIC = {"model.name": "elastic", "model.side": 4, "model.k": 2, "model.balance_weight": 0.1}
 SYSTEMS: dict[str, dict[str, Any]] = {
     "elastic-window": {**ELASTIC, "objective.span": 4},
-    "elastic-votes-patience": {**ELASTIC, "model.query": "votes", "objective.span": 4, "train.epochs": 9, "train.patience": 1},
+    "elastic-votes-patience": {
+        **ELASTIC, "model.name": "elastic-votes", "objective.span": 4, "train.epochs": 9, "train.patience": 1
+    },
     "elastic-random-sampled": {
         **ELASTIC, "objective.span": 4, "objective.retrieval": "random", "objective.loss": "sampled", "objective.negatives": 20
     },

@@ -17,8 +17,8 @@ from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, all_systems, bui
 from elastic_core.bench.rows import write_rows
 from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention
-from elastic_core.errors import InputError
 from elastic_core.core.stream import open_stream
+from elastic_core.errors import InputError
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.jobs import Measurements, Plan
 

@@ -108,11 +108,10 @@ def test_what_is_over_stays_as_it_is_and_what_cannot_go_on_is_said(world: Datase
     assert (run.path / ranks.FILE).exists() and Run(run.path).finished
 
 
-@pytest.mark.parametrize("bank", ["dense", "rows"])
-def test_a_run_begins_with_the_weights_of_another(world: Dataset, tmp_path: Path, bank: str) -> None:
-    config = tiny(epochs=1).override(f"model.bank={bank}")
+def test_a_run_begins_with_the_weights_of_another(world: Dataset, tmp_path: Path) -> None:
+    config = tiny(epochs=1)
     first = train(config, world, tmp_path / "first")
-    still = config.override("train.learning_rate=1e-9", "model.bank_rate=1e-9", "model.dropout=0.5")
+    still = config.override("train.learning_rate=1e-9", "model.dropout=0.5")
     run = train(still, world, tmp_path / "second", begin=first)
     assert (run.last("start") or {})["from"] == "first" and run.finished
     for name, weights in run.model(world).named_parameters():

@@ -12,8 +12,8 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Learner
-from elastic_core.data import Dataset
 from elastic_core.core.stream import open_stream
+from elastic_core.data import Dataset
 from elastic_core.objectives import build as objective
 from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream, final_counts, prefix_counts
 from elastic_core.peers.parts.codebooks import TEMPERATURE, Codebooks

@@ -20,6 +20,7 @@ from elastic_core.services.keys import checks, frames, gate, search, votes
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person import recommend
+from elastic_core.slots.elastic_votes import ElasticVotesConfig
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_a_model_without_a_memory_is_refused(small_world: Dataset) -> None:
 @pytest.fixture(scope="module")
 def voting(small_world: Dataset) -> Elastic:
     torch.manual_seed(0)
-    config = ElasticConfig(length=16, width=16, layers=1, side=5, k=4, dropout=0.0, query="votes", votes=2)
+    config = ElasticVotesConfig(length=16, width=16, layers=1, side=5, k=4, dropout=0.0, votes=2)
     built = models.build(config, small_world.catalog.n_items).eval().requires_grad_(False)
     assert isinstance(built, Elastic)
     batch = history_batch(small_world.histories.of(0)[-16:].astype("int64"), 16)

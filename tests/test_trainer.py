@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elastic_core.scale.ahead import drawn_ahead
+from elastic_core.core.prefetch import drawn_ahead
 from safetensors.torch import load_file
 
 from elastic_core import disk

@@ -49,7 +49,7 @@ def test_rows_without_targets_are_left_out_of_the_last_layer_and_of_nothing_else
     variant: models.Variant, name: str, small_world: Dataset
 ) -> None:
     """The loss and every gradient, beside those of a pass over all rows."""
-    settings_ = {"layers": 2, "dropout": 0.0, "length": 24, "interest_weight": 0.3, **variant.settings}
+    settings_ = {"layers": 2, "dropout": 0.0, "length": 24, **variant.settings}
     config = recipes.toy().override(*(f"model.{key}={str(value).lower()}" for key, value in settings_.items())).model
     torch.manual_seed(0)
     model = models.build(config, small_world.catalog)

@@ -40,7 +40,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "gate-none": ("model.gate=none", "model.balance_weight=0"),
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
-    "votes": ("model.query=votes", "model.interest_weight=0.3", "objective.retrieval=random"),
+    "votes": ("model.name=elastic-votes", "objective.retrieval=random"),
     # the paper's own encoder: two-way, P carried on from layer to layer, no convolution; it learns from everybody's last event
     "two-way": ("objective.name=last", "model.bidirectional=true", "model.conv_width=0"),
 }
