@@ -19,6 +19,8 @@ REMOVED: dict[str, Any] = {
     "model.bank": "dense",
     "model.bank_rate": 0.0,
     "model.item_bank": "dense",
+    "model.votes": 4,
+    "model.interest_weight": 0.0,
     "model.bidirectional": False,
     "model.personal": "history",
     "model.short": 3,
@@ -35,6 +37,8 @@ def convert_settings(plain: dict[str, Any]) -> RunConfig:
         section = plain.get(part)
         if not isinstance(section, dict):
             raise InputError(f"the configuration lacks the section {part!r}")
+        if part == "model" and section.get("name") == "elastic" and section.get("query") == "votes":
+            section = {**section, "name": "elastic-votes"}  # a model of its own now
         kept[part] = _without_removed(section, part, known_settings(part, section))
     return RunConfig.from_dict(kept)
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elastic_core.core.prefetch import drawn_ahead
 from safetensors.torch import load_file
 
 from elastic_core import disk
@@ -21,6 +20,7 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.config import ObjectiveConfig, TrainConfig
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import AllConfig, WindowConfig
+from elastic_core.core.prefetch import drawn_ahead
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import memory_of

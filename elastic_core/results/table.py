@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.elastic import MemoryConfig
 from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.elastic import MemoryConfig
 from elastic_core.data import Dataset
 from elastic_core.memory import gaps
 from elastic_core.results import baselines
