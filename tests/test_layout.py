@@ -24,8 +24,8 @@ CORE = ROOT / "elastic_core"
 FLOORS = (
     ("disk", "errors", "plugins", "text"),
     ("core",),
-    ("machine", "run_config", "wiring"),
-    ("data", "following", "models", "objectives", "peers", "scale", "slots"),
+    ("machine", "run_config"),
+    ("data", "models", "objectives", "peers", "scale", "slots"),
     ("convert", "exported", "memory", "recipes", "recommendations", "runs"),
     ("bench", "results", "training_time"),
     ("serving", "study"),
@@ -189,7 +189,7 @@ def test_a_screen_is_one_room() -> None:
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
 TOLD = r"services/(keys/gate|tour/answers|speed/\w+|evidence/speed)"
-NAMING = rf"elastic_core/((core|peers|slots|following)/.*|wiring|recipes|results/\w+|{TOLD})\.py"
+NAMING = rf"elastic_core/((core|peers|slots)/.*|convert|recipes|results/\w+|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(calculator|charts|reading)\.py"
 
 

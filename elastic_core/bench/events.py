@@ -3,7 +3,7 @@
 Three kinds of rows, each of one new event of every user of the batch:
 
     elastic            the whole history is read again
-    elastic-stream     one step of what is kept (`elastic_core/following/`), ROOM events before it has to be refreshed
+    elastic-stream     one step of what is kept (`elastic_core/core/stream.py`), ROOM events before it has to be refreshed
     elastic-refresh    a refresh: the history is read, and what is kept of it begins anew
 """
 

@@ -150,7 +150,7 @@ def run_label(run: Run) -> str:
     ends with that of its folder, which is all that is left of a run that cannot be read."""
     try:
         model = run.config.model.name  # who has the name of a run that came along, and another model, is somebody's own
-        planned = next((row.system for row in rows() if row.name == run.name and row.system.model == model), None)
+        planned = next((row.system for row in rows() if row.name == run.name and row.config.model.name == model), None)
         name = _short_label(planned) if planned else model_label(model)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
         own = "" if planned else run.name.removeprefix("local-")

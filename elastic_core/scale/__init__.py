@@ -1,1 +1,1 @@
-"""What larger catalogues, memories and machines need; the core runs without."""
+"""What a training takes of the machine's memory, and trainings on several processes."""
