@@ -53,7 +53,9 @@ def test_where_nobody_ties_nothing_is_kept_of_it_and_files_of_old_are_read(tmp_p
     write_ranks(Report({"full": Ranks(above, nobody)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
     assert set(load_file(tmp_path / FILE)) == {"full.above"}
     new = read_ranks(tmp_path / FILE, "run")
-    of(full_tied=nobody.astype(np.uint8), users=people.astype(np.uint8))(tmp_path / FILE)
+    tensors = {"full.above": above, "full.tied": nobody, "users": people}
+    old_file = {name: values.astype(np.uint8) for name, values in tensors.items()}
+    save_file(old_file, tmp_path / FILE, {"split": "test", "data_hash": "abc", "seed": "0", "commit": ""})
     old = read_ranks(tmp_path / FILE, "run")
     for found in (new, old):
         assert found.users.tolist() == [0, 1, 2] and found.users.dtype == np.int64
@@ -73,62 +75,23 @@ def test_only_a_whole_test_is_kept(tiny_runs: Path, tmp_path: Path) -> None:
     assert not run.has_report and not list(run.path.glob(".ranks*")), "nothing half-written stays"
 
 
-def of(**changes: object) -> Callable[[Path], None]:
-    """Replaces tensors (by name, `_` for `.`) and, with `metadata`, what is said about them."""
-
-    def apply(path: Path) -> None:
-        tensors = load_file(path)
-        said = {"split": "test", "data_hash": "abc", "seed": "0", "commit": ""} | changes.get("metadata", {})  # type: ignore[operator]
-        for name, values in changes.items():
-            if name == "drop":
-                tensors.pop(str(values))
-            elif name != "metadata":
-                tensors[name.replace("_", ".")] = np.asarray(values)
-        save_file(tensors, path, said)
-
-    return apply
-
-
-def fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-I32 = np.int32
-TAMPERED: dict[str, Callable[[Path], object]] = {
+DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "cut short": lambda path: os.truncate(path, path.stat().st_size - 3),
     "a pickle": lambda path: path.write_bytes(pickle.dumps([1])),
-    "a header of exabytes": lambda path: path.write_bytes((2**62).to_bytes(8, "little") + b"{}"),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
-    "a pipe": fifo,
-    "too large": lambda path: os.truncate(path, 2**29 + 1),
-    "one tensor missing": of(drop="full.above"),
-    "one too many": of(evil=np.zeros(4, I32)),
-    "another length": of(full_above=np.zeros(3, I32)),
-    "another type": of(full_above=np.zeros(4, np.int64)),
-    "another shape": of(full_above=np.zeros((4, 1), I32)),
-    "nobody": of(full_above=np.zeros(0, I32), full_tied=np.zeros(0, I32)),
-    "negative": of(full_above=np.array([0, -1, 0, 0], I32)),
-    "more people than are read": lambda path: save_file(
-        {"full.above": np.zeros(15_000_001, np.uint8)}, path, {"split": "test", "data_hash": "abc", "seed": "0", "commit": ""}
-    ),
-    "beyond any catalog": of(full_tied=np.full(4, 2**31 - 1, I32)),
-    "somebody twice": of(users=np.array([0, 1, 1, 2], I32)),
-    "another split": of(metadata={"split": "valid"}),
-    "no data": of(metadata={"data_hash": ""}),
-    "a seed in words": of(metadata={"seed": "one"}),
+    "of no protocol": lambda path: save_file({"other": np.zeros(4)}, path, {"split": "test", "data_hash": "abc", "seed": "0"}),
+    "of no data": lambda path: save_file({"full.above": np.zeros(4, np.int32)}, path, {"split": "test", "seed": "0"}),
 }
 
 
-@pytest.mark.parametrize("name", TAMPERED)
-def test_a_strangers_file_is_one_sentence(tmp_path: Path, name: str) -> None:
-    ranks = Ranks(np.array([0, 3, 1, 9], I32), np.array([0, 0, 2, 0], I32))
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
+    ranks = Ranks(np.array([0, 3, 1, 9], np.int32), np.array([0, 0, 2, 0], np.int32))
     path = tmp_path / FILE
     write_ranks(Report({"full": ranks}, np.arange(4), "test", "abc", 7, 1.0, "c0ffee"), path)
     found = read_ranks(path, "run/ranks")
     assert (found.seed, found.commit) == (7, "c0ffee") and found.per_user["full"]["HR@5"].tolist() == [1, 1, 1, 0]
-    TAMPERED[name](path)
+    DAMAGE[kind](path)
     with pytest.raises(InputError, match=r"^run/ranks ") as error:
         read_ranks(path, "run/ranks")
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
@@ -136,6 +99,6 @@ def test_a_strangers_file_is_one_sentence(tmp_path: Path, name: str) -> None:
 
 def test_ranks_of_other_data_are_not_the_runs(tiny_runs: Path, tmp_path: Path) -> None:
     run = Run(shutil.copytree(tiny_runs / "tiny", tmp_path / "run"))
-    of(metadata={"data_hash": "0123"})(run.path / FILE)
+    save_file(load_file(run.path / FILE), run.path / FILE, {"split": "test", "data_hash": "0123", "seed": "0"})
     with pytest.raises(InputError, match="other data"):
         run.report()
