@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.experts import answers, head, instead, parts, turning, words
 from pages.frame import shell
-from pages.kit import cache, view
+from pages.kit import cache, edits, view
 from pages.kit.control import asked_for, switch
 
 PART = "exp_part"
@@ -18,6 +18,7 @@ PARTS = {
 
 now = shell.context()
 view.needs_experts(now, "What does one expert stand for, and does it matter?", instead.show)
+edits.current(now)  # so that a link's edits are this person's, whichever part is open
 of = answers.subject(now)
 strongest = cache.strongest(now, now.user)
 assert strongest is not None

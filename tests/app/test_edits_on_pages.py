@@ -67,6 +67,9 @@ def test_another_person_begins_without_edits_and_another_run_keeps_those_of_the_
     assert address(app) == ""
     app.query_params["edits"] = "-3"  # as Back does
     assert address(healthy(app.run())) == "-3"
+    app = opened("experts/page.py", run="tiny", user="3", edits="-2,x7")  # in a part that shows no edits
+    app = healthy(app.number_input(key="user").set_value(4).run())
+    assert not go(app, "start/page.py").info
 
 
 @pytest.mark.parametrize("page", SCREENS)
