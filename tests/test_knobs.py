@@ -20,7 +20,7 @@ from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services.experts import ablation, knobs, steering
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.person.edited import EditedHistory
+from elastic_core.services.person.edited_history import EditedHistory
 from elastic_core.services.person.recommend import rank_items, scale_experts, user_history
 
 USERS = np.arange(6)

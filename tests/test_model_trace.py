@@ -10,7 +10,7 @@ from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.edits import Remove, Silence
 from elastic_core.services.person.attribution import attributed, genres_suggested
-from elastic_core.services.person.edited import edit_items
+from elastic_core.services.person.edited_history import edit_items
 from elastic_core.services.person.model_trace import trace_model
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import scale_experts

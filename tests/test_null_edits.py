@@ -19,7 +19,7 @@ from elastic_core.services.edits import Add, Edit, Remove, Scale, Silence
 from elastic_core.services.journey import trace
 from elastic_core.services.person import inspect
 from elastic_core.services.person.attention import trace_history
-from elastic_core.services.person.edited import EditedHistory, edit_user
+from elastic_core.services.person.edited_history import EditedHistory, edit_user
 from elastic_core.services.person.null_edits import MOST, NullEdits, compare_edits, null_of_last_edit
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import (

@@ -15,7 +15,7 @@ from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
-from elastic_core.services.person.edited import edit_user
+from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import Scales
 from pages.frame import shell
 from pages.kit import cache

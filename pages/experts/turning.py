@@ -21,19 +21,19 @@ SLIDER, SWAP = "exp_scale_", "exp_swap"
 def show(of: Subject, expert: int, user: int) -> list[str]:
     """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
     now = shell.context()
-    made = edits.current(now)
-    here = cache.predicted(now, user, made, now.stay)
+    edit_list = edits.current(now)
+    here = cache.prediction(now, user, edit_list, now.stay)
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        _sliders(of, here, made)
-    turned = answers.turned_list(of, user, made, now.stay)
+        _sliders(of, here, edit_list)
+    turned_list = answers.turned_list(of, user, edit_list, now.stay)
     with right:
-        doubts = _list(of, turned)
+        doubts = _list(of, turned_list)
     if here.scales:
         _cost(of, here.scales)
-        if len(turned.table):
+        if len(turned_list.table):
             with st.expander("More: every number", icon=":material/table:"):
-                _numbers(turned)
+                _numbers(turned_list)
     else:
         view.explain(words.KNOBS)
     _everybody(of, expert)
@@ -43,7 +43,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
 # --- a person's experts ----------------------------------------------------------------------------------------------------
 
 
-def _sliders(of: Subject, here: Prediction, made: Edits) -> None:
+def _sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
     st.markdown("**How strong?** :small[1 = as it is, 0 = silenced]")
     columns, held = st.columns(2, gap="small"), shell.locked(edits.PARAMETER)
     for rank, expert in enumerate(here.experts):
@@ -55,8 +55,8 @@ def _sliders(of: Subject, here: Prediction, made: Edits) -> None:
     if unused := [str(expert) for expert in here.scales if expert not in here.experts]:
         st.caption(f"Your edits also turn expert {', '.join(unused)}, which this history does not use.")
     with view.row():
-        edits.undo_buttons(made, "exp")
-        if any(isinstance(edit, edit_lists.Remove | edit_lists.Add) for edit in made):
+        edits.undo_buttons(edit_list, "exp")
+        if any(isinstance(edit, edit_lists.Remove | edit_lists.Add) for edit in edit_list):
             st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
 
 
@@ -72,40 +72,40 @@ def _name(of: Subject, expert: int) -> str:
     return f"{expert} · {words.named(None, answers.alone(of, expert))}"
 
 
-def _list(of: Subject, turned: TurnedList) -> list[str]:
+def _list(of: Subject, turned_list: TurnedList) -> list[str]:
     many, did, doubts = of.words.many, of.words.did, []
-    if turned.table.empty:
+    if turned_list.table.empty:
         st.markdown(f"**Their ten {many}, with every expert as it is**")
     else:
-        new = turned.change.counts["new"]
+        new, total = turned_list.change.counts["new"], len(turned_list.change.table)
         st.markdown(
-            f"**{new} of {len(turned.change.table)} {many} {'is' if new == 1 else 'are'} new**, compared with the same history "
-            f"and every expert as it is. What they {did} next {turned.change.truth_moved}."
+            f"**{new} of {total} {many} {'is' if new == 1 else 'are'} new**, compared with the same history and every expert as "
+            f"it is. What they {did} next {turned_list.change.truth_moved}."
         )
-        rows = turned.table[turned.table["genre"] != ""].head(2).to_dict("records")
+        rows = turned_list.table[turned_list.table["genre"] != ""].head(2).to_dict("records")
         lines = [
             f"**{shell.plain(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
             for row in rows
         ]
         st.caption("  \n".join(lines))
-        if len(turned.null_new):
-            middle, low, high = median_and_range(turned.null_new)
-            doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned.null_new))]
+        if len(turned_list.null_new):
+            middle, low, high = median_and_range(turned_list.null_new)
+            doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned_list.null_new))]
         doubts += [
             f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
             f"{row['high']:.0%}) {shell.plain(row['genre'])}."
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), turned.change, changed=not turned.table.empty)
+    person.ranked(shell.context(), turned_list.change, changed=not turned_list.table.empty)
     return doubts
 
 
-def _numbers(turned: TurnedList) -> None:
-    rows = turned.table.to_dict("records")
-    columns = view.columns(words.SAYS("TURNED", tries=len(turned.null_new)))
+def _numbers(turned_list: TurnedList) -> None:
+    rows = turned_list.table.to_dict("records")
+    columns = view.columns(words.SAYS("TURNED", tries=len(turned_list.null_new)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
-    shown = turned.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
+    shown = turned_list.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
     view.table("exp_turned", shown, words.KNOBS, alt, column_config=columns)
 
 

@@ -43,7 +43,7 @@ def reach(number: int) -> None:
     st.session_state[MOMENT] = number
 
 
-def edit_bar(now: Context, made: Edits, edited: EditedPerson) -> None:
+def edit_bar(now: Context, edit_list: Edits, edited: EditedPerson) -> None:
     """One row: the quickest act first."""
     held, n_left = shell.locked(edits.PARAMETER), len(edited.numbers)
     with view.row("bottom"):
@@ -58,7 +58,7 @@ def edit_bar(now: Context, made: Edits, edited: EditedPerson) -> None:
             _remove(now, edited)
         with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_typing"):
             _type(now, edited)
-        edits.undo_buttons(made, "jrn")
+        edits.undo_buttons(edit_list, "jrn")
 
 
 def _add(now: Context) -> None:

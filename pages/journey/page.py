@@ -28,14 +28,14 @@ def compared() -> tuple[Prediction | None, str]:
     options = [FIRST, *([SECOND] if now.other else [])]
     chosen = one_of_list("Compare with", options, key=WITH, width=190) if now.other else FIRST
     if chosen == SECOND and now.other is not None:
-        of_history = history_edits(made)
-        return cache.predicted(now.other, now.user, of_history, keep_seen, n_events), cache.called(now.other.run)
-    return (cache.predicted(now, now.user, (), keep_seen, n_events) if made else None), ""
+        of_history = history_edits(edit_list)
+        return cache.prediction(now.other, now.user, of_history, keep_seen, n_events), cache.called(now.other.run)
+    return (cache.prediction(now, now.user, (), keep_seen, n_events) if edit_list else None), ""
 
 
 def answered() -> Prediction:
     """What the list says to the edits: beside the buttons, in full on the right."""
-    here = cache.predicted(now, now.user, made, keep_seen, n_events)
+    here = cache.prediction(now, now.user, edit_list, keep_seen, n_events)
     with choosing:
         before, peer = compared()
     if before is not None:
@@ -66,7 +66,7 @@ now = shell.context()
 words = now.words
 
 opening()
-made = edits.current(now)
+edit_list = edits.current(now)
 left, right = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
 with left:
     moment = controls.moment(now)
@@ -75,17 +75,17 @@ with left:
 with right:
     list_place = st.container()
     keep_seen = person.staying(now, "jrn_ranked")
-edited = edits.person(now, made, moment)
+edited_person = edits.person(now, edit_list, moment)
 with drawn:
-    views.ribbon(now, edited, bool(made))
-    controls.edit_bar(now, made, edited)
-if len(edited.items):
+    views.ribbon(now, edited_person, bool(edit_list))
+    controls.edit_bar(now, edit_list, edited_person)
+if len(edited_person.items):
     inside(answered())
 else:
     list_place.info(SAYS("EMPTY"))
 view.foot(
-    "python -m elastic_core recommend", now.run.name, *views.command_words(now, made, edited, n_events is None),
-    *(["--seen"] if keep_seen else []), events=moment, edits=format_edits(made),
+    "python -m elastic_core recommend", now.run.name, *views.command_words(now, edit_list, edited_person, n_events is None),
+    *(["--seen"] if keep_seen else []), events=moment, edits=format_edits(edit_list),
 )  # fmt: skip
 with null_place:
-    views.beside_null(now, made, keep_seen, n_events)
+    views.beside_null(now, edit_list, keep_seen, n_events)

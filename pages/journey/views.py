@@ -5,7 +5,7 @@ import streamlit as st
 from elastic_core.core.contract import Retrieved
 from elastic_core.services.edits import EditedPerson, Edits, Scale, Silence, format_edits
 from elastic_core.services.person import inspect
-from elastic_core.services.person.edited import ADDED, REMOVED, event_rows
+from elastic_core.services.person.edited_history import ADDED, REMOVED, event_rows
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
@@ -40,13 +40,13 @@ def ribbon(now: Context, edited: EditedPerson, changed: bool) -> None:
     person.ribbon(now, cells, f"The last {shown} {now.words.many} of this history", " ".join(parts))
 
 
-def command_words(now: Context, made: Edits, edited: EditedPerson, whole: bool) -> list[str]:
+def command_words(now: Context, edit_list: Edits, edited: EditedPerson, whole: bool) -> list[str]:
     """Whose list a command prints: that of the person, where the `whole` history is read, or else that after the items read."""
     if whole:
-        shown = made
+        shown = edit_list
         words = [f"--user={now.dataset.histories.user_ids[now.user]}"]
     else:
-        shown = tuple(edit for edit in made if isinstance(edit, Silence | Scale))
+        shown = tuple(edit for edit in edit_list if isinstance(edit, Silence | Scale))
         words = [f"--history={raw_ids(now.dataset.catalog, edited.items)}"]
     return [*words, *([f"--edits={format_edits(shown)}"] if shown else [])]
 
@@ -80,9 +80,9 @@ def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> No
     st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 
 
-def beside_null(now: Context, made: Edits, keep_seen: bool, n_events: int | None) -> None:
+def beside_null(now: Context, edit_list: Edits, keep_seen: bool, n_events: int | None) -> None:
     """Would the same edit elsewhere have done the same?"""
-    null = cache.null_edits(now, now.user, made, keep_seen, n_events) if made else None
+    null = cache.null_edits(now, now.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
     (_, own, others, _), *more = null.rows(did := now.words.did)
@@ -92,7 +92,7 @@ def beside_null(now: Context, made: Edits, keep_seen: bool, n_events: int | None
         what=f"what they {did} next" if null.truth_known else "the item that moved most",
         own=own,
         n=null.n,
-        others="experts" if isinstance(made[-1], Silence | Scale) else now.words.many,
+        others="experts" if isinstance(edit_list[-1], Silence | Scale) else now.words.many,
         null=f"median {others}" if others[0].isdigit() else others,
     )
     st.markdown(text, help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None)

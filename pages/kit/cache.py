@@ -246,7 +246,7 @@ def repeats(data: Dataset) -> Repeats:
     return count_repeats(data)
 
 
-predicted = asking(kept(64), predict_user)  # shared: never change it
+prediction = asking(kept(64), predict_user)  # shared: never change it
 null_edits = asking(kept(256), null_of_last_edit)  # the last edit of a person beside the same elsewhere
 example = asking(copied(12), good_example)  # the person that the app opens with
 turned = kept(32)(search.of_angles)  # the 4 × 4, asked for a query of two arrows
@@ -257,7 +257,7 @@ def strongest(of: Opened, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest_expert`)."""
     if can_retrieve(of.model) and not attribution.suggests(of.model):  # then it is the most wanted: nothing need be predicted
         return int(traffic(of).experts[user, 0])
-    return predicted(of, user, (), of.stay).strongest
+    return prediction(of, user, (), of.stay).strongest
 
 
 @kept(64)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.services.edits import Add, Remove, Silence, format_edits, toggle_event, toggle_expert
 from elastic_core.services.person import attribution, inspect
-from elastic_core.services.person.edited import event_rows
+from elastic_core.services.person.edited_history import event_rows
 from elastic_core.services.person.model_trace import SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
@@ -30,9 +30,9 @@ def toggle(what: str, number: int) -> None:
         shell.look_at(number)
         return
     of_event = what == strip.REMOVED
-    after = toggle_event(made, number) if of_event else toggle_expert(made, number)
+    after = toggle_event(edit_list, number) if of_event else toggle_expert(edit_list, number)
     is_last = here.n_events < 2 if of_event else here.active_experts == [number]
-    if is_last and len(after) > len(made):
+    if is_last and len(after) > len(edit_list):
         st.toast(SAYS("stays"))
     else:
         edits.change(after)
@@ -53,7 +53,7 @@ def opening() -> None:
 
 def edit_buttons() -> None:
     """Two causal acts, and the way back."""
-    last, held = int(edited.numbers[-1]), shell.locked(edits.PARAMETER)
+    last, held = int(edited_person.numbers[-1]), shell.locked(edits.PARAMETER)
     with view.row("bottom", gap="small"):
         button(
             f"Remove the last {words.one}", "start_remove", edits.append, Remove(last, last), icon="backspace",
@@ -66,27 +66,27 @@ def edit_buttons() -> None:
                 disabled=held or len(here.active_experts) < 2,
                 help=f"Takes away expert {here.strongest}, the one behind the first suggestion, and asks again.",
             )  # fmt: skip
-        edits.undo_buttons(made, "start")
+        edits.undo_buttons(edit_list, "start")
 
 
 def verdict() -> None:
     """What was edited, and what list and experts answered."""
-    if not made:
+    if not edit_list:
         return
     phrases = []
-    if edited.removed:
+    if edited_person.removed:
         phrases.append(f"without {_removed_name()}")
-    if edited.silenced:
-        phrases.append(f"without expert {' and '.join(map(str, edited.silenced))}")
-    if edited.n_added:
-        phrases.append(f"with {edited.n_added} {words.one if edited.n_added == 1 else words.many} added")
-    phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited.scales.items() if factor]
+    if edited_person.silenced:
+        phrases.append(f"without expert {' and '.join(map(str, edited_person.silenced))}")
+    if edited_person.n_added:
+        phrases.append(f"with {edited_person.n_added} {words.one if edited_person.n_added == 1 else words.many} added")
+    phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited_person.scales.items() if factor]
     if not phrases:
         return
     truth = "Nobody knows what comes next after another history."
     if here.recommendation.truth is not None:
         truth = f"★ {_title(here.recommendation.truth)}, which they really {words.did} next, {change.truth_moved}."
-    others = here.others_retrieved(start) if edited.removed or edited.n_added else ""
+    others = here.others_retrieved(start) if edited_person.removed or edited_person.n_added else ""
     text = " and ".join(phrases)
     with st.container(key="start_said"):
         st.info(
@@ -97,11 +97,11 @@ def verdict() -> None:
 
 def _removed_name() -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
-    removed = edited.removed
+    removed = edited_person.removed
     count = f"{len(removed)} {words.many}"
-    if removed[0] > edited.numbers[-1]:
+    if removed[0] > edited_person.numbers[-1]:
         return f"the last {words.one if len(removed) == 1 else count}"
-    return count if len(removed) > 1 else _title(edited.events[removed[0] - 1])
+    return count if len(removed) > 1 else _title(edited_person.events[removed[0] - 1])
 
 
 def _title(item: int) -> str:
@@ -110,10 +110,10 @@ def _title(item: int) -> str:
 
 def picture() -> None:
     """The strip, and what its list is chosen from."""
-    rows = event_rows(now.dataset, edited, SHOWN, SHOWN)
+    rows = event_rows(now.dataset, edited_person, SHOWN, SHOWN)
     traffic = cache.traffic(now) if here.retrieved is not None else None
     names = person.expert_names(now, here) if here.retrieved is not None else {}
-    opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(made), on_act=toggle)
+    opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle)
     among = {"left": f"{here.recommendation.n_candidates:,}", "one": words.one, "many": words.many}
     st.caption(SAYS("all" if keep_seen else "new ones", did=words.did, done=words.done, **among))
     if opened:
@@ -131,11 +131,11 @@ def doubt() -> None:
         if now.user == cache.example(now):
             st.markdown(SAYS("example"))
         st.markdown(SAYS("careful"))
-        null = cache.null_edits(now, now.user, made, keep_seen) if made else None
+        null = cache.null_edits(now, now.user, edit_list, keep_seen) if edit_list else None
         if null is None:
             st.markdown(SAYS("nothing yet"))
         else:
-            person.beside_null(null, now, f"other {words.many}" if isinstance(made[-1], Add | Remove) else "other experts")
+            person.beside_null(null, now, f"other {words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts")
             view.remember("chance", null.table)
 
 
@@ -165,15 +165,15 @@ heading, acting = st.container(), st.container()
 body, controls = st.container(), view.row("bottom")
 with heading:
     view.title("What does ELASTIC do with one person’s history?")
-    made = edits.current(now)
+    edit_list = edits.current(now)
 with controls:
     keep_seen = person.staying(now, "start_ranked")
-edited = edits.person(now, made)
-start, here = (cache.predicted(now, now.user, edits_made, keep_seen) for edits_made in ((), made))
+edited_person = edits.person(now, edit_list)
+start, here = (cache.prediction(now, now.user, edits_made, keep_seen) for edits_made in ((), edit_list))
 change = compare_lists(start.recommendation, here.recommendation)
 
 st.html(LOW)
-with heading, st.container(key="start_lead_read" if made else "start_lead"):
+with heading, st.container(key="start_lead_read" if edit_list else "start_lead"):
     opening()
 with acting:
     edit_buttons()
@@ -188,6 +188,6 @@ view.remember("suggestions", change.table)
 view.foot(
     "python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
     *(["--seen"] if keep_seen else []),
-    *([f"--edits={format_edits(made)}"] if made else []),
+    *([f"--edits={format_edits(edit_list)}"] if edit_list else []),
 )  # fmt: skip
 agreement()

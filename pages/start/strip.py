@@ -14,8 +14,8 @@ import streamlit as st
 
 from elastic_core.memory.routing import Routing
 from elastic_core.services.person import inspect
-from elastic_core.services.person.edited import ADDED
-from elastic_core.services.person.edited import REMOVED as GONE
+from elastic_core.services.person.edited_history import ADDED
+from elastic_core.services.person.edited_history import REMOVED as GONE
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.person.model_trace import ModelTrace, trace_model
 from elastic_core.services.person.prediction import Prediction

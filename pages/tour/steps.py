@@ -54,8 +54,8 @@ def _another_event(state: Mapping[Any, Any]) -> bool:
 
 def _edited(state: Mapping[Any, Any]) -> bool:
     """Something of the person in view is edited."""
-    kept = state.get(edits.KEPT)
-    return bool(kept and kept.edits)
+    of_person = state.get(edits.STATE)
+    return bool(of_person and of_person.edits)
 
 
 def _dispatched(state: Mapping[Any, Any]) -> bool:
@@ -108,13 +108,13 @@ def _stop(
 
 STEPS = (
     _stop("The whole way", "start/page.py", _edited, tour_answers.last_event,
-        "start_remove", "start_strip", "start_picture", bound={edits.KEPT: None}, memory=False),
+        "start_remove", "start_strip", "start_picture", bound={edits.STATE: None}, memory=False),
     _stop("Few comparisons", "keys/page.py", lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
         tour_answers.comparisons, "keys_picture", bound={"keys_step": "Split", "keys_query": "4 × 4"}),
     _stop("Many searches", "keys/page.py", _another_event, tour_answers.votes_won, "keys_event", "keys_tally", "keys_picture",
         bound={"keys_step": "Vote", "keys_query": "This person"}),
     _stop("There and back", "journey/page.py", _dispatched, tour_answers.dispatched, "jrn_dispatched", "jrn_dispatcher",
-        bound={"jrn_part": "The dispatcher", edits.KEPT: None}),
+        bound={"jrn_part": "The dispatcher", edits.STATE: None}),
     _stop("How keys learn", "keys/page.py", lambda state: state.get("keys_gate") is False, tour_answers.starved, "keys_gate",
         bound={"keys_part": "Gate"}),
     _stop("Used by many", "experts/page.py", moved(expert=None), tour_answers.whose, "exp_go_Next",
@@ -122,7 +122,7 @@ STEPS = (
     _stop("Read most", "journey/page.py", _edited,
         tour_answers.looked_at_or_decisive, "jrn_last",
         bound={  # the answer names two of them, by their numbers
-            "jrn_part": "What matters?", edits.KEPT: None, "jrn_for": "what came next",
+            "jrn_part": "What matters?", edits.STATE: None, "jrn_for": "what came next",
             "jrn_show": "all, latest first",
         }, memory=False),
     _stop("The memory in use", "traffic/page.py", moved(trf_measure="people", trf_group=EVERYBODY),

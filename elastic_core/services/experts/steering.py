@@ -21,7 +21,7 @@ from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.person.edited import EditedHistory
+from elastic_core.services.person.edited_history import EditedHistory
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import (
     History,

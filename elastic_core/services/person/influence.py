@@ -16,7 +16,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.services.person.attention import attention
-from elastic_core.services.person.edited import EditedHistory, score_edited
+from elastic_core.services.person.edited_history import EditedHistory, score_edited
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.recommend import UNSCALED, History, Scales, candidate_mask, rank_scores, user_history
 

@@ -14,7 +14,7 @@ import torch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.person.attribution import attributed
-from elastic_core.services.person.edited import EditedHistory, score_edited
+from elastic_core.services.person.edited_history import EditedHistory, score_edited
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import scale_experts
 

@@ -14,7 +14,7 @@ import pandas as pd
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.edits import Add, Edit, Remove, Scale
-from elastic_core.services.person.edited import EditedHistory, edit_user, score_edited
+from elastic_core.services.person.edited_history import EditedHistory, edit_user, score_edited
 from elastic_core.services.person.recommend import rank_scores, retrieve_experts
 
 MOST = 64  # other events or items that an edit is tried on

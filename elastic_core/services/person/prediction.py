@@ -8,7 +8,7 @@ from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.edits import Edit
 from elastic_core.services.person.attribution import strongest_expert
-from elastic_core.services.person.edited import edit_user
+from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import (
     UNSCALED,
     History,

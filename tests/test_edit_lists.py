@@ -26,7 +26,7 @@ from elastic_core.services.edits import (
     toggle_event,
     toggle_expert,
 )
-from elastic_core.services.person.edited import ADDED, KEPT, REMOVED, edit_items, edit_user, event_rows
+from elastic_core.services.person.edited_history import ADDED, KEPT, REMOVED, edit_items, edit_user, event_rows
 from elastic_core.services.person.recommend import user_history
 
 N_EVENTS, N_ITEMS, N_EXPERTS = 9, 12, 6
