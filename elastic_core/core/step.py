@@ -70,7 +70,7 @@ class Learner:
         names = (*loss.auxiliary, *loss.summed)
         return Learned(total, targets, events, {n: r / b for n, r, b in zip(names, rest, by, strict=True)})
 
-    # the parts of a step, which the bench times apart (bench/training.py)
+    # the parts of a step
 
     def loss(self, batch: Batch) -> Loss:
         with precision(self.device, self.train.precision), self.ranks.sharing():
