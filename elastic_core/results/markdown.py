@@ -20,6 +20,7 @@ from elastic_core.results.compare import (
     NO_RANKS,
     Claim,
     Comparison,
+    average,
     compare_if_ranked,
     make_claims,
     p_text,
@@ -111,12 +112,11 @@ def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def _scores(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
     """`0.1282 ± 0.0168` for each protocol and metric, or why not."""
-    protocols, metrics = (list(dict.fromkeys(column)) for column in zip(*measured, strict=True))
-    table = result_table({System(""): runs}, protocols, metrics)
-    if table.empty:
+    if not all(run.has_report for run in runs):
         return [NO_RANKS] + [""] * (len(measured) - 1)
-    cells = table.set_index(["protocol", "metric"])
-    return [f"{cells.loc[each, 'mean']:.4f} ± {cells.loc[each, 'half']:.4f}" for each in measured]
+    reports = [run.report() for run in runs]
+    intervals = [average(reports, protocol, metric) for protocol, metric in measured]
+    return [f"{each.mean:.4f} ± {1.96 * each.error:.4f}" for each in intervals]
 
 
 def _score(runs: list[Run], protocol: str = "full") -> str:
@@ -125,8 +125,9 @@ def _score(runs: list[Run], protocol: str = "full") -> str:
 
 def _spread(runs: list[Run], protocol: str) -> str:
     """Standard deviation over seeds."""
-    spread = result_table({System(""): runs}, [protocol], [METRIC])["spread"]
-    return f"{spread.iloc[0]:.4f}" if len(spread) and len(runs) > 1 else ""
+    if len(runs) < 2 or not all(run.has_report for run in runs):
+        return ""
+    return f"{statistics.stdev(run.report().metrics[protocol][METRIC] for run in runs):.4f}"
 
 
 def _difference(comparison: Comparison | None) -> str:
