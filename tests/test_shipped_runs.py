@@ -1,6 +1,7 @@
 """The runs in checkpoints/, as somebody gets them who clones the project: whole, and scoring what their tables say."""
 
 import dataclasses
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -128,3 +129,12 @@ def test_what_the_repository_holds_fits_on_a_small_machine() -> None:
         pytest.skip("not a checkout")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout.split("\0")
     assert sum((ROOT / name).stat().st_size for name in listed if name and Path(ROOT / name).is_file()) <= MOST_BYTES
+
+
+def test_the_example_beside_them_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (CHECKPOINTS / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    exec(example, {})
+    assert len(re.findall(r"^ml-100k-", capsys.readouterr().out, re.MULTILINE)) == 10
+    assert set(re.findall(r"`(\w+\.csv|\w+\.md)`", text)) <= {path.name for path in CHECKPOINTS.iterdir()}
