@@ -9,13 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
 from elastic_core.memory.gauges import overlap
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -68,15 +66,6 @@ def test_regions_are_found_where_they_are_and_nowhere_else() -> None:
     assert trust.region(values, kind.astype(float)).alike > 0.9
 
 
-def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
-    values = points(60, 8)
-    values[:6] += 4
-    chosen = np.arange(6)
-    cosine = p.unit(values[chosen]) @ p.unit(values[chosen]).T
-    tight, low, high = trust.tightness(values, chosen)
-    assert tight == pytest.approx(cosine[np.triu_indices(6, 1)].mean(), abs=1e-5) and tight > high > low
-
-
 def test_neighbours_beside_are_those_of_brute_force() -> None:
     values, layout = points(), points(60, 2, seed=3)
     table = trust.neighbour_table(values, np.arange(60), layout, 7)
@@ -113,15 +102,6 @@ def test_samples_have_their_size_and_what_they_must(size: int, most: int, must: 
     assert len(wanted) > most or wanted <= set(chosen.tolist())
 
 
-def test_epochs_are_turned_onto_each_other() -> None:
-    values = points(40, 6) * np.array([4, 2, 1, 1, 1, 1])
-    turned = values.copy()
-    turned[:, 0] *= -1
-    layouts = p.aligned_pca([turned, values])
-    assert np.allclose(layouts[0], layouts[1], atol=1e-3), "a mirrored table lies where the other does"
-    assert np.allclose(layouts[-1], p.pca(values), atol=1e-6)
-
-
 def test_a_store_comes_back_for_its_own_values_only(tmp_path: Path) -> None:
     run, values = Run(tmp_path), points()
     store = Store(
@@ -149,34 +129,6 @@ def test_experts_outside_a_layout_are_placed_beside_their_nearest() -> None:
     assert near[0] == 3 and drawn.xy[-1, 0] == pytest.approx(near.mean())
 
 
-table = pd.DataFrame(
-    {"row": [0, 0, 1, 1], "column": [0, 1, 0, 1], "load": [3, 0, 5, 1], "people_genre": ["Comedy", np.nan, "Drama", "Drama"],
-     "people_low": [1.2, np.nan, 1.1, 0.9]}
-)  # fmt: skip
-
-
-def test_sets_are_named_by_numbers_lines_and_genres() -> None:
-    assert m.pick("1, 3-9", table) == ([1, 3], [])
-    assert m.pick("row 1; dead", table) == ([1, 2, 3], [])
-    assert m.pick("drama, 77, <b>", table) == ([2], ["77", "<b>"]), "a genre counts only where it stands out"
-    assert m.labels(table, "genre").tolist() == ["Comedy", m.NO_GENRE, "Drama", m.NO_GENRE]
-    assert list(m.offered(table)) == ["load", "genre", "row", "column"]
-
-
-@given(st.sets(st.integers(0, 400)))
-def test_a_written_set_reads_back(experts: set[int]) -> None:
-    big = pd.DataFrame({"row": np.zeros(401, dtype=int), "column": np.arange(401), "load": np.ones(401)})
-    assert m.pick(m.ranges_text(sorted(experts)), big) == (sorted(experts), [])
-
-
-def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
-    text = m.to_file("a", "b", {"mine": [1, 2]})
-    assert m.from_file(text.encode(), 4) == ("a", "b", {"mine": [1, 2]})
-    for bad in (b"\xff", b"[1]", b"{}", text.encode().replace(b"2", b"9"), b"[" * 100_000, b"x" * 300_000):
-        with pytest.raises(InputError):
-            m.from_file(bad, 4)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def interpreted() -> Iterator[None]:
     """UMAP without its compiler, whichever test imports it: the same lines of the package, run by Python. Compiling them takes
@@ -191,14 +143,11 @@ def interpreted() -> Iterator[None]:
 def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a tenth of the epochs that it takes for so few."""
     usual = compute._umap()
-    few = {name: functools.partial(getattr(usual, name), n_epochs=50) for name in ("UMAP", "AlignedUMAP")}
-    monkeypatch.setattr(compute, "_umap", lambda: SimpleNamespace(**few))
+    few = functools.partial(usual.UMAP, n_epochs=50)
+    monkeypatch.setattr(compute, "_umap", lambda: SimpleNamespace(UMAP=few))
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
     values, drawn = compute.values_of(run), np.arange(24)
-    store = compute.compute(run, [Settings(5, 0.1)], drawn, True, lambda done, of, phase: None)
-    assert store.epochs.tolist() == [1, 2] and store.aligned.shape == (2, 24, 2)
-    moved = np.linalg.norm(store.aligned[1] - store.aligned[0], axis=1).mean()
-    assert moved < np.linalg.norm(store.aligned[1] - store.aligned[0][::-1], axis=1).mean() / 2, "experts stay near themselves"
+    store = compute.compute(run, [Settings(5, 0.1)], drawn, lambda done, of, phase: None)
     again = compute.lay_out(values[drawn], Settings(5, 0.1), 1)
     kept = store.layouts[Settings(5, 0.1).key(1)]
     assert np.array_equal(again, kept), "the same seed, the same map"

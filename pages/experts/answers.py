@@ -10,7 +10,7 @@ import streamlit as st
 
 from elastic_core.memory.routing import Routing
 from elastic_core.services.edits import Edits
-from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
+from elastic_core.services.experts import ablation, items, knobs, overview, people, steering
 from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
@@ -102,12 +102,6 @@ def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
 @copied(512, "Removing experts that as many people use …")
 def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
     return ablation.effect("", pd.concat([_few(of, other) for other in others]))
-
-
-@copied(256)
-def epochs(of: Subject, files: int, expert: int) -> pd.DataFrame:
-    """Return the load of an expert during training, of which so many files are kept."""
-    return relations.load_by_epoch(of.run, expert)
 
 
 @kept(8, "Asking what every expert stands for …")

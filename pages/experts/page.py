@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.experts import answers, head, instead, parts, turning, words
+from pages.experts import answers, head, parts, turning, words
 from pages.frame import shell
 from pages.kit import cache, edits, view
 from pages.kit.control import asked_for, switch
@@ -10,14 +10,11 @@ from pages.kit.control import asked_for, switch
 PART = "exp_part"
 EVERY, TURN = "All experts", "Turn it"
 # One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
-PARTS = {
-    EVERY: parts.every, TURN: turning.show, "People": parts.met, "Genres": parts.genres, "Items": parts.items,
-    "Neighbours": parts.neighbours, "Training": parts.training,
-}  # fmt: skip
+PARTS = {EVERY: parts.every, TURN: turning.show, "People and items": parts.people_and_items, "Neighbours": parts.neighbours}
 
 
 now = shell.context()
-view.needs_experts(now, "What does one expert stand for, and does it matter?", instead.show)
+view.needs_experts(now, "What does one expert stand for, and does it matter?")
 edits.current(now)  # so that a link's edits are this person's, whichever part is open
 of = answers.subject(now)
 strongest = cache.strongest(now, now.user)

@@ -1,4 +1,4 @@
-"""The parts of the Experts page: all experts, and of one its people, genres, items, removal, neighbours and training.
+"""The parts of the Experts page: all experts, and of one its people and items, and its neighbours.
 
 Each is drawn for a run, an expert and a person, and returns what is doubtful about it."""
 
@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.errors import InputError
-from elastic_core.services.experts import ablation, overview, people, relations
+from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.jobs import Passes
@@ -19,7 +18,7 @@ from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.experts.words import SAYS
 from pages.frame import shell
-from pages.kit import busy, cache, view, waiting
+from pages.kit import busy, view, waiting
 from pages.kit.control import bound, button, one_of, switch
 
 # --- all of them -----------------------------------------------------------------------------------------------------
@@ -75,28 +74,18 @@ def _look_at(key: str) -> None:
 
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
-ALONG = {"margin": "Distance to the limit", "score": "Raw score"}
 GROUPS = {
     "top": "Top", "middle": "Middle", "just in": "Just in", "just out": "Just missed", "random": "Drawn at random",
 }  # fmt: skip
 
 
-def met(of: Subject, expert: int, user: int) -> list[str]:
-    """Show histogram, examples and the person’s own. Return the moments of the score."""
-    palette = shell.palette()
-    along = switch("Along", ALONG, "exp_along")
-    everybody = people.standings(of.survey, expert)
-    bars, found = people.histogram(everybody, along), people.moments(everybody, along)
-    figure = cache.drawn(charts.histogram, bars, palette, along, float(everybody[along][user]), f"person {user + 1}")
-    counts = bars.groupby("band", sort=False)["people"].sum()
-    alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
-        f"{n} {charts.BAND_WORDS[str(band)]}" for band, n in counts.items()
-    )
-    view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
-    st.caption(f"Used by {found['density']:.1%} of {of.survey.people:,} people.")
+def people_and_items(of: Subject, expert: int, user: int) -> list[str]:
+    """Who uses the expert and what it reads of them, which genres stand out among them, and which items it suggests."""
     _examples(of, expert)
+    _genres(of, expert)
+    doubts = _items(of, expert)
     _own(of, user)
-    return [SAYS("SURE_SPREAD", mean=found["mean"], spread=found["spread"], skew=found["skew"])]
+    return doubts
 
 
 def _examples(of: Subject, expert: int) -> None:
@@ -141,11 +130,11 @@ def _own(of: Subject, user: int) -> None:
 SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
 
 
-def genres(of: Subject, expert: int, _: int) -> None:
+def _genres(of: Subject, expert: int) -> None:
     found = of.survey
     if not found.genres:
-        st.write("The items of this data have no genres.")
         return
+    view.heading("Its genres")
     able = list(SOURCES) if found.of_reading is not None else ["people"]
     source = switch("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
     frame = (found.of_people if source == "people" else found.of_reading).of(expert)
@@ -161,8 +150,9 @@ def genres(of: Subject, expert: int, _: int) -> None:
     view.chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
-def items(of: Subject, expert: int, _: int) -> list[str]:
+def _items(of: Subject, expert: int) -> list[str]:
     """Show what it pushes up and holds back. Return how sure that is."""
+    view.heading("What it suggests")
     many, found = of.words.many, answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
@@ -236,19 +226,3 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
             st.write("Nobody uses it.")
         else:
             _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", columns)
-
-
-def training(of: Subject, expert: int, _: int) -> None:
-    try:
-        frame = answers.epochs(of, len(of.run.snapshots()), expert)
-    except InputError as error:
-        st.write(f"The copies that this run kept cannot be read: {shell.plain(error)}.")
-        return
-    if frame.empty:
-        st.write(SAYS("NO_SNAPSHOTS"))
-        return
-    figure = charts.epochs(frame, shell.palette(), expert, of.survey.band)
-    first, last = frame.iloc[0], frame.iloc[-1]
-    way = [f"{at['load']:.0f} people after epoch {at['epoch']:.0f}" for at in (first, last)]
-    alt = f"People of expert {expert}: {', '.join(way)}."
-    view.chart("exp_epochs", figure, frame, expert_words.EPOCHS, alt)

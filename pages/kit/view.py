@@ -9,11 +9,13 @@ import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
 from elastic_core import text
+from elastic_core.runs import Run
 from elastic_core.services import exports
 from elastic_core.services.person import inspect
 from pages.frame import present, shell
 from pages.frame.shell import Context
-from pages.kit import plot, use
+from pages.kit import cache, plot, use
+from pages.kit.control import button
 from pages.kit.prose import About
 
 Mode = Literal["points", "box", "lasso"]
@@ -25,16 +27,28 @@ def begin() -> None:
     st.session_state[SHOWN] = {}
 
 
-def needs_experts(now: Context, title_: str, instead: Callable[[Context], None]) -> None:
-    """Stops a page about experts where the run has none, which `instead` is about, or too many for it."""
+def needs_experts(now: Context, title_: str) -> None:
+    """Stops a page about experts where the run has none, with a way to one that has, or too many to be shown."""
     if not now.model.retrieves:
-        instead(now)
+        title(title_)
+        here = shell.plain(cache.called(now.run))
+        st.write(f"This page is about experts, and {here} has none: it reads a history without a memory.")
+        if (run := _run_with_experts(now)) is not None:
+            button(
+                f"Open {cache.called(run)}", "needs_experts", shell.choose, run.name, type="primary", disabled=shell.locked("run")
+            )
         st.stop()
     if reason := inspect.too_many(now.model):
         title(title_)
         st.info(reason)
         foot("python -m elastic_core evaluate", now.run.name)
         st.stop()
+
+
+def _run_with_experts(now: Context) -> Run | None:
+    """A run with experts on the same data, or else any."""
+    able = [run for run in cache.runs(shell.RUNS) if getattr(run.config.model, "memory", "none") != "none"]
+    return next((run for run in able if run.config.data == now.run.config.data), able[0] if able else None)
 
 
 def title(text: str) -> None:

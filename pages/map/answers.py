@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from elastic_core.runs import Run
 from elastic_core.services.experts import overview
 from elastic_core.services.map import layouts
 from elastic_core.services.map import trust as projection_trust
@@ -51,10 +50,3 @@ def trust(of: Opened, file: Path, settings: Settings, laid: np.ndarray) -> pd.Da
 def region(of: Opened, laid: np.ndarray, labels: np.ndarray) -> Region:
     """How alike the nearest of those that are laid out are, and what shuffled labels give."""
     return projection_trust.region(values(of)[laid], labels, (NO_GENRE, NO_INTEREST))
-
-
-@copied(4, "Turning the epochs onto each other …")
-def epochs(run: Run, files: int) -> tuple[list[int], np.ndarray]:
-    """The epochs that were kept and PCA of each, turned onto the next, `[E, K, 2]`. For memories that fit one layout."""
-    numbers, tables = layouts.snapshots(run)
-    return numbers, layouts.aligned_pca(tables)

@@ -1,15 +1,13 @@
 """The map of the experts. Pure: arrays in, a plotly figure out. Every expert is one mark, with its number in `customdata`."""
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from elastic_core.services.map.items import NONE
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, commonest
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette, frame, scale
+from pages.kit.plot import Palette, scale
 from pages.kit.sketch import Sketch
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
@@ -20,10 +18,9 @@ LEGEND = 9
 
 def memory(
     table: pd.DataFrame, placed: np.ndarray, colour: str, colours: Palette, *,
-    selected: int | None, chosen: Collection[int], tool: str, span: float | None = None,
+    selected: int | None,
 ) -> Sketch:  # fmt: skip
-    """The marks of a map (`picture.marks`), of which some were `placed` beside their nearest; the rest is greyed if some are
-    `chosen`."""
+    """The marks of a map (`picture.marks`), of which some were `placed` beside their nearest."""
     figure, groups = Sketch(), _groups(table["colour"].to_numpy(), colour, colours)
     marks = _marks(table, placed, selected, colours)
     add = figure.add_scatter if len(marks) <= VECTOR else figure.add_scattergl
@@ -33,8 +30,7 @@ def memory(
             x=part["x"], y=part["y"], customdata=part[DETAILS], name=safe(name), mode="markers+text", text=part["text"].tolist(),
             textposition="top center", textfont={"color": colours.text, "size": 13}, cliponaxis=False,
             marker={**marker, "size": part["size"], "line": {"width": part["ring"], "color": part["edge"]}},
-            selectedpoints=np.flatnonzero(part["expert"].isin(chosen)) if chosen else None, selected={"marker": {"opacity": 1}},
-            unselected={"marker": {"opacity": 0.15 if chosen else 1}, "textfont": {"color": colours.text}},
+            unselected={"marker": {"opacity": 1}, "textfont": {"color": colours.text}},
             hovertemplate="<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
             "%{customdata[3]} people<br>%{customdata[4]}<br>%{customdata[5]}<extra></extra>",
         )  # fmt: skip
@@ -43,12 +39,11 @@ def memory(
         figure.add_annotation(x=at.x, y=at.y, text=f"<b>expert {selected}</b>", font_color=colours.text, **label)
     shown = 1 < len(groups) <= LEGEND + 1
     figure.update_layout(
-        height=520, margin_l=4, margin_r=4, margin_t=28 if shown else 8, margin_b=4, dragmode=tool if tool != "click" else False,
+        height=520, margin_l=4, margin_r=4, margin_t=28 if shown else 8, margin_b=4, dragmode=False,
         clickmode="event+select", hovermode="closest", uirevision="map", showlegend=shown,
         legend_orientation="h", legend_y=1.0, legend_yanchor="bottom", legend_x=0, legend_itemsizing="constant",
-        newselection_line_color=colours.picked,
     )  # fmt: skip
-    return _flat(figure, **({"range": [-span, span]} if span else {}))
+    return _flat(figure)
 
 
 def plain(xy: np.ndarray, colours: Palette) -> Sketch:
@@ -100,31 +95,3 @@ def _marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colour
         ring=np.select([focus, used, placed], [4, 2.5, 1.5], 0.6),
         edge=np.select([focus, used], [colours.picked, colours.text], colours.line),
     )
-
-
-KINDS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
-
-
-def laid(table: pd.DataFrame, history: Collection[int], following: int, p: Palette) -> Sketch:
-    """One mark a vector; rings on the items of a history, a star on what came next (a codeword is no item: its number is 0)."""
-    figure = Sketch()
-    named = sorted(set(table["kind"]) - {NONE, OTHERS})
-    looks = [(kind, {"color": p.category(i), "symbol": KINDS[i % len(KINDS)]}) for i, kind in enumerate(named)]
-    looks += [(kind, {"color": p.muted, "symbol": "circle-open"}) for kind in (OTHERS, NONE) if (table["kind"] == kind).any()]
-    for kind, marker in looks:
-        rows = table[table["kind"] == kind]
-        figure.add_scattergl(
-            x=rows["x"], y=rows["y"], mode="markers", name=safe(kind), text=rows["title"].map(safe),
-            marker={**marker, "size": 5, "opacity": 0.75}, hovertemplate="%{text}<br>" + safe(kind) + "<extra></extra>",
-        )  # fmt: skip
-    met = table[np.isin(table["item"], list(history))]
-    for rows, name, marker in (
-        (met, "in the history", {"symbol": "circle-open", "size": 12, "color": p.text, "line": {"width": 2}}),
-        (table[table["item"] == following], "came next", {"symbol": "star", "size": 16, "color": p.gold}),
-    ):
-        if len(rows):
-            figure.add_scatter(
-                x=rows["x"], y=rows["y"], mode="markers", name=name, text=rows["title"].map(safe), marker=marker,
-                hovertemplate="%{text}<br>" + name + "<extra></extra>",
-            )  # fmt: skip
-    return frame(_flat(figure), p, 560, legend=True)

@@ -9,45 +9,25 @@ from elastic_core.services.map import trust as trusting
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import Map
-from elastic_core.services.traffic import over_time
 from pages.frame import shell
 from pages.kit import cache, plot, view, waiting
-from pages.kit.control import bound, one_of, one_of_list
-from pages.map import answers, charts, instead, sets, words
+from pages.kit.control import one_of, one_of_list
+from pages.map import answers, charts, words
 
-LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
-TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
+LAYOUTS = {"pca": "PCA", "umap": "UMAP"}
 KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
 SHOWN = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
 
 
 def drawn_map() -> Map:
     """Return the map that is asked for; PCA where there is none yet."""
-    always = [*retrieved, focus, *chosen]
+    always = [*retrieved, focus]
     found = None
     if layout == "umap":
         found = pictures.by_umap(values, store, settings, start, always) if store else None
         if found is None:
             offer_map(layouts.sample(load, LAID_OUT, tuple(always)))
-    elif layout == "epochs":
-        found = over_epochs()
     return found or pictures.by_pca(values, load, always)
-
-
-def over_epochs() -> Map | None:
-    files = len(now.run.snapshots()) if len(values) <= LAID_OUT else 0
-    numbers, aligned = answers.epochs(now.run, files) if files else ([], np.zeros((0, 0, 2)))
-    if len(numbers) < 2 or aligned.shape[1] != len(values):
-        st.info(words.SAYS("NO_COPIES"))
-        return None
-    kind = "PCA"
-    if one_of("Aligned by", {"pca": "Aligned PCA", "umap": "Aligned UMAP"}, key="map_aligned", width="content") == "umap":
-        if store is not None and len(store.epochs):
-            numbers, aligned, kind = store.epochs.tolist(), store.aligned.astype(np.float32), "UMAP"
-        else:
-            offer_map(np.arange(len(values)), aligned=True)
-    epoch = bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch")
-    return pictures.at_epoch(kind, aligned, numbers.index(epoch))
 
 
 def watch_maps() -> None:
@@ -59,51 +39,37 @@ def watch_maps() -> None:
         st.caption(words.SAYS("FIRST_TIME"))
 
 
-def offer_map(experts: np.ndarray, aligned: bool = False) -> None:
+def offer_map(experts: np.ndarray) -> None:
     """Says that a layout is missing, and how to get it."""
     maps = Maps(shell.RUNS)
-    last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance, aligned=aligned)
+    last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance)
     if last is not None and last.active:
         st.info(words.SAYS("UNTIL"))
         return
     what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
-    st.info(words.SAYS("MISSING", what="This map" if aligned else what))
+    st.info(words.SAYS("MISSING", what=what))
     waiting.offer(
-        maps, last, (now.run, settings, experts, aligned), "map_compute",
+        maps, last, (now.run, settings, experts), "map_compute",
         words.SAYS("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
     )  # fmt: skip
 
 
-def labelled() -> np.ndarray:
-    """What colours every expert; over the epochs the load is that epoch's."""
-    if colour == "load" and drawn.span:
-        loads = over_time.load_by_epoch(now.run)
-        if (epoch := st.session_state["map_epoch"]) in loads.index:
-            return loads.loc[epoch].to_numpy(dtype=float)
-    return pictures.labels(table, colour)
-
-
 def picked() -> None:
-    """A drawn region becomes the chosen set; a click chooses an expert. Ids are kept here, for the event is soon forgotten."""
-    selection = st.session_state[KEY]["selection"]
-    experts = [int(point["customdata"][0]) for point in selection["points"] if point.get("customdata")]
-    if selection.get("lasso") or selection.get("box"):
-        sets.choose(experts)
-    elif experts:
+    """A click chooses an expert."""
+    points = st.session_state[KEY]["selection"]["points"]
+    experts = [int(point["customdata"][0]) for point in points if point.get("customdata")]
+    if experts:
         shell.look_at(experts[0])
 
 
 def picture() -> None:
     frame = pictures.marks(drawn, table, labels, retrieved)
-    figure = cache.drawn(
-        charts.memory, frame, drawn.placed, colour, palette, selected=focus, chosen=chosen, tool=tool, span=drawn.span
-    )
+    figure = cache.drawn(charts.memory, frame, drawn.placed, colour, palette, selected=focus)
     alt = (
         f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
     )
-    about = words.EPOCHS if drawn.span else words.MAP
-    view.chart(KEY, figure, frame, about, alt, on_select=picked, selection_mode=("points", "lasso", "box"))
+    view.chart(KEY, figure, frame, words.MAP, alt, on_select=picked, selection_mode="points")
     said = words.SAYS("NUMBERED", person=now.user + 1)
     if len(drawn.laid) < len(values):
         said += " " + words.SAYS("SAMPLE", shown=len(drawn.laid), placed=int(drawn.placed.sum()))
@@ -148,7 +114,7 @@ def trust() -> None:
 
 
 now = shell.context()
-view.needs_experts(now, TITLE, instead.show)
+view.needs_experts(now, TITLE)
 view.title(TITLE)
 st.write(words.SAYS("IDEA", width=now.model.config.width))
 file = now.run.path / layouts.FOLDER / layouts.STORE
@@ -157,14 +123,12 @@ load, palette = table["load"].to_numpy(), shell.palette()
 retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now).experts[now.user], 1)}
 strongest = cache.strongest(now, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
-chosen, unknown = sets.chosen(table)
 settings, start = Settings(), 0
 with view.row("top"):
     layout = one_of("Map", LAYOUTS, key="map_layout", width="content")
     offered = pictures.offered(table)
     first = next(name for name in ("interest", "genre", "load") if name in offered)
     colour = one_of_list("Colour", offered, key="map_colour", first=first, width=260)
-    tool = one_of("Mouse", TOOLS, key="map_tool", width="content")
 if layout == "umap":
     with view.row("top"):
         settings = Settings(
@@ -174,15 +138,12 @@ if layout == "umap":
         start = one_of("Random start", SEEDS, key="map_seed", width="content")
 watch_maps()
 drawn = drawn_map()
-labels = labelled()
+labels = pictures.labels(table, colour)
 left, right = st.columns([3, 2], gap="medium")
 with left:
     picture()
 with right:
     neighbours()
-sets.bar(now, chosen, unknown, values)
-if chosen:
-    sets.summary(chosen, table, values)
 found = answers.region(now, drawn.laid, labels[drawn.laid])
 alike, colours = words.regions(labels.dtype.kind in "OUS", found)
 trust()
@@ -191,7 +152,5 @@ view.foot(
     *("--run", now.run.name, "--neighbours", settings.neighbours, "--distance", f"{settings.distance:g}"),
     map_layout=layout,
     map_colour=colour,
-    map_set=st.session_state["map_set"],
     expert=focus,
-    chosen=chosen,
 )

@@ -7,7 +7,7 @@ from elastic_core.services.map.trust import Region
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
-MAP, EPOCHS, NEAR, TRUST, SET, ITEMS = SAYS.abouts("MAP EPOCHS NEAR TRUST SET ITEMS")
+MAP, NEAR, TRUST = SAYS.abouts("MAP NEAR TRUST")
 NEAR_COLUMNS = {
     "in truth": st.column_config.NumberColumn(width=76, format="expert %d", help="Nearest in all numbers, the best first"),
     "cosine": st.column_config.Column(width=58, help="1 = the same direction"),

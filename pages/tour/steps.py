@@ -118,7 +118,7 @@ STEPS = (
     _stop("How keys learn", "keys/page.py", lambda state: state.get("keys_gate") is False, tour_answers.starved, "keys_gate",
         bound={"keys_part": "Gate"}),
     _stop("Used by many", "experts/page.py", moved(expert=None), tour_answers.whose, "exp_go_Next",
-        bound={"expert": None, "exp_part": "People"}),
+        bound={"expert": None, "exp_part": "People and items"}),
     _stop("Read most", "journey/page.py", _edited,
         tour_answers.looked_at_or_decisive, "jrn_last",
         bound={  # the answer names two of them, by their numbers

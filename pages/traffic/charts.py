@@ -7,9 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from elastic_core.text import figure as safe
 from pages.kit import busy
-from pages.kit.plot import LAYOUT, STEADY, Palette, frame, scale
+from pages.kit.plot import LAYOUT, STEADY, Palette, scale
 
 MOST = 16_000  # marks in one chart that answers clicks
 
@@ -120,27 +119,6 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
     )  # fmt: skip
 
 
-def lorenz(curves: dict[str, pd.DataFrame], chance: pd.DataFrame, colours: Palette) -> go.Figure:
-    """Lorenz curves of one or two runs, of random experts, and the diagonal of perfect evenness."""
-    figure = go.Figure()
-    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line_color=colours.line, line_width=1.5)
-    figure.add_scatter(
-        x=chance["experts"], y=chance["traffic"], mode="lines", name="random experts", line_color=colours.muted, line_width=2,
-        line_dash="dash",
-    )  # fmt: skip
-    for (name, curve), colour, dash in zip(curves.items(), colours.categories[::4], ("solid", "dot"), strict=False):
-        figure.add_scatter(
-            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name),
-            line_width=3, line_color=colour, line_dash=dash,
-            hovertemplate="the least used %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
-        )  # fmt: skip
-    return figure.update_layout(
-        CLICKED, height=360, uirevision="lorenz", xaxis_title="part of the experts, the least used first",
-        xaxis_tickformat=".0%", xaxis_range=[0, 1], xaxis_dtick=0.25, yaxis_title="share of the traffic", yaxis_tickformat=".0%",
-        yaxis_range=[0, 1], yaxis_dtick=0.25,
-    )  # fmt: skip
-
-
 def _details(part: pd.DataFrame) -> np.ndarray:
     return np.stack([part["expert"], part["load"].round(1), part["times"].round(2), part["state"].map(busy.WORDS)], axis=1)
 
@@ -155,36 +133,6 @@ def _band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, colours: Pa
     edge = {"x": x, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
     figure.add_scatter(**edge, y=high, showlegend=False)
     figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=f"{colours.muted}40", name=name)
-
-
-def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:
-    """NDCG@10 (dots with 95% intervals) and share of experts used (diamonds, right axis) against √K and against k."""
-    specs = [[{"secondary_y": True}] * 2]
-    figure = make_subplots(1, 2, specs=specs, subplot_titles=(f"k = {k}", f"√K = {side}"), horizontal_spacing=0.08)
-    known = table.dropna(subset=["NDCG@10"]).assign(reach=1.96 * table["error"].astype(float))
-    top = float((known["NDCG@10"] + known["reach"].fillna(0)).max()) if len(known) else 1.0
-    for place, (name, part) in enumerate((("√K", known[known["k"] == k]), ("k", known[known["√K"] == side])), start=1):
-        marks = {
-            "x": part[name], "mode": "markers", "marker_size": 10, "text": part["run"].map(safe), "showlegend": place == 1,
-            "row": 1, "col": place,
-        }  # fmt: skip
-        figure.add_scatter(
-            **marks, y=part["NDCG@10"], name="NDCG@10", error_y={"type": "data", "array": part["reach"], "thickness": 1.2},
-            marker_color=colours.categories[0], hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
-        )  # fmt: skip
-        figure.add_scatter(
-            **marks, y=part["used"], name="experts used", marker_color=colours.categories[4], marker_symbol="diamond-open",
-            marker_line_width=2, secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
-        )  # fmt: skip
-        ticks = sorted({8, 16, *((32, 64) if name == "√K" else (4,)), *part[name]})
-        figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
-    figure.update_xaxes(fixedrange=True)
-    figure.update_yaxes(fixedrange=True, range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
-    figure.update_yaxes(fixedrange=True, range=[0, 1.05], tickformat=".0%", dtick=0.25, showgrid=False, secondary_y=True)
-    return figure.update_layout(
-        LAYOUT, height=340, margin_t=60, legend_y=1.14, yaxis_title="test NDCG@10", yaxis2_showticklabels=False,
-        yaxis3_showticklabels=False,
-    )  # fmt: skip
 
 
 def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
@@ -234,35 +182,3 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
             hovertemplate="%{x:.2f}" + ("<br>%{customdata}" if column == "null" else "") + "<extra></extra>",
         )  # fmt: skip
     return figure.update_layout(LAYOUT, height=260, xaxis_range=[-0.05, 1.05], xaxis_zeroline=True, yaxis_autorange="reversed")
-
-
-def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Shares by how many events ago, the latest right."""
-    rows, hover = table.iloc[::-1], "%{x} events ago: %{y:.1%}<extra>%{fullData.name}</extra>"
-    figure = go.Figure()
-    for column, name, colour in (("weight", "weight", p.muted), ("effect", "effect of removal", p.warm[1])):
-        if rows[column].notna().all():
-            figure.add_bar(x=rows["ago"], y=rows[column], name=name, marker_color=colour, hovertemplate=hover)
-    figure.add_scatter(
-        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers", line_color=p.text, line_dash="dot",
-        line_width=1.5, hovertemplate=hover,
-    )  # fmt: skip
-    return frame(
-        figure, p, 340, legend=True, xaxis_title="events ago, the latest right", xaxis_type="category", xaxis_showgrid=False,
-        yaxis_title="share", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
-    )  # fmt: skip
-
-
-def use(table: pd.DataFrame, p: Palette) -> go.Figure:
-    """Share of events on the words of a codebook, the busiest first, mean over codebooks, with the random assignment's band."""
-    rows = table.groupby("rank", as_index=False)[["share", "low", "high"]].mean()
-    figure = go.Figure()
-    _band(figure, rows["rank"], rows["low"], rows["high"], "random words, 95%", p)
-    figure.add_bar(
-        x=rows["rank"], y=rows["share"], name="this run", marker_color=p.picked,
-        hovertemplate="number %{x}: %{y:.1%}<extra></extra>",
-    )  # fmt: skip
-    return frame(
-        figure, p, 320, legend=True, xaxis_title="words of a codebook, the most used first", xaxis_showgrid=False,
-        yaxis_title="share of events", yaxis_tickformat=".0%", yaxis_rangemode="tozero",
-    )  # fmt: skip

@@ -10,7 +10,7 @@ from elastic_core.services.traffic.load import Flow
 from pages.frame import shell
 from pages.kit import asked, busy, cache, view
 from pages.kit.control import bound, one_of
-from pages.traffic import answers, charts, instead, words
+from pages.traffic import answers, charts, words
 
 TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
@@ -100,31 +100,6 @@ def interest() -> list[str]:
     return words.interest_doubts(gauges)
 
 
-def inequality() -> None:
-    left, right = st.columns([5, 6], gap="medium")
-    with left:
-        curves = {name: load.lorenz(flow.now.load) for name, flow in found.items()}
-        figure = cache.drawn(charts.lorenz, curves, main.curve, palette)
-        table = next(iter(curves.values()))
-        gini = "; ".join(f"Gini of {name} {flow.health.at['gini', 'here']:.3f}" for name, flow in found.items())
-        view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the traffic. {gini}.")
-    with right:
-        table = words.health_table(found)
-        view.table("trf_health", table, words.HEALTH, "The use of the memory in numbers, beside random experts")
-
-
-def size() -> list[str]:
-    figure5 = over_time.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS))
-    if figure5.table.empty:
-        st.write(words.SAYS("NO_RUN"))
-    else:
-        figure = cache.drawn(charts.sensitivity, figure5.table, figure5.side, figure5.k, palette)
-        alt = f"Test NDCG@10 and the part of experts in use, of {len(figure5.table)} finished runs, against √K and k."
-        view.chart("trf_size", figure, figure5.table, words.SIZE, alt)
-    st.caption(f"{figure5.sentence} {words.SAYS('TRAIN_ONE')}")
-    return [over_time.PAPER]
-
-
 def learning() -> None:
     frame = over_time.by_epoch(now.run)
     if frame.empty:
@@ -144,12 +119,12 @@ def learning() -> None:
 
 
 PARTS: dict[str, Callable[[], list[str] | None]] = {
-    "Rows and columns": rows, "Interest or activity?": interest, "Inequality": inequality,
-    "Groups of people": partial(beside, shares), "Size of the memory": size, "While it learned": learning,
+    "Rows and columns": rows, "Interest or activity?": interest, "Traffic share": partial(beside, shares),
+    "While it learned": learning,
 }  # fmt: skip
 
 now = shell.context()
-view.needs_experts(now, TITLE, instead.show)
+view.needs_experts(now, TITLE)
 view.title(TITLE)
 st.write(words.SAYS("IDEA"))
 with view.row("top"):

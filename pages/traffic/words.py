@@ -7,33 +7,7 @@ from elastic_core.services.traffic.load import Flow
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
-LOAD, SHARE, GRID, HEALTH, LORENZ, SIZE, GAUGES, EPOCHS, HEAT, REACH, USE = SAYS.abouts(
-    "LOAD SHARE GRID HEALTH LORENZ SIZE GAUGES EPOCHS HEAT REACH USE"
-)
-NAMES = {
-    "used": ("In use", "{0:.1%} ({1:.0f})"), "gini": ("Gini", "{:.3f}"), "kl": ("KL, by people", "{:.3f}"),
-    "kl_weighted": ("KL, by weight", "{:.3f}"), "half": ("Carry 50%", "{:.0f}"), "ninety": ("Carry 90%", "{:.0f}"),
-    "ninety_nine": ("Carry 99%", "{:.0f}"), "marginals": ("By row and column", "{:.0%}"),
-}  # fmt: skip
-
-
-def health_table(flows: dict[str, Flow]) -> pd.DataFrame:
-    """One row a number: each run's value and what 95% of random experts give."""
-
-    def said(flow: Flow, column: str) -> list[str]:
-        values = flow.health[column]
-        return [form.format(value, value * flow.now.size) for (_, form), value in zip(NAMES.values(), values, strict=True)]
-
-    columns = {"": [heading for heading, _ in NAMES.values()]}
-    for run, flow in flows.items():
-        here, low, high = (said(flow, column) for column in ("here", "low", "high"))
-        columns[run] = here
-        columns["random experts" if len(flows) == 1 else f"random experts for {run}"] = [
-            least if least == most else f"{least} to {most}" for least, most in zip(low, high, strict=True)
-        ]
-    return pd.DataFrame(columns)
-
-
+LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = SAYS.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
 def verdict(flow: Flow) -> str:
     """How many experts are in use, and how evenly."""
     now, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
@@ -47,7 +21,7 @@ def verdict(flow: Flow) -> str:
 
 def doubts(flow: Flow) -> list[str]:
     """What random experts would give."""
-    used, half, grid = (flow.health.loc[name] for name in ("used", "half", "marginals"))
+    used, half, grid, gini = (flow.health.loc[name] for name in ("used", "half", "marginals", "gini"))
     dead, by_chance = (1 - used["here"]) * flow.now.size, (1 - used["mean"]) * flow.now.size
     return [
         SAYS(
@@ -55,6 +29,7 @@ def doubts(flow: Flow) -> list[str]:
             draws=flow.draws, half=half["here"], half_by_chance=half["mean"],
         ),
         SAYS("SURE_GRID", low=grid["low"], high=grid["high"]),
+        SAYS("SURE_GINI", gini=gini["here"], low=gini["low"], high=gini["high"]),
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The Memory map page: maps, colours, sets and the numbers for whether to believe it. No UMAP is computed here."""
+"""The Memory map page: maps, colours and the numbers for whether to believe it. No UMAP is computed here."""
 
 import gc
 from collections.abc import Callable
@@ -42,14 +42,11 @@ def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) 
     assert trust["map"].tolist() == ["PCA", "PCA"]
 
 
-def test_every_colour_and_the_epochs_can_be_shown(opened: Opened) -> None:
-    app = opened(PAGE, run="tiny", map_layout="Over the epochs")
+def test_every_colour_can_be_shown(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny")
     for colour in app.selectbox(key="map_colour").options:
         app.session_state["map_colour"] = next(key for key, name in charts.COLOURS.items() if name == colour)
         assert "than by luck" in said(healthy(app.run()))
-    assert app.select_slider(key="map_epoch").value == 2
-    app.session_state["map_epoch"] = 1
-    healthy(app.run())
 
 
 def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
@@ -71,22 +68,9 @@ def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     assert Maps(app_runs).all() == [] and "is not stored for this run yet" in said(app)
 
 
-def test_sets_come_from_the_address_are_kept_and_shown_again(opened: Opened) -> None:
-    app = opened(PAGE, run="tiny", map_set="row 1, 0.99", expert="5")
-    words = said(app)
-    assert "**9 experts chosen**" in words and "No expert is called `99`" in words and "**Expert 5**" in words
-    app.text_input(key="map_name").set_value("first")
-    press(app, "Keep")
-    press(app, "Clear")
-    assert "experts chosen" not in said(app)
-    press(app, "first (9)")
-    assert "**9 experts chosen**" in said(app)
-    assert app.text_input(key="map_set").value == "0.8-15"
-
-
 def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
     app = opened(PAGE, run="tiny-peer")
-    assert "so it has no experts" in said(app) and "of all differences" in said(app) and "dealt out at random" in said(app)
+    assert "it reads a history without a memory" in said(app) and not app.get("plotly_chart")
 
 
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:
@@ -104,13 +88,9 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
             colour,
             plot.LIGHT,
             selected=9,
-            chosen=[4, 5],
-            tool="lasso",
         ).checked()
         found = [int(row[0]) for trace in figure.data for row in trace.customdata]
-        assert sorted(found) == numbers.tolist(), "no copies: a lasso must not count an expert twice"
-        kept = [int(trace.customdata[i][0]) for trace in figure.data for i in trace.selectedpoints]
-        assert sorted(kept) == [4, 5]
+        assert sorted(found) == numbers.tolist(), "no copies"
         assert sorted(text for trace in figure.data for text in trace.text if text) == ["<b>1</b>", "<b>2</b>"]
 
 

@@ -1,6 +1,6 @@
 """Every parameter of an address, fuzzed: each case gives all parameters of a page a value at once, likely and unlikely ones.
 
-What is ours reads 200 cases each here (`edits`, `map_set`, `expert`, `lock`), whole pages two, because each takes
+What is ours reads 200 cases each here (`edits`, `expert`, `lock`), whole pages two, because each takes
 seconds; ELASTIC_FUZZ_CASES=2000 makes them as many.
 """
 

@@ -40,8 +40,8 @@ async def _one_visit(address: str) -> None:
     assert visitor.query["edits"], "an edit is in the address"
     await visitor.press("jrn_undo")
     await visitor.go("experts")
-    await visitor.set("exp_part", ["Genres"])
-    assert visitor.value("exp_part") == ["Genres"]
+    await visitor.set("exp_part", ["Neighbours"])
+    assert visitor.value("exp_part") == ["Neighbours"]
     await visitor.close()
 
 

@@ -18,7 +18,6 @@ TOP, MIDDLE, IN, OUT, FAR = "top", "middle", "just in", "just out", "out"
 BANDS = (TOP, MIDDLE, IN, OUT, FAR)
 FEWEST_OUT = 10
 EACH, ITEMS = 2, 4  # people of a band, items of a person
-BINS = 40
 
 
 def standings(found: Survey, expert: int) -> pd.DataFrame:
@@ -35,30 +34,6 @@ def standings(found: Survey, expert: int) -> pd.DataFrame:
     bands[having[:quarter]] = TOP
     rank = np.where(inside, retrieved.argmax(1) + 1, 0)
     return pd.DataFrame({"score": found.scores(expert), "margin": margins, "rank": rank, "band": bands})
-
-
-def histogram(people: pd.DataFrame, along: str) -> pd.DataFrame:
-    """Count how many people have which score or margin: low and high edge of the bin, band, people. Empty bins are left out."""
-    values = people[along].to_numpy()
-    edges = np.histogram_bin_edges(values, BINS)
-    if along == "margin" and edges[0] < 0 < edges[-1]:  # an edge at the cut-off: no bar holds both kinds of people
-        width = edges[1] - edges[0]
-        edges = np.arange(np.floor(edges[0] / width), np.ceil(edges[-1] / width) + 1) * width
-    at = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    counts = (
-        pd.DataFrame({"band": pd.Categorical(people["band"], BANDS), "bin": at}).groupby(["band", "bin"], observed=True).size()
-    )
-    frame = counts.reset_index(name="people").astype({"band": str})
-    return frame.assign(low=edges[frame["bin"]], high=edges[frame["bin"] + 1])[["low", "high", "band", "people"]]
-
-
-def moments(people: pd.DataFrame, along: str) -> dict[str, float]:
-    """Return, over all people, how many retrieve the expert (density), mean, standard deviation and skewness of its score or
-    margin."""
-    values = people[along].to_numpy(dtype=float)
-    spread = values.std()
-    skew = (((values - values.mean()) / spread) ** 3).mean() if spread > 0 else 0.0
-    return {"density": (people["rank"] > 0).mean(), "mean": values.mean(), "spread": spread, "skew": skew}
 
 
 def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:

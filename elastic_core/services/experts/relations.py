@@ -7,10 +7,8 @@ import torch
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.statistics import wilson_interval
-from elastic_core.runs import Run
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.inspect import grid
-from elastic_core.services.traffic import over_time
 
 
 def likeness(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
@@ -62,12 +60,3 @@ def lines(found: Survey, expert: int) -> dict[str, float]:
     grid = found.traffic.load.reshape(found.side, found.side)
     even = found.traffic.experts.size / found.side
     return {"row": float(grid[row].sum()), "column": float(grid[:, column].sum()), "even": even}
-
-
-def load_by_epoch(run: Run, expert: int) -> pd.DataFrame:
-    """Return epoch, load (validation people who retrieved it), usual (mean over experts). Empty for runs without snapshots; a
-    damaged one is left out."""
-    loads = over_time.load_by_epoch(run)
-    if not 0 <= expert < loads.shape[1]:
-        return pd.DataFrame(columns=["epoch", "load", "usual"])
-    return pd.DataFrame({"load": loads[expert], "usual": loads.mean(axis=1)}).rename_axis("epoch").reset_index()

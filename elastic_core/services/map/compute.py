@@ -63,7 +63,7 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     )  # fmt: skip
 
 
-def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligned: bool, tell: Tell) -> Store:
+def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, tell: Tell) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
     if experts is None:
@@ -77,21 +77,11 @@ def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, aligne
     store.about.update({"hash": layouts.values_fingerprint(values), "versions": versions, "metric": "cosine"})
     vectors = {"umap": values[experts], "null": layouts.random_like(values[experts])}
     todo = [(each, *of) for each in wanted for of in MAPS if each.key(*of) not in store.layouts]
-    steps = len(todo) + aligned
+    steps = len(todo)
     for done, (settings, seed, kind) in enumerate(todo):
         tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
         store.layouts[settings.key(seed, kind)] = lay_out(vectors[kind], settings, seed)
         layouts.write_store(run, store)
-    if aligned:
-        tell(len(todo), steps, "Aligning the epochs")
-        epochs, tables = layouts.snapshots(run)
-        if len(tables) < 2:
-            raise InputError("this run kept fewer than two snapshots of its experts")
-        # AlignedUMAP, every expert tied to itself in the epochs beside
-        same, few = {i: i for i in range(len(experts))}, min(wanted[0].neighbours, len(experts) - 1)
-        mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=wanted[0].distance, metric="cosine", random_state=0)
-        found = mapper.fit_transform([layouts.unit(table[experts]) for table in tables], relations=[same] * (len(tables) - 1))
-        store.epochs, store.aligned = np.array(epochs, dtype=np.int32), np.stack([*found]).astype(np.float32)
     layouts.write_store(run, store)
     tell(steps, max(steps, 1), "Done")
     return store
@@ -116,7 +106,6 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--run", required=True, help="a run's name")
     parser.add_argument("--grid", action="store_true", help="every setting that the app offers")
-    parser.add_argument("--aligned", action="store_true", help="also one aligned layout over the run's snapshots")
     parser.add_argument("--neighbours", type=int, default=15)
     parser.add_argument("--distance", type=float, default=0.1)
     told = parser.parse_args()
@@ -128,7 +117,7 @@ def main() -> None:
     if run is None:
         parser.error(f"there is no run {told.run!r}")
     grid = [Settings(n, d) for n in NEIGHBOURS for d in DISTANCES] if told.grid else [Settings(told.neighbours, told.distance)]
-    compute(run, grid, None, told.aligned, _say)
+    compute(run, grid, None, _say)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ class MapAsked(NamedTuple):
     run: str
     settings: Settings
     experts: np.ndarray
-    aligned: bool
 
     @property
     def title(self) -> str:
@@ -38,13 +37,13 @@ class Maps(Queue[Task[MapAsked]]):
         if not 0 < len(experts) <= LAID_OUT or not all(is_count(expert) for expert in experts):
             raise InputError(f"between 1 and {LAID_OUT:,} experts can be laid out at once, by their numbers")
         settings = Settings(plain["neighbours"], float(plain["distance"]))
-        return MapAsked(name, settings, np.array(experts, dtype=np.int64), plain.get("aligned") is True)
+        return MapAsked(name, settings, np.array(experts, dtype=np.int64))
 
     def work(self, task: Task[MapAsked], hand: Hand) -> str:
         asked = task.asked
-        compute(self.run(asked.run), [asked.settings], asked.experts, asked.aligned, hand.tell)
+        compute(self.run(asked.run), [asked.settings], asked.experts, hand.tell)
         return ""
 
-    def submit(self, run: Run, settings: Settings, experts: np.ndarray, aligned: bool = False) -> Task[MapAsked]:
-        plain = {"run": run.name, "neighbours": settings.neighbours, "distance": settings.distance, "aligned": aligned}
+    def submit(self, run: Run, settings: Settings, experts: np.ndarray) -> Task[MapAsked]:
+        plain = {"run": run.name, "neighbours": settings.neighbours, "distance": settings.distance}
         return self.ask(lambda: {**plain, "experts": np.asarray(experts).tolist()})

@@ -1,4 +1,4 @@
-"""Layouts of the experts in two dimensions: PCA at once, UMAP from a store on disk, aligned layouts over epochs.
+"""Layouts of the experts in two dimensions: PCA at once, UMAP from a store on disk.
 
 Experts are compared by direction (cosine), so every layout starts from values of unit length. UMAP is slow and never runs
 in the app: compute.py does it in a process of its own and writes the store, one compressed .npz per run:
@@ -7,7 +7,6 @@ in the app: compute.py does it in a process of its own and writes the store, one
     about   uint8 (JSON)          hash of the value table, versions, settings
     umap-15-0.1-0 float16 [n, 2]  neighbours, least distance, seed
     null-15-0.1-0 float16 [n, 2]  the same UMAP of random vectors of equal number and width
-    epochs int32 [E], aligned float16 [E, n, 2]   where a run kept snapshots
 
 A store belongs to one value table; after more training it is ignored and computed anew.
 """
@@ -25,15 +24,13 @@ import numpy as np
 
 from elastic_core import disk
 from elastic_core.runs import Run
-from elastic_core.services.traffic.over_time import kept_snapshots
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
 MAPS = (*((seed, "umap") for seed in SEEDS), (0, "null"))  # of every setting: from which random start, and of what
 LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
 FOLDER, STORE = "maps", "umap.npz"
 DAMAGED = (OSError, EOFError, OverflowError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # what readers raise
-NO_EPOCHS, NOT_ALIGNED = np.zeros(0, dtype=np.int32), np.zeros((0, 0, 2), dtype=np.float16)
-MOST_STORE = 2**26  # bytes, packed and unpacked: all settings and epochs of the most experts are a third of it
+MOST_STORE = 2**26  # bytes, packed and unpacked: all settings of the most experts are a third of it
 
 
 def unit(values: np.ndarray) -> np.ndarray:
@@ -75,15 +72,6 @@ def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndar
     return np.sort(np.concatenate(chosen))
 
 
-def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
-    """float32 [E, n, 2]: PCA of every epoch, turned and mirrored onto the next one (orthogonal Procrustes), the last as it is."""
-    layouts = list(map(pca, tables))
-    for e in reversed(range(len(layouts) - 1)):
-        u, _, vt = np.linalg.svd(layouts[e].T @ layouts[e + 1])
-        layouts[e] = layouts[e] @ (u @ vt)
-    return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)
-
-
 class Settings(NamedTuple):
     """What one UMAP was asked for."""
 
@@ -100,8 +88,6 @@ class Store:
 
     experts: np.ndarray
     layouts: dict[str, np.ndarray] = field(default_factory=dict)
-    epochs: np.ndarray = field(default_factory=lambda: NO_EPOCHS)
-    aligned: np.ndarray = field(default_factory=lambda: NOT_ALIGNED)
     about: dict[str, Any] = field(default_factory=dict)
 
     def get(self, settings: Settings, seed: int, kind: str = "umap") -> np.ndarray | None:
@@ -126,15 +112,11 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
         return None
     if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None
-    epochs, aligned = parts.pop("epochs", NO_EPOCHS), parts.pop("aligned", NOT_ALIGNED)
     layouts = {
         key: xy for key, xy in parts.items()
         if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
     }  # fmt: skip
-    counted = epochs.ndim == 1 and epochs.dtype.kind in "iu"
-    if not counted or aligned.shape != (len(epochs), len(experts), 2) or not _finite(aligned):
-        epochs, aligned = epochs[:0], aligned[:0]
-    return Store(experts, layouts, epochs, aligned, about)
+    return Store(experts, layouts, about)
 
 
 def _finite(xy: np.ndarray) -> bool:
@@ -147,8 +129,6 @@ def write_store(run: Run, store: Store) -> Path:
     with disk.said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
-    if len(store.epochs):
-        parts |= {"epochs": store.epochs.astype(np.int32), "aligned": _half(store.aligned)}
     about = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
     parts |= {"experts": store.experts.astype(np.int32), "about": about}
 
@@ -166,9 +146,3 @@ def _half(xy: np.ndarray) -> np.ndarray:
     every = tuple(range(xy.ndim - 1))
     xy = xy - (xy.max(every) + xy.min(every)) / 2
     return (xy * (5 / max(float(np.abs(xy).max()), 1e-12))).astype(np.float16)
-
-
-def snapshots(run: Run) -> tuple[list[int], list[np.ndarray]]:
-    """Epochs and value tables that the run kept, at most twelve, evenly over the training, the last included."""
-    found = kept_snapshots(run, most=12)
-    return list(found), [snapshot.values for snapshot in found.values()]

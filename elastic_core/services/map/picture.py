@@ -1,15 +1,11 @@
-"""One map of the experts: which are drawn and where, what colours them, and how people name a set of them."""
+"""One map of the experts: which are drawn and where, and what colours them."""
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from elastic_core.errors import InputError
-from elastic_core.services import public
 from elastic_core.services.map import layouts
 
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
@@ -21,8 +17,6 @@ COLOURS = {
     "interest": "True interest",
     "last": "Last epoch in use",
 }
-WRITTEN = 1_200  # characters of a set that fit in an address
-LONGEST = 200_000  # bytes of an uploaded file
 
 
 class Map(NamedTuple):
@@ -32,7 +26,6 @@ class Map(NamedTuple):
     experts: np.ndarray
     xy: np.ndarray
     placed: np.ndarray
-    span: float | None = None  # how far the axes reach, where several maps are seen at one scale
 
     @property
     def laid(self) -> np.ndarray:
@@ -55,12 +48,6 @@ def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings
     nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
     experts, xy = np.concatenate([store.experts, missing]), np.concatenate([xy, xy[nearest].mean(1)])
     return Map("UMAP", experts, xy, np.arange(len(experts)) >= len(store.experts))
-
-
-def at_epoch(kind: str, aligned: np.ndarray, epoch: int) -> Map:
-    """Take one of several layouts of all experts, `[E, K, 2]`."""
-    xy = aligned[epoch]
-    return Map(f"Aligned {kind}", np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool), float(np.abs(aligned).max()) * 1.08)
 
 
 def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
@@ -93,57 +80,3 @@ def commonest(found: np.ndarray, most: int = 7) -> list[str]:
     """The labels that most experts have, the commonest first, what stands for nothing last."""
     names, counts = np.unique(found[~np.isin(found, (NO_GENRE, NO_INTEREST))], return_counts=True)
     return names[np.argsort(-counts, kind="stable")][:most].tolist()
-
-
-def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
-    """Experts that a text names, and the parts that name none: `12, 40-47, row 3, column 5, Comedy, dead`."""
-    parts = [part.strip() for part in re.split(r"[,;.]", text[:20_000]) if part.strip()]
-    found = [_experts_named(part, table) for part in parts]
-    unknown = [part[:30] for part, experts in zip(parts, found, strict=True) if not experts]
-    return sorted(set().union(*found)), unknown
-
-
-def _experts_named(part: str, table: pd.DataFrame) -> list[int]:
-    low = part.lower()
-    if span := re.fullmatch(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", part):
-        return table.index[int(span[1]) : int(span[2] or span[1]) + 1].tolist()
-    if line := re.fullmatch(r"(row|column)\s+(\d{1,6})", low):
-        return table.index[table[line[1]] == int(line[2])].tolist()
-    if low == "dead":
-        return table.index[table["load"] == 0].tolist()
-    found: set[int] = set()
-    for colour in ("genre", "interest"):
-        if colour in offered(table):
-            names = pd.Series(labels(table, colour)).str.lower()
-            found.update(names.index[names.str.contains(low, regex=False) & ~names.isin([NO_GENRE, NO_INTEREST])].tolist())
-    return sorted(found)
-
-
-def ranges_text(experts: Sequence[int]) -> str:
-    """A set as short text, runs as ranges: `3-7.12.40`."""
-    numbers = np.unique(np.array(experts, dtype=np.int64))
-    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
-    return ".".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
-def to_file(run: str, data_hash: str, sets: dict[str, list[int]]) -> str:
-    return json.dumps({"kind": "expert sets", "run": run, "hash": data_hash, "sets": sets}, indent=1)
-
-
-def from_file(content: bytes, size: int) -> tuple[str, str, dict[str, list[int]]]:
-    """Run, hash of its values and sets of a file that `to_file` wrote. Raises InputError for anything else."""
-    public.refuse("upload")
-    if len(content) > LONGEST:
-        raise InputError(f"the file is larger than {LONGEST // 1000} kB")
-    try:
-        plain = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError):
-        raise InputError("the file is not JSON") from None
-    sets = plain.get("sets") if isinstance(plain, dict) else None
-    if not isinstance(sets, dict) or plain.get("kind") != "expert sets" or len(sets) > 50:
-        raise InputError("the file does not hold sets of experts")
-    for name, experts in sets.items():
-        if not isinstance(experts, list) or not all(type(e) is int and 0 <= e < size for e in experts):
-            raise InputError(f"the set {name[:40]!r} names experts that this run does not have (0 to {size - 1})")
-    clean = {" ".join(name.split())[:40] or "set": sorted(set(experts)) for name, experts in sets.items()}
-    return str(plain.get("run", ""))[:80], str(plain.get("hash", ""))[:16], clean

@@ -115,14 +115,3 @@ def region(values: np.ndarray, labels: np.ndarray, nothing: tuple[str, ...] = ()
         return float(np.corrcoef(of, means)[0, 1]) if of.std() > 0 and means.std() > 0 else 0.0
 
     return Region(alike(labels), *limits_of([alike(rng.permutation(labels)) for _ in range(DRAWS)]), count)
-
-
-def tightness(values: np.ndarray, chosen: np.ndarray) -> tuple[float, float, float]:
-    """Mean cosine between different experts of a set in the original space, and 95% limits for sets drawn at random."""
-    vectors, rng, size = unit(values), np.random.default_rng(0), len(chosen)
-
-    def mean(of: np.ndarray) -> float:
-        total = vectors[of].sum(0)  # the sum over all pairs is the squared length of the sum
-        return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
-
-    return mean(chosen), *limits_of([mean(rng.choice(len(values), size, replace=False)) for _ in range(DRAWS)])

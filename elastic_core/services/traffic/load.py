@@ -14,7 +14,7 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing, gini, likely_load, limits_of, random_choices, status
 from elastic_core.services.person.inspect import common_genres, grid
-from elastic_core.services.person.people import genre_share, spaced
+from elastic_core.services.person.people import genre_share
 
 Measure = Literal["people", "gate"]
 EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
@@ -115,7 +115,6 @@ class Flow(NamedTuple):
     line: tuple[float, float]  # … of any one row or column
     ordered: np.ndarray  # [2, K] … of the load in order, the hottest first
     top: np.ndarray  # [K] mean share of the traffic that the hottest 1, 2, … hold
-    curve: pd.DataFrame  # its Lorenz curve
     health: pd.DataFrame  # a row each of `health_of`: here, low, mean, high
     draws: int
 
@@ -145,7 +144,6 @@ def beside_chance(now: Traffic, draws: int = 200) -> Flow:
         line=line,
         ordered=np.quantile(ordered, (0.025, 0.975), axis=0),
         top=mean.cumsum() / now.weights.sum(),
-        curve=lorenz(mean),
         health=pd.DataFrame(
             {"here": health_of(now), "low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}
         ),
@@ -156,13 +154,6 @@ def beside_chance(now: Traffic, draws: int = 200) -> Flow:
 def _lines(cells: np.ndarray) -> np.ndarray:
     """Sum over every row and every column."""
     return np.concatenate([cells.sum(1), cells.sum(0)])
-
-
-def lorenz(load: np.ndarray) -> pd.DataFrame:
-    """experts, traffic: the share of the traffic that the least busy share of the experts carries."""
-    held = np.concatenate([[0.0], np.sort(load).cumsum()]) / load.sum()
-    at = spaced(len(load) + 1, 257)
-    return pd.DataFrame({"experts": at / len(load), "traffic": held[at]})
 
 
 def batches(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
