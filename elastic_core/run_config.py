@@ -45,7 +45,6 @@ class PlantedConfig(Bounded):
     popularity: Annotated[float, Within(0, 100)] = 1.0
     determinism: Share = 0.6
     dwell: Share = 0.0  # chance to stay in an interest from event to event; then the held-out ones are of any interest alike
-    tempo: Share = 0.0  # chance that the time before an event is that of its interest: then times tell what comes
     seed: Seed = 0
 
     def __post_init__(self) -> None:

@@ -102,7 +102,7 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
         ("linformer", {"heads": 4, "rank": 128}), ("reformer", {"rounds": 3, "heads": 4}),
         ("sinkhorn", {"block": 64, "heads": 4}), ("sinkhorn", {}), ("routing", {"heads": 4}),
         ("clustered", {"heads": 4}), ("clustered", {"top": 0}),
-        ("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}), ("linrec", {"bidirectional": True}),
+        ("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}),
     ],
     ids=str,
 )  # fmt: skip

@@ -140,7 +140,7 @@ def test_shan_is_a_mean_of_its_events_by_these_weights() -> None:
             assert torch.allclose(model.last_state(batch), (weights[0, :, 0, :, None] * events).sum(1), atol=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{}, {"form": "soft", "words": 16}, {"bidirectional": True}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"form": "soft", "words": 16}], ids=str)
 def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]) -> None:
     """Written out: every event gives its words, times their place in T and e^-δ an event, and takes its part of the mass."""
     model, batch, weights = asked(Case("lisa", settings), layers=1)

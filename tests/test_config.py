@@ -20,7 +20,7 @@ JUNK = some.none() | some.booleans() | some.integers() | some.floats() | some.te
 
 @pytest.mark.parametrize("kind", SETTINGS, ids=lambda kind: kind.__name__)
 def test_numbers_have_bounds_and_one_beyond_them_is_one_sentence_that_names_it(kind: type) -> None:
-    """`heads=0`, `seed=-1`, `max_grad_norm=0`, NaN: refused when the settings are made, not deep inside a training."""
+    """`heads=0`, `seed=-1`, NaN: refused when the settings are made, not deep inside a training."""
     kind()
     numbers = {name for name, hint in typing.get_type_hints(kind).items() if hint in (int, float)}
     without = f"{kind.__name__} has numbers without bounds, {sorted(numbers - set(bounds_of(kind)))}"

@@ -361,7 +361,7 @@ class Largest(TorchDispatchMode):
     ("name", "settings"),
     [
         ("sasrec", {}), ("sasrec", {"conv_width": 4}), ("elastic", {}), ("elastic", {"dispatch": "none"}),
-        ("elastic", {"bidirectional": True}), ("bert4rec", {}), ("linrec", {}), ("linrec", {"bidirectional": True}),
+        ("elastic", {"bidirectional": True}), ("bert4rec", {}), ("linrec", {}),
         ("sasrec", {"fused": False}),
     ],
 )  # fmt: skip

@@ -72,7 +72,7 @@ def layer_twin(
     """Eq. 11 event by event: histograms by counting, a softmax of exp(inner products) weighted by them."""
     attention, out, d = layer.attention, [], len(xs[0])
     for t, x in enumerate(xs):
-        y, reach = torch.zeros_like(x), range(len(xs)) if attention.two_way else range(t + 1)
+        y, reach = torch.zeros_like(x), range(t + 1)
         for b, words in enumerate(books.words):
             asks = words[codes[t][0][b]] @ attention.query[b]
             weights, mixed = [], []
@@ -112,15 +112,6 @@ def test_every_form_is_its_equations_in_loops(form: str) -> None:
         plain = model.events.items.weight[item]
         wanted = plain if books is None else coded(books, plain * math.sqrt(8))[2] / math.sqrt(8)
         torch.testing.assert_close(table[item], wanted)
-
-
-@torch.no_grad()
-def test_both_ways_is_its_equations_in_loops_with_a_mask_behind() -> None:
-    model = lisa(bidirectional=True).double()
-    items = padded([9], 9)
-    asked = [*items[0].tolist(), N_ITEMS + 1]
-    torch.testing.assert_close(model.last_state(reading(items))[0], twin(model, asked)[-1])
-    torch.testing.assert_close(model(model.asked(reading(items))).states[0], twin(model, asked))
 
 
 # --- histograms ------------------------------------------------------------------------------------------------------

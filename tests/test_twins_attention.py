@@ -71,7 +71,7 @@ def dense(layer: Any, x: Tensor) -> Tensor:
 
 def linrec_twin(model: Any, items: list[int]) -> Tensor:
     """States `[n, d]` of one history."""
-    x, heads, causal = inputs(model, items), model.config.heads, not model.config.bidirectional
+    x, heads = inputs(model, items), model.config.heads
     e = WIDTH // heads
     for block in model.blocks:
         a, h = block.attention, [normed(row, block.norm) for row in x]
@@ -81,7 +81,7 @@ def linrec_twin(model: Any, items: list[int]) -> Tensor:
             read = []
             for own in (slice(i * e, (i + 1) * e) for i in range(heads)):
                 total = torch.zeros(e).double()
-                for j in range(t + 1 if causal else len(x)):
+                for j in range(t + 1):
                     total += (unit(q[t][own]) @ unit(k[j][own])) * v[j][own]
                 read.append(total / math.sqrt(e))
             y, f = x[t] + dense(a.output, torch.cat(read)), block.feed_forward
@@ -115,7 +115,7 @@ def hstu_twin(model: Any, items: list[int], times: list[int]) -> Tensor:
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize(
     ("name", "more"),
-    [("linrec", {}), ("linrec", {"bidirectional": True}), ("hstu", {}), ("hstu", {"times": "previous"})],
+    [("linrec", {}), ("hstu", {}), ("hstu", {"times": "previous"})],
     ids=str,
 )
 @torch.no_grad()
@@ -169,15 +169,13 @@ def test_chunks_change_nothing(n: int, chunk: int, padding: int, heads: int) -> 
 
 
 @torch.no_grad()
-def test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula() -> None:
-    layers = [LinearAttention(LinRecConfig(width=WIDTH, bidirectional=two_way)).double() for two_way in (False, True)]
-    layers[1].load_state_dict(layers[0].state_dict())
-    causal, both = layers
+def test_at_the_end_it_reads_what_the_published_formula_reads() -> None:
+    """Which reads the whole history from everywhere; before the end, the causal form does not."""
+    causal = LinearAttention(LinRecConfig(width=WIDTH)).double()
     x = torch.randn(3, LENGTH, WIDTH).double()
-    q, k = (functional.elu(f(x)) for f in (both.query, both.key))
+    q, k = (functional.elu(f(x)) for f in (causal.query, causal.key))
     q, k = q / q.norm(dim=-1, keepdim=True), k / k.norm(dim=-1, keepdim=True)
-    published = both.output(q @ (k.mT @ both.value(x)) / math.sqrt(WIDTH))
-    torch.testing.assert_close(both(x), published)
+    published = causal.output(q @ (k.mT @ causal.value(x)) / math.sqrt(WIDTH))
     torch.testing.assert_close(causal(x)[:, -1], published[:, -1])
     assert not torch.allclose(causal(x)[:, :-1], published[:, :-1], atol=1e-3)
 
@@ -194,10 +192,9 @@ class Largest(TorchDispatchMode):
         return found
 
 
-@pytest.mark.parametrize("causal", [True, False])
-def test_nothing_grows_with_the_square_of_a_length(causal: bool) -> None:
+def test_nothing_grows_with_the_square_of_a_length() -> None:
     """Forward and backward hold no more than N x 64 numbers at a time; N x N and N x d x d are sixteen times as many."""
-    attention, x = LinearAttention(LinRecConfig(width=32, bidirectional=not causal)), torch.randn(1, 1_024, 32)
+    attention, x = LinearAttention(LinRecConfig(width=32)), torch.randn(1, 1_024, 32)
     with Largest() as seen:
         attention(x).sum().backward()
     assert 1_024 * 32 <= seen.most <= 1_024 * 64

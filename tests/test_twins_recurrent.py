@@ -21,7 +21,6 @@ FORMS = [
     ("gru4rec", {}),
     ("gru4rec", {"layers": 3}),
     ("fpmc", {}),
-    ("fpmc", {"personal": "none"}),
     ("lrurec", {}),
     ("lrurec", {"layers": 3}),
 ]

@@ -1,7 +1,6 @@
 """Linformer, Reformer, Sinkhorn, Routing and Clustered attention against slow twins, one history at a time, event by event, in
 float64; and against softmax attention, where they become it."""
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +34,6 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "reformer": ("reformer", {"buckets": 3, "reach": 4}),
     "reformer, three hashes": ("reformer", {"buckets": 4, "reach": 3, "rounds": 3}),
     "sinkhorn": ("sinkhorn", {"block": 5}),
-    "sinkhorn, two-way": ("sinkhorn", {"block": 5, "bidirectional": True}),
     "routing": ("routing", {"clusters": 4, "reach": 3}),
     "clustered": ("clustered", {"clusters": 4, "top": 3}),
     "clustered, plain": ("clustered", {"clusters": 5, "top": 0}),
@@ -103,23 +101,23 @@ def sinkhorn_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor
     at = [[first + i * b + p for p in range(b)] for i in range(m)]  # the event at each place of each block; negative: none
     share = [[0.0] * m for _ in range(m)]
     for i in range(m):
-        pooled = [h[j] for j in (range(at[i][0] + 1) if a.causal else at[i]) if j >= 0]
+        pooled = [h[j] for j in range(at[i][0] + 1) if j >= 0]
         z = sum(pooled) / len(pooled) if pooled else torch.zeros(WIDTH).double()  # type: ignore[arg-type]
         logits = dense(a.sort, dense(a.pooled, z).clamp_min(0))[head * outputs : (head + 1) * outputs]  # type: ignore[arg-type]
-        for j in range(i if a.causal else m):
+        for j in range(i):
             share[i][j] = math.exp(float(logits[outputs - m + j]) / sinkhorn.TEMPERATURE)
     for step in range(sinkhorn.ITERATIONS + 1):
         if step:
-            below = [[sum(share[r][j] for r in range(i + 1 if a.causal else m)) for j in range(m)] for i in range(m)]
+            below = [[sum(share[r][j] for r in range(i + 1)) for j in range(m)] for i in range(m)]
             share = [[x / max(y, 1e-300) for x, y in zip(*rows, strict=True)] for rows in zip(share, below, strict=True)]
         share = [[x / max(sum(row), 1e-300) for x in row] for row in share]
     out = []
     for t in range(n):
         i = (t - first) // b
-        seen = [j for j in at[i] if j >= 0 and (j <= t or not a.causal)]
+        seen = [j for j in at[i] if 0 <= j <= t]
         keys, values = [k[j] for j in seen], [v[j] for j in seen]
         for p in range(b):
-            blocks = [j for j in range(i if a.causal else m) if at[j][p] >= 0]
+            blocks = [j for j in range(i) if at[j][p] >= 0]
             if blocks:
                 keys.append(sum((share[i][j] * k[at[j][p]] for j in blocks), zero))
                 values.append(sum((share[i][j] * v[at[j][p]] for j in blocks), zero))
@@ -217,7 +215,6 @@ ONE_BLOCK = SinkhornConfig(**SHAPE, length=4 * LENGTH, block=LENGTH)
 EXACT: dict[str, tuple[Callable[[], Any], bool, tuple[int, ...]]] = {
     "identity projections": (identity, False, (24, 24)),
     "one block": (lambda: SinkhornAttention(ONE_BLOCK), True, LENGTHS),
-    "one block, two-way": (lambda: SinkhornAttention(dataclasses.replace(ONE_BLOCK, bidirectional=True)), False, LENGTHS),
     "a cluster for each query": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=LENGTH, top=0)), False, LENGTHS),
     "all keys at the top": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=2, top=LENGTH)), False, LENGTHS),
 }
@@ -313,19 +310,15 @@ def test_centroids_follow_the_training_and_averaged_weights_have_their_own(small
 
 
 @torch.no_grad()
-def test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_shift() -> None:
-    """Rows and columns of the two-way form add up to 1. A causal one has no choice left, which is why it stops early."""
+def test_balancing_without_end_is_the_shift() -> None:
+    """Without end there is no choice left, which is why it stops early."""
     torch.manual_seed(0)
-    logits, everywhere = torch.randn(3, 6, 6).double(), torch.ones(6, 6, dtype=torch.bool)
-    both = balanced(logits, everywhere, False, 200)
-    torch.testing.assert_close(both.sum(-1), torch.ones(3, 6).double())
-    torch.testing.assert_close(both.sum(-2), torch.ones(3, 6).double())
-    past = everywhere.tril(-1)
-    few, many = (balanced(logits, past, True, steps) for steps in (5, 5_000))
+    logits, past = torch.randn(3, 6, 6).double(), torch.ones(6, 6, dtype=torch.bool).tril(-1)
+    few, many = (balanced(logits, past, steps) for steps in (5, 5_000))
     torch.testing.assert_close(few.sum(-1), past.any(-1).double().expand(3, -1))
     torch.testing.assert_close(many, torch.eye(6).roll(1, 0).tril(-1).double().expand(3, -1, -1), atol=2e-3, rtol=0)
     assert (few.amax(-1)[:, 2:] < 0.999).all()
-    torch.testing.assert_close(balanced(logits, past, True, 0)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:])
+    torch.testing.assert_close(balanced(logits, past, 0)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:])
 
 
 def test_noise_is_drawn_in_training_alone() -> None:

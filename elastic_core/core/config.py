@@ -133,7 +133,6 @@ class TrainConfig(Bounded):
     optimizer: Literal["adam", "adamw"] = "adam"
     learning_rate: Annotated[float, Within(1e-9, 1e9)] = 1e-3
     weight_decay: Annotated[float, Within(0, 100)] = 0.0
-    max_grad_norm: Annotated[float, Within(1e-9, 1e9)] = 5.0
     ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none
     judged_people: Annotated[int, Within(0, 10_000_000)] = 0  # who validates, drawn by chance, in every run alike; 0: everybody
     judged_by: Literal["full", "full-seen"] = "full"  # whose validation NDCG@10 chooses; full-seen where people meet items again

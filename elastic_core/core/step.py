@@ -22,6 +22,7 @@ from elastic_core.errors import InputError
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
+MAX_GRAD_NORM = 5.0  # longer gradients are scaled down to it
 COMPILERS = {"cuda": "inductor"}  # device → backend of torch.compile
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
@@ -87,7 +88,7 @@ class Learner:
 
     def clip(self) -> None:
         """Clips all gradients by one norm."""
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train.max_grad_norm)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_GRAD_NORM)
 
     def update(self) -> None:
         self.optimizer.step()

@@ -97,7 +97,7 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     world = _draw_items(config, rng)
     lengths = _lengths(config, rng)
     events, interests, mixture = _walk(config, world, lengths, rng)
-    times = _times(lengths, rng, _paced(config, interests, rng))
+    times = _times(lengths, rng)
 
     users = np.repeat(np.arange(config.users, dtype=np.int32), lengths)
     keep = core(users, events, k_core)
@@ -259,25 +259,12 @@ def _drift(config: PlantedConfig, moved: ndarray, slots: ndarray, weights: ndarr
     last[swaps[new], slot[new]] = -1
 
 
-def _paced(config: PlantedConfig, interests: ndarray, rng: Generator) -> ndarray | None:
-    """Seconds before each event that its interest asks for, within a tenth; 0 where none does, None if none ever does. One minute
-    for the first interest, twice as long for the next, and so on, at most a week."""
-    if not config.tempo:
-        return None
-    usual = np.minimum(60 * 2 ** np.minimum(np.arange(config.interests), 14), 604_800)[interests]
-    jitter = rng.integers(900, 1_101, len(interests))
-    return np.where((interests != NOISE) & (rng.random(len(interests)) < config.tempo), usual * jitter // 1_000, 0)
-
-
-def _times(lengths: ndarray, rng: Generator, paced: ndarray | None) -> ndarray:
-    """Sittings of a few minutes, with up to a week between them, but where an interval is `paced`. Seconds since 1970, from the
-    year 2000 on."""
+def _times(lengths: ndarray, rng: Generator) -> ndarray:
+    """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
     total, starts = int(lengths.sum()), np.cumsum(lengths) - lengths
     near = rng.random(total) < 0.8
     steps = rng.integers(5, 600, total)
     np.copyto(steps, rng.integers(3_600, 604_800, total), where=~near)
-    if paced is not None:
-        np.copyto(steps, paced, where=paced > 0)
     steps[starts] = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
     ends = np.add.reduceat(steps, starts)
     steps[starts[1:]] -= ends[:-1]  # so that one running sum serves all people

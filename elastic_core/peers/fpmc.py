@@ -7,13 +7,11 @@ The paper's score of item i for user u after the basket of items l, and ours aft
 
 A basket is one event. Users have no numbers here, because models are asked about people that no training has seen: the factors
 of a person are made from the history instead, item by item, as FISM (Kabbur et al. 2013) does; that part is not FPMC's own.
-`personal="none"` leaves it out: the factorised Markov chain alone (the paper's FMC). Each of the two parts has d/2 factors, so
-a state has d numbers as every model's; without the personal part the chain has all d. The paper learns from pairs (S-BPR) with
+Each of the two parts has d/2 factors, so a state has d numbers as every model's. The paper learns from pairs (S-BPR) with
 an L2 penalty; here the loss is the softmax over all items, at every position, and factors that are read have dropout.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -28,42 +26,36 @@ READ = 0.3  # standard deviation of factors that are read: where both ends are s
 
 @dataclass(frozen=True, kw_only=True)
 class FPMCConfig(ModelConfig, name="fpmc", label="FPMC"):
-    personal: Literal["history", "none"] = "history"
+    """No settings of its own."""
 
 
 @register(FPMCConfig)
 class FPMC(Stepwise):
-    """Learns from every position at once; `layers` and `heads` are not used. Kept of a person: d/2 + 1 numbers, or none."""
+    """Learns from every position at once; `layers` and `heads` are not used. Kept of a person: d/2 + 1 numbers."""
 
     objective = "all"
     variants = (
         Variant("FPMC", {}, "A factorised Markov chain of the last event, and the factors of all that somebody has met."),
-        Variant("Markov chain", {"personal": "none"}, "FPMC without its personal part: the last event alone decides."),
     )
     config: FPMCConfig
 
     def __init__(self, config: FPMCConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.personal = config.personal != "none"
-        factors = config.width // 2 if self.personal else config.width
+        factors = config.width // 2
         self.last = item_table(self.n_items, factors, READ)  # V_li
-        self.met_before = item_table(self.n_items, factors, READ) if self.personal else None  # W
+        self.met_before = item_table(self.n_items, factors, READ)  # W
         self.next = item_table(self.n_items, config.width)  # V_il, then V_iu
         self.dropout = Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Encoded:
         real = batch.real
         last = self.dropout(self.last(batch.items))
-        if self.met_before is None:
-            return Encoded(masked(last, real))
         total = masked(self.dropout(self.met_before(batch.items)), real).cumsum(1)
         return Encoded(masked(self._state(last, total, real.cumsum(1).unsqueeze(-1)), real))
 
     def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         there = items > 0
         last = self.dropout(self.last(items[:, -1])) * there[:, -1:]
-        if self.met_before is None:
-            return last, []
         total, events = masked(self.dropout(self.met_before(items)), there).sum(1), there.sum(1, keepdim=True)
         if kept is not None:
             total, events = total + kept[0], events + kept[1]

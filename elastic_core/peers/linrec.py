@@ -9,13 +9,9 @@ d_h x d_h are kept and not N. Sums are `precise`: float32 at least, under autoca
 
 Keys: the paper normalises them by column (every feature over the whole history), the released code by position, as queries; so do
 we, because a norm over the history would change with what comes later. Padding: the released attention takes no mask, so padding
-counts as events, and every event reads all others; we mask it. The block around the attention is SASRec's as everywhere here
-(pre-norm), not RecBole's (post-norm, GELU, four times as wide).
-
-| `bidirectional` | |
-| --- | --- |
-| `False` | causal (ours): S_t = S_{t-1} + φ(k_t) v_tᵀ; learns from every position, and a stream keeps S alone |
-| `True` | as released: every event reads the whole history, so only the last position may be asked (objective `last`) |
+counts as events, and every event reads all others; we mask it, and every event reads the past alone (ours), so that all positions
+can be learned from. The block around the attention is SASRec's as everywhere here (pre-norm), not RecBole's (post-norm, GELU,
+four times as wide).
 
 Symbols: b people, h heads, c chunks, e = d_h.
 """
@@ -29,7 +25,7 @@ from torch.nn import functional
 from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
 from elastic_core.core.sasrec import Block
 from elastic_core.core.stream import Kept, Stream
-from elastic_core.models import Catalog, ModelConfig, Streams, Variant, register
+from elastic_core.models import ModelConfig, Streams, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 CHUNK = 64
@@ -76,27 +72,27 @@ def read_past(q: Tensor, k: Tensor, v: Tensor, chunk: int = CHUNK) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class LinRecConfig(ModelConfig, name="linrec", label="LinRec"):
-    bidirectional: bool = False
+    """No settings of its own."""
 
 
 class LinearAttention(nn.Module):
-    """Linear self-attention of `x [B, N, d]`, causal or of the whole history; `real` is the padding mask `[B, N]` or None.
+    """Causal linear self-attention of `x [B, N, d]`; `real` is the padding mask `[B, N]` or None.
 
     Nobody reads padding; what the result has there means nothing. An empty history reads zeros.
     """
 
     def __init__(self, config: LinRecConfig) -> None:
         super().__init__()
-        width, self.heads, self.causal = config.width, config.heads, not config.bidirectional
+        width, self.heads = config.width, config.heads
         self.scale = 1 / math.sqrt(width // self.heads)
         self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         q, (k, v) = self.ask(x), self.told(x, real)
-        return self.mixed(read_past(q, k, v) if self.causal else read_total(q, summed(k, v)))
+        return self.mixed(read_past(q, k, v))
 
     def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """The last row of `forward`, `[B, 1, d]`: both forms read the same there."""
+        """The last row of `forward`, `[B, 1, d]`."""
         return self.mixed(read_once(self.ask(x[:, -1:]), *self.told(x, real)))
 
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -126,18 +122,14 @@ class LinRec(Blocks, Streams):
     last_weights = Blocks.block_weights  # `Attends`: φ(q)·φ(k) / √d_h
     variants = (
         Variant("LinRec", {}, "Linear attention without softmax: a running sum over the past, all positions learned at once."),
-        Variant("LinRec, two-way", {"bidirectional": True}, "As released: every event reads the whole history.", "last"),
     )
+    causal = streams = True
     config: LinRecConfig
 
-    def __init__(self, config: LinRecConfig, catalog: Catalog) -> None:
-        super().__init__(config, catalog)
-        self.causal = self.streams = not config.bidirectional
-
     def kept_per_event(self, columns: int) -> int:
-        """Beside the block's own: φ and its norms, and in the causal form a chunk's products and the states between chunks."""
+        """Beside the block's own: φ and its norms, a chunk's products and the states between chunks."""
         width, chunk = self.config.width, min(CHUNK, columns)
-        states = 2 * self.config.heads * chunk + 2 * width * width // (self.config.heads * chunk) if self.causal else 0
+        states = 2 * self.config.heads * chunk + 2 * width * width // (self.config.heads * chunk)
         return self.kept_by_blocks() + 8 * width + states
 
     def open_stream(self, room: int) -> "LinRecStream":

@@ -29,7 +29,6 @@ What the paper leaves open, and what is done here:
 - *The rest of the layer* is SASRec's here as everywhere: pre-norm, GELU. Attention has no norm before it, as it reads codes. Q, K
   and V are of each codebook, and there is no output projection, as in the authors' code. Their loss has one negative, ours all
   items.
-- *Both ways* (`bidirectional`): counts of all events, decaying to both sides. What is asked is a mask (objective `cloze`).
 - `heads` has no meaning: every codebook is a head.
 
 Symbols: B people, N events, b codebooks, w words, d width.
@@ -58,7 +57,6 @@ from elastic_core.models import (
     Within,
     register,
 )
-from elastic_core.peers.bert4rec import mask_behind, of_events
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, Codes
 from elastic_core.peers.parts.distinct import distinct
@@ -77,7 +75,6 @@ class LisaConfig(ModelConfig, name="lisa", label="LISA"):
     words: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
     target_words: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
     decay: Annotated[float, Within(0, 1)] = 0.1  # how fast counts fade, per event
-    bidirectional: bool = False
 
 
 # --- attention -------------------------------------------------------------------------------------------------------
@@ -93,9 +90,9 @@ class Tables(NamedTuple):
 class HistogramAttention(nn.Module):
     """One head for each of `books` codebooks; `decay` is δ per event."""
 
-    def __init__(self, width: int, books: int, decay: float, two_way: bool = False) -> None:
+    def __init__(self, width: int, books: int, decay: float) -> None:
         super().__init__()
-        self.decay, self.two_way = decay, two_way
+        self.decay = decay
         self.query, self.key, self.value = (nn.Parameter(torch.empty(books, width, width)) for _ in range(3))
         for weight in (self.query, self.key, self.value):
             nn.init.normal_(weight, std=width**-0.5)
@@ -111,10 +108,7 @@ class HistogramAttention(nn.Module):
         """chosen `[B, N, b]`, counted `[B, N, b, w]` (zero on padding) → `[B, N, d]`, or of the last event alone `[B, 1, d]`."""
         if last:
             return attend(final_counts(counted, self.decay).unsqueeze(1), chosen[:, -1:], *tables)
-        counts = prefix_counts(counted, self.decay)
-        if self.two_way:
-            counts = counts + prefix_counts(counted.flip(1), self.decay).flip(1) - counted
-        return attend(counts, chosen, *tables)
+        return attend(prefix_counts(counted, self.decay), chosen, *tables)
 
 
 @precise
@@ -179,7 +173,7 @@ class Layer(nn.Module):
         soft = config.form == "soft"
         self.norm = None if first else nn.LayerNorm(config.width)
         self.codebooks = None if first else Codebooks(config.width, config.books, config.words, 0.3, 1.0, soft)
-        self.attention = HistogramAttention(config.width, config.books, config.decay, config.bidirectional)
+        self.attention = HistogramAttention(config.width, config.books, config.decay)
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout)
 
@@ -201,16 +195,13 @@ class Lisa(Streams):
         Variant("LISA-Base", {}, "Attention to how often codewords occurred; items are sums of codewords."),
         Variant("LISA-Soft", {"form": "soft", "words": 16}, "Items belong to codewords in parts; a plain table scores them."),
         Variant("LISA-Mini", {"form": "mini", "words": 32}, "Few codewords for the history, more for the items that are scored."),
-        Variant("LISA, two-way", {"bidirectional": True}, "Counts of all events; learned by filling in masked ones.", "cloze"),
     )
+    causal = streams = True
     config: LisaConfig
 
     def __init__(self, config: LisaConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.causal = self.streams = not config.bidirectional
-        self.masks = config.bidirectional
-        inputs = self.n_items + config.bidirectional  # the mask is the last one
-        self.events = EventEmbedding(inputs, config.length, config.width, config.dropout, positions=False)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
         tied, soft = self.output is None, config.form == "soft"
         apart = tied and config.form == "mini"
         scale = given = ITEM_SCALE * self.events.scale
@@ -228,11 +219,7 @@ class Lisa(Streams):
         return Encoded(self._encode(batch, Ready(None, self._tables())))
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self._encode(self.asked(batch), Ready(None, self._tables()), last=True)[:, -1]
-
-    def asked(self, batch: Batch) -> Batch:
-        """Both ways: the mask behind the history."""
-        return mask_behind(batch, self.length, self.n_items + 1) if self.masks else batch
+        return self._encode(batch, Ready(None, self._tables()), last=True)[:, -1]
 
     def scorer(self) -> Scorer:
         books = self.target_codebooks
@@ -244,13 +231,12 @@ class Lisa(Streams):
     def reading(self) -> tuple[Judge, Scorer]:
         """Finds the codes of all items and composes all tables once."""
         scorer, ready = self.scorer(), self.ready()
-        return lambda batch: self._encode(self.asked(batch), ready, last=True)[:, -1], scorer
+        return lambda batch: self._encode(batch, ready, last=True)[:, -1], scorer
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: what attention to words comes to for the events that have them; a codebook is a head. What a mask gives
-        itself is left out."""
-        asked, columns, ready = self.asked(batch), batch.items.shape[1], self.ready()
-        real, codes, found = asked.mask, self._codes(asked.items, ready.codes), []
+        """`Attends`: what attention to words comes to for the events that have them; a codebook is a head."""
+        ready = self.ready()
+        real, codes, found = batch.mask, self._codes(batch.items, ready.codes), []
         x = self.events.place(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
@@ -258,7 +244,7 @@ class Lisa(Streams):
             counted = self.counted(codes, real)
             found.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
             x = layer.mix(x, layer.attention(codes.chosen, counted, tables))
-        return of_events(torch.stack(found), columns) if self.masks else torch.stack(found)
+        return torch.stack(found)
 
     def codewords(self) -> Codewords:
         """`Quantises`: of the first layer, in which histories are written."""
@@ -289,12 +275,11 @@ class Lisa(Streams):
             return torch.cat([books(piece).chosen for piece in self._everything()[1:].split(2_048)])
 
     def ready(self) -> Ready:
-        return Ready(self.codebooks(self._everything(masks=True)), self._tables())
+        return Ready(self.codebooks(self._everything()), self._tables())
 
-    def _everything(self, masks: bool = False) -> Tensor:
-        """What codebooks are given of items, `[n_items + 1, d]`; with the mask, if there is one and it is asked for."""
-        weight = self.events.items.weight
-        return (weight if masks else weight[: self.n_items + 1]) * self.events.scale
+    def _everything(self) -> Tensor:
+        """What codebooks are given of items, `[n_items + 1, d]`."""
+        return self.events.items.weight * self.events.scale
 
     def _tables(self) -> list[Tables]:
         books = [self.codebooks, *(layer.codebooks for layer in self.layers[1:])]

@@ -8,7 +8,7 @@ so the state is one mean of the events, Σ ω_j x_j with ω_j = β₀ α_j or β
 As in the paper one table is read and scored with, so what was just met is always alike: SHAN cannot learn by heart which item
 follows which, as others can.
 
-    S   paper: the items of the running session, a day's. Here the last `short` events: data say nothing of sessions, and the
+    S   paper: the items of the running session, a day's. Here the last three events: data say nothing of sessions, and the
         films of one day are many
     L   paper: the items of all earlier sessions, a set. Here all events before those, as often as they happened; if there are
         none, S stands alone
@@ -25,7 +25,7 @@ ours.)
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,16 +33,16 @@ from torch.nn import functional
 
 from elastic_core.core.layers import SPREAD
 from elastic_core.errors import InputError
-from elastic_core.models import Batch, Catalog, Encoded, Variant, Within, register
+from elastic_core.models import Batch, Catalog, Encoded, Variant, register
 from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
+SHORT = 3  # events of S
 READ = 0.3  # standard deviation of events at the start: where they are small, all are alike to attention, and little moves
 
 
 @dataclass(frozen=True, kw_only=True)
 class SHANConfig(ModulatedConfig, name="shan", label="SHAN"):
-    short: Annotated[int, Within(1, 131_072)] = 3  # events of S
     intensity: Literal["none", "state"] = "none"
 
     def __post_init__(self) -> None:
@@ -124,8 +124,8 @@ class SHAN(Modulated):
         """ω, `[B, n, N]`: rows add up to 1. A row of padding has itself, a zero."""
         place = torch.arange(x.shape[1], device=x.device)
         ago = place[rows].unsqueeze(1) - place
-        short = (ago >= 0) & (ago < self.config.short) & real.unsqueeze(1) | (ago == 0)
-        old = (ago >= self.config.short) & real.unsqueeze(1)
+        short = (ago >= 0) & (ago < SHORT) & real.unsqueeze(1) | (ago == 0)
+        old = (ago >= SHORT) & real.unsqueeze(1)
         some = old.any(-1, keepdim=True)  # [B, n, 1]
         mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
         u = (self.person(mean) + self.anybody)[:, rows]

@@ -1,6 +1,6 @@
 """Sinkhorn Transformer (Tay et al. 2020): local attention, plus attention to a block that a learned soft sorting brings here.
 
-    z_i = mean of the events of block i          (causal: of all events up to the first of block i, that one counted)
+    z_i = mean of all events up to the first of block i, that one counted
     R_i = W_B relu(W_P z_i + b_P) + b_B          one logit for each block, in each head
     S   = exp of Sinkhorn balancing of (R + gumbel noise) / τ: rows and columns are normalised in turn
     block i attends to its own keys and values, and to Σ_j S_ij K_j and Σ_j S_ij V_j
@@ -8,16 +8,13 @@
 O(N·b + (N/b)²·b·d) for blocks of b events; with one block it is softmax attention. The noise is drawn in training alone. Blocks
 are counted back from the last event, which so ends a full one; the oldest is filled up with padding.
 
-| `bidirectional` | |
-| --- | --- |
-| `False` | causal: blocks come from the past, chosen by what was there at a block's first event; learns from all positions |
-| `True` | blocks come from anywhere, so only the last position may be asked (objective `last`) |
+It is causal: blocks come from the past, chosen by what was there at a block's first event, so it learns from all positions.
 
 What is done differently: own and sorted keys share one softmax (the paper adds the two scores of a position; the code that LISA
-compared with joins keys, as we do); blocks are pooled by their mean, not sum; columns are balanced over the rows so far in the
-causal form, because the paper's sum over all rows tells a block about later ones. A block is at most a quarter of the length.
+compared with joins keys, as we do); blocks are pooled by their mean, not sum; columns are balanced over the rows so far,
+because the paper's sum over all rows tells a block about later ones. A block is at most a quarter of the length.
 
-Causal. Block i may take from earlier blocks alone. To normalise column j the sum over all rows would read z of later blocks: it
+Block i may take from earlier blocks alone. To normalise column j the sum over all rows would read z of later blocks: it
 leaks. Here row i divides by the sum of the rows up to i. Carried on for ever this has a limit that learns nothing: a matrix with
 all its weight below the diagonal whose rows and columns add up to 1 can only be the shift by one block. A few iterations are a
 preference for blocks that earlier rows have left; with none S is the softmax of the rows.
@@ -33,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
-from elastic_core.models import Catalog, ModelConfig, Variant, Within, register
+from elastic_core.models import ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 
 ITERATIONS, TEMPERATURE = 5, 0.75  # of rows and columns; τ
@@ -43,7 +40,6 @@ NEVER = -1e9  # finite, so that a row without any block is no NaN
 @dataclass(frozen=True, kw_only=True)
 class SinkhornConfig(ModelConfig, name="sinkhorn", label="Sinkhorn Transformer"):
     block: Annotated[int, Within(1, 8_192)] = 32  # events; at most a quarter of the length, so that there is something to sort
-    bidirectional: bool = False
 
     @property
     def events_of_block(self) -> int:
@@ -51,15 +47,14 @@ class SinkhornConfig(ModelConfig, name="sinkhorn", label="Sinkhorn Transformer")
 
 
 @precise
-def balanced(logits: Tensor, allowed: Tensor, causal: bool, iterations: int = ITERATIONS) -> Tensor:
+def balanced(logits: Tensor, allowed: Tensor, iterations: int = ITERATIONS) -> Tensor:
     """S of logits `[…, m, m]`: rows add up to 1, those where nothing is `allowed` to 0; columns nearly, the more iterations."""
 
     def rows(s: Tensor) -> Tensor:
         return (s - s.logsumexp(-1, keepdim=True)).masked_fill(~allowed, NEVER)
 
     def columns(s: Tensor) -> Tensor:
-        total = s.logcumsumexp(-2) if causal else s.logsumexp(-2, keepdim=True)
-        return (s - total).masked_fill(~allowed, NEVER)
+        return (s - s.logcumsumexp(-2)).masked_fill(~allowed, NEVER)
 
     s = rows(logits.masked_fill(~allowed, NEVER))
     for _ in range(iterations):
@@ -71,7 +66,7 @@ class SinkhornAttention(Attention):
     """Self-attention of `x [B, N, d]`, N at most `length`, in blocks of `block`; what it has on padding means nothing."""
 
     def __init__(self, config: SinkhornConfig) -> None:
-        super().__init__(config.width, config.heads, config.dropout, causal=not config.bidirectional)
+        super().__init__(config.width, config.heads, config.dropout, causal=True)
         self.block = config.events_of_block
         self.pooled = nn.Linear(config.width, config.width)  # W_P
         self.sort = nn.Linear(config.width, config.heads * -(-config.length // self.block))  # W_B
@@ -83,9 +78,7 @@ class SinkhornAttention(Attention):
         q = self._blocks(self.query(x))
         keys, values = (self._blocks(masked(f(x), real)) for f in (self.key, self.value))  # [B, H, m, b, e]
         known = real.unflatten(1, (-1, self.block))  # [B, m, b]
-        own = known.unsqueeze(2).expand(-1, -1, self.block, -1)
-        if self.causal:
-            own = own.tril()
+        own = known.unsqueeze(2).expand(-1, -1, self.block, -1).tril()
         own = own | torch.eye(self.block, dtype=torch.bool, device=x.device)  # padding reads itself
         other = torch.einsum("bij,bjp->bip", there.float(), known.float()) > 0
         seen = torch.cat([other.unsqueeze(2).expand_as(own), own], -1).unsqueeze(1)  # [B, 1, m, b, 2 b]
@@ -109,14 +102,12 @@ class SinkhornAttention(Attention):
         """S `[B, H, m, m]`, and which blocks a block may take from, `[B, m, m]`."""
         known = real.unflatten(1, (-1, self.block)).any(-1)
         m = known.shape[1]
-        there = known.unsqueeze(1) & known.unsqueeze(2)  # a row of padding takes no part in the sums of columns
-        if self.causal:
-            there = there.tril(-1)
-        z = self.pooled(_pooled(x, real, self.block, self.causal))
+        there = (known.unsqueeze(1) & known.unsqueeze(2)).tril(-1)  # a row of padding takes no part in the sums of columns
+        z = self.pooled(_pooled(x, real, self.block))
         logits = self.sort(functional.relu(z)).unflatten(-1, (self.heads, -1))[..., -m:].transpose(1, 2)
         if self.training:
             logits = logits - torch.empty_like(logits).exponential_().clamp_min(1e-20).log()
-        return balanced(logits / TEMPERATURE, there.unsqueeze(1), self.causal).to(x.dtype), there
+        return balanced(logits / TEMPERATURE, there.unsqueeze(1)).to(x.dtype), there
 
     def _whole(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """In whole blocks."""
@@ -130,12 +121,10 @@ class SinkhornAttention(Attention):
 
 
 @precise
-def _pooled(x: Tensor, real: Tensor, block: int, causal: bool) -> Tensor:
+def _pooled(x: Tensor, real: Tensor, block: int) -> Tensor:
     """z of every block: `[B, N, d]`, `[B, N]` → `[B, m, d]`."""
     x, count = masked(x, real), real.to(x.dtype).unsqueeze(-1)
-    if causal:
-        return x.cumsum(1)[:, ::block] / count.cumsum(1)[:, ::block].clamp_min(1)
-    return x.unflatten(1, (-1, block)).sum(2) / count.unflatten(1, (-1, block)).sum(2).clamp_min(1)
+    return x.cumsum(1)[:, ::block] / count.cumsum(1)[:, ::block].clamp_min(1)
 
 
 def _sorted(shares: Tensor, x: Tensor) -> Tensor:
@@ -151,13 +140,9 @@ class Sinkhorn(Blocks):
     attention = SinkhornAttention
     variants = (
         Variant("Sinkhorn Transformer", {}, "Attention to the last events and to earlier blocks that a learned sorting brings."),
-        Variant("Sinkhorn, two-way", {"bidirectional": True}, "The same with blocks from anywhere in the history.", "last"),
     )
+    causal = True
     config: SinkhornConfig
-
-    def __init__(self, config: SinkhornConfig, catalog: Catalog) -> None:
-        super().__init__(config, catalog)
-        self.causal = not config.bidirectional
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values by themselves, sorted and joined; scores where attention is not fused; S."""
