@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,16 @@ def asked(**changes: Any) -> RunConfig:
     return config.replaced(names).replaced({"model.dropout": 0.0} | rest)
 
 
+CLIPPED = 0.3  # the norm of gradients here, in every process, so that clipping is at work in some steps
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clipped() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core_step, "MAX_GRAD_NORM", CLIPPED)
+        yield
+
+
 @pytest.fixture(scope="module")
 def world() -> Dataset:
     return load(asked().data)
@@ -78,12 +89,10 @@ def state_of(config: RunConfig, dataset: Dataset, out: Path, **given: Any) -> di
         return held[-1]
 
     loop.Training._prepared = prepared  # type: ignore[method-assign]
-    most, core_step.MAX_GRAD_NORM = core_step.MAX_GRAD_NORM, 0.3  # so that clipping is at work in some steps
     try:
         train(config, dataset, out, **given)
     finally:
         loop.Training._prepared = usual  # type: ignore[method-assign]
-        core_step.MAX_GRAD_NORM = most
     return held[-1].state() if held else {}
 
 
@@ -91,6 +100,7 @@ def one_rank(rank: int, count: int, port: int, configs: dict[str, dict[str, Any]
     """Runs in a child process, one training after another. `trouble`: what happens to the last rank in the middle of its second
     epoch; whoever is to be stopped, is then."""
     torch.set_num_threads(1)
+    core_step.MAX_GRAD_NORM = CLIPPED
     known = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in known.items()})
     if rank:
