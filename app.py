@@ -1,13 +1,31 @@
 """The app: `streamlit run app.py`. What is on screen begins in pages/navigation.py."""
 
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 from starlette.middleware import Middleware
 
 from pages.frame import back, failure, guard, moved, wake
 
+
+def load_screens() -> list[Callable[[Any], None]]:
+    """First what navigation.py imports, in its order: two threads that enter a package by two doors may each find half of it.
+    Returned are the screens that ask everybody, or every run."""
+    from pages.frame import dress, screens, sidebar, worlds  # noqa: F401, I001
+    from pages.kit import person, plot, present, view  # noqa: F401
+    from pages.tour import classroom, panel  # noqa: F401
+
+    from pages.evidence import cached as evidence
+    from pages.experts import answers as experts
+    from pages.traffic import answers as traffic
+
+    return [experts.warm, traffic.warm, evidence.warm]
+
+
 app = st.App(
     "pages/navigation.py",
-    lifespan=wake.up,
+    lifespan=wake.up(load_screens),
     routes=moved.ROUTES,
     on_script_error=failure.say,
     middleware=[Middleware(guard.Guard), Middleware(back.Back)],

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from pages.frame import dress, present, screens, sidebar, worlds
-from pages.kit import plot, view
-from pages.tour import panel
+from pages.frame import dress, screens, sidebar, worlds
+from pages.kit import plot, present, view
+from pages.tour import classroom, panel
 
 st.set_page_config(
     page_title="ELASTIC",
@@ -28,11 +28,11 @@ page = st.navigation(  # without sections: with them Streamlit nests what a scre
 )
 present.enlarge()
 dress.dress()
-sidebar.sidebar()
+sidebar.sidebar(classroom.read, panel.begin)
 view.begin()
 panel.arrive()
 panel.panel()
 if any(screen.worlds for screen in screens.SCREENS if screen.address == page.url_path):
     worlds.switch(sidebar.runs())
 page.run()
-sidebar.close()
+sidebar.close(classroom.panel)

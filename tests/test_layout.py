@@ -98,10 +98,6 @@ FILES = {
     for folder in ("elastic_core", "pages")
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
-# Circles of folders that are still to be cut; none may be added.
-FOLDER_CIRCLES: tuple[set[str], ...] = (
-    {"pages.evidence", "pages.experts", "pages.frame", "pages.kit", "pages.tour", "pages.traffic"},
-)
 
 
 def runtime_imports(tree: ast.AST) -> Iterator[str]:
@@ -151,7 +147,7 @@ def test_imports_go_in_no_circle_between_files_or_folders() -> None:
     for name, imported in files.items():
         folders[room(name)] |= {room(other) for other in imported} - {room(name)}
     assert not circles(files)
-    assert not [circle for circle in circles(folders) if not any(circle <= known for known in FOLDER_CIRCLES)]
+    assert not circles(folders)
 
 
 PAGES = sorted((ROOT / "pages").rglob("*.py"))
@@ -166,23 +162,18 @@ def test_pages_ask_services_and_do_no_arithmetic() -> None:
             assert "streamlit" not in names, f"{path}: charts are pure: tables in, figures out"
 
 
-SHARED = {"kit", "frame"}  # what every screen stands on
-# The sidebar opens the tour; a stop of the tour asks what Compare measured; a map colours experts by what their own screen found.
-DOORS = {("frame", "tour"), ("map", "experts"), *(("frame", screen) for screen in ("experts", "traffic", "evidence"))}
-
-
-def test_a_screen_is_one_room() -> None:
-    """What a screen is made of lies in its folder; rooms meet in `kit` and `frame`."""
-    doors = {
-        (path.parent.name, name.split(".")[1])
-        for path in PAGES
-        if path.parent != ROOT / "pages"
-        for name in imports(path)
-        if name.startswith("pages.")
-    }
-    assert {(here, there) for here, there in doors if here != there and there not in SHARED} == DOORS
+def test_rooms_of_pages_point_one_way() -> None:
+    """What a screen is made of lies in its folder. Screens and the tour stand on `frame` and `kit`, `frame` on `kit`, and `kit`
+    on nothing of the app."""
+    for path in PAGES:
+        room = path.parent.name
+        if path.parent == ROOT / "pages":
+            continue
+        allowed = {"kit": {"kit"}, "frame": {"kit", "frame"}}.get(room, {"kit", "frame", room})
+        others = {name.split(".")[1] for name in imports(path) if name.startswith("pages.")} - allowed
+        assert not others, f"{path.relative_to(ROOT)} imports of pages/{', '.join(others)}"
     rooms = {path.parent.name for path in PAGES if path.parent != ROOT / "pages"}
-    assert {path.parent.name for path in PAGES if path.name == "page.py"} == rooms - SHARED - {"tour"}
+    assert {path.parent.name for path in PAGES if path.name == "page.py"} == rooms - {"kit", "frame", "tour"}
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.

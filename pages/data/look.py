@@ -13,8 +13,8 @@ from elastic_core.services.data.cards import Card
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
-from pages.frame import finding, shell
-from pages.kit import at_hand, cache, prose, view
+from pages.frame import finding
+from pages.kit import at_hand, cache, prose, shell, view
 from pages.kit.control import bound
 from pages.kit.kept import kept
 

@@ -3,8 +3,7 @@
 import streamlit as st
 
 from pages.data import look, study, upload, world
-from pages.frame import shell
-from pages.kit import view
+from pages.kit import shell, view
 from pages.kit.control import switch
 
 PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, study.PART: study.part}

@@ -10,8 +10,7 @@ from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
 from pages.data import charts
-from pages.frame import shell
-from pages.kit import at_hand, prose, view, waiting
+from pages.kit import at_hand, prose, shell, view, waiting
 from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}

@@ -17,8 +17,8 @@ from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, KeptData, Shelf
 from elastic_core.services.train.jobs import Jobs
 from pages.data import answers, study
-from pages.frame import finding, shell
-from pages.kit import prose, unreadable, view
+from pages.frame import finding
+from pages.kit import prose, shell, unreadable, view
 from pages.kit.control import button, number
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse

@@ -13,8 +13,7 @@ from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload
-from pages.frame import shell
-from pages.kit import asked, cache, prose, view
+from pages.kit import asked, cache, prose, shell, view
 from pages.kit.control import bound, button, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)

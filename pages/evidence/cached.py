@@ -4,8 +4,7 @@ from pathlib import Path
 
 from elastic_core.results.claims import Verdict
 from elastic_core.services.evidence import speed
-from pages.frame import shell
-from pages.kit import results
+from pages.kit import results, shell
 from pages.kit.cache import Opened
 from pages.kit.kept import kept
 

@@ -8,8 +8,7 @@ from elastic_core.results.claims import PROTOCOL, Finding, Verdict, count_senten
 from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
 from elastic_core.services.evidence import meaning
 from pages.evidence import cached
-from pages.frame import shell
-from pages.kit import asked, glossary, prose, results, view
+from pages.kit import asked, glossary, prose, results, shell, view
 from pages.kit.control import button
 
 WORDS = prose.of(__file__)

@@ -20,8 +20,7 @@ from elastic_core.results.table import (
 from elastic_core.runs import unreadable_runs
 from elastic_core.text import minus
 from pages.evidence import charts
-from pages.frame import shell
-from pages.kit import cache, glossary, prose, results, unreadable, view
+from pages.kit import cache, glossary, prose, results, shell, unreadable, view
 from pages.kit.control import bound, button, one_of_list
 
 WORDS = prose.of(__file__)

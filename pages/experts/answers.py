@@ -11,14 +11,12 @@ import streamlit as st
 from elastic_core.memory.routing import Routing
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import ablation, items, knobs, overview, people, steering
-from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import Scales
-from pages.frame import shell
-from pages.kit import cache
+from pages.kit import cache, shell
 from pages.kit.cache import Opened
 from pages.kit.kept import Shelf, copied, kept
 
@@ -37,17 +35,12 @@ class Subject(Opened):
 
 
 def subject(of: Opened) -> Subject:
-    return Subject(of.run, of.dataset, of.model, _survey(of))
+    return Subject(of.run, of.dataset, of.model, cache.survey(of))
 
 
 def warm(of: Opened) -> None:
     """Make what the first visitor of the page would wait for."""
     table(subject(of))
-
-
-@kept(4, "Asking what everybody’s history retrieves and what each expert reads …")
-def _survey(of: Opened) -> Survey:
-    return overview.survey(Population(of.model, of.dataset, cache.traffic(of)))
 
 
 @kept(4)

@@ -5,8 +5,7 @@ import streamlit as st
 from elastic_core.services.experts import ablation, overview, relations
 from pages.experts import answers, words
 from pages.experts.answers import Subject
-from pages.frame import shell
-from pages.kit import glossary, view
+from pages.kit import glossary, shell, view
 from pages.kit.control import bound, button
 
 OFTEN = {

@@ -3,8 +3,7 @@
 import streamlit as st
 
 from pages.experts import answers, head, parts, turning, words
-from pages.frame import shell
-from pages.kit import cache, edits, view
+from pages.kit import cache, edits, shell, view
 from pages.kit.control import asked_for, switch
 
 PART = "exp_part"

@@ -17,8 +17,7 @@ from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.experts.words import SAYS
-from pages.frame import shell
-from pages.kit import busy, view, waiting
+from pages.kit import busy, shell, view, waiting
 from pages.kit.control import bound, button, one_of, switch
 
 # --- all of them -----------------------------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import Scales
 from pages.experts import answers, charts, words
 from pages.experts.answers import Subject
-from pages.frame import shell
-from pages.kit import cache, edits, person, view
+from pages.kit import cache, edits, person, shell, view
 from pages.kit.control import button, number
 
 SLIDER, SWAP = "exp_scale_", "exp_swap"

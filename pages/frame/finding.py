@@ -9,8 +9,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.person import inspect, people
-from pages.frame import shell
-from pages.kit import cache
+from pages.kit import cache, shell
 from pages.kit.control import button
 
 PEOPLE = 6  # that a title lists

@@ -1,7 +1,7 @@
 """The screens of the app, in the order of the sidebar. A new one is a folder in `pages/` and one line here: what stands around
 screens, and all tests of every screen, ask this list. tests/app/test_new_screen.py adds one of four small files; copy those:
 
-    page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/frame/shell.py); pages/kit/view.py
+    page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/kit/shell.py); pages/kit/view.py
                  draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set. A plain table:
                  `view.table(key, frame, SAYS.about("NAME"), alt, column_config=view.columns(SAYS("COLUMNS")))`, where each
                  column is a paragraph `` `name` Heading | format | width | What it is. `` of words.md

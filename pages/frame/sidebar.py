@@ -17,24 +17,24 @@ from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id
 from elastic_core.text import number as whole
-from pages.frame import finding, garbage, locks, shell, worlds
-from pages.frame.locks import locked
-from pages.frame.shell import Context, plain, quoted
-from pages.kit import cache
+from pages.frame import finding, garbage, worlds
+from pages.kit import cache, locks, shell
 from pages.kit.cache import Opened
 from pages.kit.control import button, number, write_in_address
-from pages.tour import classroom, panel
+from pages.kit.locks import locked
+from pages.kit.shell import Context, plain, quoted
 
 NOTICE, MEANT, TEACHING = "shell_notice", "shell_meant", "shell_teach_panel"
 WRITTEN = "shell_written"  # what this visit wrote into the address last, by control
 
 
-def sidebar() -> None:
-    """The widgets of the frame. Called by navigation.py on every rerun, before the page."""
+def sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> None:
+    """The widgets of the frame. Called by navigation.py on every rerun, before the page. `read_class` takes from the address
+    which class a visitor is in, `begin_tour` draws the button that starts the tour."""
     garbage.keep_short()
     machine.one_thread_each()
     locks.read()
-    classroom.read()
+    read_class()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
     known = runs()
     place = st.empty()
@@ -46,7 +46,7 @@ def sidebar() -> None:
         return
     worlds.settle(chosen, asked)
     with st.sidebar:
-        panel.begin()
+        begin_tour()
         _run_box(known, chosen)
         user = _user_box(chosen, asked["user"], problems)
         st.session_state[TEACHING] = st.expander("Teaching", key="shell_teaching")
@@ -70,12 +70,12 @@ def runs() -> dict[str, Run]:
     return {run.name: run for run in cache.runs(shell.RUNS, preference)}
 
 
-def close() -> None:
+def close(class_panel: Callable[[], None]) -> None:
     """The lower end of the sidebar. Called by navigation.py after the page, when the page has named its controls."""
     if st.session_state[shell.CONTEXT] is not None:
         locks.named()
         with st.session_state[TEACHING]:
-            classroom.panel()
+            class_panel()
             locks.builder(shell.link())
     garbage.collect()
 

@@ -12,8 +12,7 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import PLANTED, at_hand, source_names
 from elastic_core.runs import Run
-from pages.frame import shell
-from pages.kit import cache
+from pages.kit import cache, shell
 from pages.kit.cache import Opened
 
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"

@@ -7,11 +7,10 @@ from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
 from elastic_core.text import number as whole
-from pages.frame import shell
-from pages.frame.shell import Context
 from pages.journey.words import SAYS
-from pages.kit import edits, view
+from pages.kit import edits, shell, view
 from pages.kit.control import bound, button
+from pages.kit.shell import Context
 
 MOMENT, EVENT, TEXT, LIST = "jrn_t", "jrn_event", "jrn_add", "jrn_list"
 MOMENT_OF = "jrn_moment_of"  # whose moment stands in the session

@@ -4,10 +4,9 @@ import streamlit as st
 
 from elastic_core.services.edits import format_edits, history_edits
 from elastic_core.services.person.prediction import Prediction
-from pages.frame import shell
 from pages.journey import controls, reasons, views
 from pages.journey.words import SAYS
-from pages.kit import cache, edits, person, view
+from pages.kit import cache, edits, person, shell, view
 from pages.kit.control import one_of_list, switch
 
 WITH, FIRST, SECOND, PART = "jrn_with", "the original", "the second run", "jrn_part"

@@ -9,12 +9,11 @@ from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest, spa
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
-from pages.frame import shell
-from pages.frame.shell import Context
 from pages.journey import answers, charts, controls
 from pages.journey.words import ALONG, DISPATCHER, INFLUENCE, READING, SAYS
-from pages.kit import cache, glossary, view
+from pages.kit import cache, glossary, shell, view
 from pages.kit.control import bound, one_of, switch
+from pages.kit.shell import Context
 
 NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"

@@ -11,11 +11,10 @@ from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import html as escape
-from pages.frame import shell
-from pages.frame.shell import Context
 from pages.journey.words import EXPERTS, LISTS, SAYS
-from pages.kit import cache, person, view
+from pages.kit import cache, person, shell, view
 from pages.kit.control import picked
+from pages.kit.shell import Context
 from pages.kit.tiles import Tile
 
 EXPERT = "jrn_expert"

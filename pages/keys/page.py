@@ -8,11 +8,10 @@ from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
 from elastic_core.services.person import inspect
-from pages.frame import shell
 from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
-from pages.kit import cache, glossary, view
+from pages.kit import cache, glossary, shell, view
 from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
 from pages.kit.kept import kept
 

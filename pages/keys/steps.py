@@ -10,10 +10,9 @@ from elastic_core import text
 from elastic_core.services.keys import votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
-from pages.frame import shell
 from pages.keys import charts, picture
 from pages.keys.words import SAYS
-from pages.kit import view
+from pages.kit import shell, view
 from pages.kit.control import asked_for, write_in_address
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")

@@ -7,11 +7,10 @@ import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.gate import ungated
-from pages.frame import shell
 from pages.keys import charts
 from pages.keys.steps import Scene
 from pages.keys.words import SAYS, SURE
-from pages.kit import cache, glossary, view
+from pages.kit import cache, glossary, shell, view
 from pages.kit.control import asked_for, bound
 from pages.kit.kept import asking, kept
 

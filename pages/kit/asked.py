@@ -7,8 +7,7 @@ from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.jobs import Questions
 from elastic_core.services.evidence.meaning import MeaningRow
-from pages.frame import shell
-from pages.kit import cache, waiting
+from pages.kit import cache, shell, waiting
 from pages.kit.kept import kept
 
 

@@ -3,7 +3,7 @@
 from elastic_core.run_config import DataConfig
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf
-from pages.frame import shell
+from pages.kit import shell
 
 
 def choices() -> dict[str, DataConfig]:

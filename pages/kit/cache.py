@@ -32,6 +32,8 @@ from elastic_core.results import store
 from elastic_core.results.systems import run_label
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
+from elastic_core.services.experts import overview
+from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate, search
@@ -283,6 +285,12 @@ def traced(of: Opened, items: np.ndarray) -> Trace | None:
 def traffic(of: Opened, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
     return routing(of.model, of.dataset, split)
+
+
+@kept(4, "Asking what everybody’s history retrieves and what each expert reads …")
+def survey(of: Opened) -> overview.Survey:
+    """What everybody's history retrieves and what each expert reads. Only for models that retrieve."""
+    return overview.survey(Population(of.model, of.dataset, traffic(of)))
 
 
 @kept(6)

@@ -8,10 +8,9 @@ from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import BELOW, ListChange, scale_experts
-from pages.frame import shell
-from pages.frame.shell import Context
-from pages.kit import cache, tiles
+from pages.kit import cache, shell, tiles
 from pages.kit.control import one_of
+from pages.kit.shell import Context
 from pages.kit.tiles import Tile
 
 MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "=", BELOW: "was {}"}

@@ -7,8 +7,7 @@ import streamlit as st
 
 from elastic_core.disk import Unreadable
 from elastic_core.services import public
-from pages.frame import shell
-from pages.kit import view
+from pages.kit import shell, view
 from pages.kit.control import button
 
 FEW = 3  # lines that stand open

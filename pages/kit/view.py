@@ -12,11 +12,10 @@ from elastic_core import text
 from elastic_core.runs import Run
 from elastic_core.services import exports
 from elastic_core.services.person import inspect
-from pages.frame import present, shell
-from pages.frame.shell import Context
-from pages.kit import cache, plot, use
+from pages.kit import cache, plot, present, shell, use
 from pages.kit.control import button
 from pages.kit.prose import About
+from pages.kit.shell import Context
 
 Mode = Literal["points", "box", "lasso"]
 SHOWN, CALLED = "view_tables", "view_called"

@@ -10,8 +10,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.background.durations import clock
 from elastic_core.services.background.queue import Queue, Task
-from pages.frame import shell
-from pages.kit import view
+from pages.kit import shell, view
 from pages.kit.control import button
 
 EVERY = 1.5  # seconds; each redraw takes time from what is computed

@@ -12,7 +12,7 @@ from elastic_core.services.map.layouts import Settings, Store
 from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
 from elastic_core.services.map.trust import Region
 from elastic_core.services.traffic import over_time
-from pages.experts import answers
+from pages.kit import cache
 from pages.kit.cache import Opened
 from pages.kit.kept import copied, kept
 
@@ -35,7 +35,7 @@ def store(of: Opened, file: Path) -> Store | None:
 def table(of: Opened, files: int) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
     how many epochs are kept so far."""
-    found = overview.expert_table(answers.subject(of).survey)
+    found = overview.expert_table(cache.survey(of))
     loads = over_time.load_by_epoch(of.run)
     return found.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(found) else found
 

@@ -9,8 +9,7 @@ from elastic_core.services.map import trust as trusting
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import Map
-from pages.frame import shell
-from pages.kit import cache, plot, view, waiting
+from pages.kit import cache, plot, shell, view, waiting
 from pages.kit.control import one_of, one_of_list
 from pages.map import answers, charts, words
 

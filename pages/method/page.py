@@ -4,8 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.data.source_catalog import SOURCES
-from pages.frame import shell
-from pages.kit import glossary, prose, view
+from pages.kit import glossary, prose, shell, view
 from pages.kit.control import switch
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")

@@ -3,8 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.speed import costs
-from pages.frame import shell
-from pages.kit import prose, view
+from pages.kit import prose, shell, view
 from pages.kit.control import bound
 
 SAYS = prose.of(__file__)

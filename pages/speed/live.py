@@ -7,8 +7,7 @@ from elastic_core.services import public
 from elastic_core.services.speed import costs, curves, jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from elastic_core.services.speed.plan import all_systems
-from pages.frame import shell
-from pages.kit import view, waiting
+from pages.kit import shell, view, waiting
 from pages.kit.control import bound, button, number
 
 CANCELLED = "spd_cancelled"  # the id of what the visitor cancelled

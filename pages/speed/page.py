@@ -6,8 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.speed import curves
-from pages.frame import shell
-from pages.kit import prose, view
+from pages.kit import prose, shell, view
 from pages.kit.control import one_of, switch
 from pages.kit.kept import copied
 from pages.speed import calculator, live, reading

@@ -5,8 +5,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from elastic_core.services.speed import curves
-from pages.frame import shell
-from pages.kit import cache, prose, view
+from pages.kit import cache, prose, shell, view
 from pages.kit.control import bound, one_of
 from pages.speed import charts
 

@@ -8,8 +8,7 @@ from elastic_core.services.person.edited_history import event_rows
 from elastic_core.services.person.model_trace import SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
-from pages.frame import shell
-from pages.kit import cache, edits, person, prose, view
+from pages.kit import cache, edits, person, prose, shell, view
 from pages.kit.control import button
 from pages.kit.kept import asking, copied
 from pages.start import strip

@@ -20,11 +20,10 @@ from elastic_core.services.person.inspect import Words
 from elastic_core.services.person.model_trace import ModelTrace, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
-from pages.frame import shell
-from pages.frame.shell import Context
-from pages.kit import edits, person, plot, prose, tiles
+from pages.kit import edits, person, plot, prose, shell, tiles
 from pages.kit.cache import Opened
 from pages.kit.kept import kept
+from pages.kit.shell import Context
 
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"

@@ -12,8 +12,7 @@ import streamlit as st
 
 from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
-from pages.frame import locks, present, shell
-from pages.kit import prose
+from pages.kit import locks, present, prose, shell
 from pages.kit.control import button
 from pages.kit.kept import kept
 from pages.tour import lesson, worksheet

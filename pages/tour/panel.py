@@ -10,8 +10,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from elastic_core.services.tour.answers import Answer
-from pages.frame import shell
-from pages.kit import prose, view
+from pages.kit import prose, shell, view
 from pages.kit.control import button
 from pages.tour import classroom
 from pages.tour.steps import STEPS, Step, measured

@@ -10,8 +10,7 @@ from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, TourAsked
 from elastic_core.services.traffic.load import EVERYBODY
-from pages.frame import shell
-from pages.kit import cache, edits, prose, results
+from pages.kit import cache, edits, prose, results, shell
 
 Done = Callable[[Mapping[Any, Any]], bool]
 

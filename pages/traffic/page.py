@@ -7,8 +7,7 @@ import streamlit as st
 
 from elastic_core.services.traffic import load, over_time
 from elastic_core.services.traffic.load import Flow
-from pages.frame import shell
-from pages.kit import asked, busy, cache, view
+from pages.kit import asked, busy, cache, shell, view
 from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, words
 

@@ -15,8 +15,7 @@ from elastic_core.services.background.durations import about
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
-from pages.frame import shell
-from pages.kit import at_hand, cache, glossary, prose, view
+from pages.kit import at_hand, cache, glossary, prose, shell, view
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 

@@ -6,8 +6,7 @@ from elastic_core.services import public
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.watching import watch
-from pages.frame import shell
-from pages.kit import plot, unreadable, view, waiting
+from pages.kit import plot, shell, unreadable, view, waiting
 from pages.kit.control import button
 from pages.train import charts
 

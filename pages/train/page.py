@@ -3,8 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.train import presets
-from pages.frame import shell
-from pages.kit import cache, prose, view
+from pages.kit import cache, prose, shell, view
 from pages.train import form, live, result
 from pages.train import runs as train_runs
 

@@ -9,8 +9,7 @@ from elastic_core.services.person import people
 from elastic_core.services.train import outcome
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import TrainingOutcome
-from pages.frame import shell
-from pages.kit import cache, prose, use, view
+from pages.kit import cache, prose, shell, use, view
 from pages.kit.control import button
 from pages.train.live import act
 

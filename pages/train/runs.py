@@ -9,9 +9,8 @@ from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import PREFIX, Jobs
-from pages.frame import shell
 from pages.frame.sidebar import preference
-from pages.kit import cache, glossary, prose, unreadable, use, view
+from pages.kit import cache, glossary, prose, shell, unreadable, use, view
 from pages.kit.control import button, one_of
 from pages.train import charts
 

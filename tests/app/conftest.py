@@ -18,7 +18,7 @@ from visits import visit
 from elastic_core.data import Dataset
 from elastic_core.services.background.process import Hand
 from elastic_core.services.evidence.jobs import Questions
-from pages.frame import shell
+from pages.kit import shell
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import Alone
 from elastic_core.services.experts.jobs import Passes
 from pages.experts import words as said_of
-from pages.frame import shell
+from pages.kit import shell
 
 PAGE = "experts/page.py"
 Open = Callable[..., AppTest]

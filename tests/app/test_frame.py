@@ -9,6 +9,7 @@ import streamlit as st
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from app import load_screens
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.runs import list_runs
@@ -136,7 +137,7 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     monkeypatch.setattr(wake, "QUIET", 0.0)
     for module, name in ((overview, "survey"), (load_of, "beside_chance")):
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
-    wake._begin()
+    wake.begin(load_screens)
     assert set(asked) == {"survey", "beside_chance"}
     asked.clear()
     opened("experts/page.py", run="tiny")

@@ -15,8 +15,7 @@ from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from elastic_core.services.map.trust import Region
-from pages.frame import shell
-from pages.kit import plot
+from pages.kit import plot, shell
 from pages.map import charts, words
 
 PAGE = "map/page.py"

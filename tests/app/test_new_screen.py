@@ -18,7 +18,7 @@ PAGE = '''"""Diary: which kinds did this person choose, one after the other?"""
 import streamlit as st
 
 from pages.diary import answers, charts
-from pages.frame import shell
+from pages.kit import shell
 from pages.kit import cache, person, prose, view
 from pages.kit.control import number
 

@@ -20,8 +20,7 @@ from elastic_core.commands import main
 from elastic_core.data import load
 from elastic_core.services.edits import Edit, Remove, Silence
 from elastic_core.services.person.prediction import Prediction, predict_user
-from pages.frame import shell
-from pages.kit import cache, person
+from pages.kit import cache, person, shell
 
 Open = Callable[..., AppTest]
 

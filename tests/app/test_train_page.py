@@ -24,8 +24,7 @@ from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import Jobs
-from pages.frame import shell
-from pages.kit import plot, use
+from pages.kit import plot, shell, use
 from pages.train import charts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.train.jobs import Jobs
-from pages.frame import shell
+from pages.kit import shell
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
 Damage = Callable[[Path], Any]

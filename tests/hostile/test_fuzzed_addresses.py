@@ -21,7 +21,8 @@ from visits import visit
 from elastic_core.errors import InputError
 from elastic_core.services import edits
 from elastic_core.services.map import picture
-from pages.frame import shell, sidebar
+from pages.frame import sidebar
+from pages.kit import shell
 
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "2"))
 READS = settings(max_examples=int(os.environ.get("ELASTIC_FUZZ_CASES", "200")), deadline=None)

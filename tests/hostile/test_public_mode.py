@@ -23,13 +23,13 @@ from elastic_core.services.background.queue import MOST_QUEUED, Queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.evidence.jobs import Questions
 from elastic_core.services.experts.jobs import Passes
-from elastic_core.services.map import picture
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.jobs import Measurements, Plan
 from elastic_core.services.train.estimate import estimate
 from elastic_core.services.train.jobs import Job, Jobs
-from pages.frame import guard, shell, wake
+from pages.frame import guard, wake
+from pages.kit import shell
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
 
@@ -83,7 +83,6 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "ask a memory": lambda root, world: Questions(root).submit(Run(root / "tiny")),
     "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
-    "load sets": lambda root, world: picture.from_file(b"{}", 4),
 }
 
 
@@ -189,10 +188,10 @@ def test_an_open_address_is_warned_of(
 ) -> None:
     monkeypatch.setenv(public.VARIABLE, mode)
     monkeypatch.setattr(wake.st, "get_option", {"server.address": address}.__getitem__)
-    monkeypatch.setattr(wake, "_begin", lambda: None)
+    monkeypatch.setattr(wake, "begin", lambda load_screens: None)
 
     async def live() -> None:
-        async with wake.up(None):  # type: ignore[arg-type]
+        async with wake.up(list)(None):  # type: ignore[arg-type]
             pass
 
     done(live())

@@ -13,11 +13,10 @@ from elastic_core.results.systems import data_label
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.person import inspect, people
-from pages.frame import locks, present
-from pages.frame.locks import lockable as lockable
-from pages.frame.locks import locked as locked
-from pages.kit import cache, glossary, plot
+from pages.kit import cache, glossary, locks, plot, present
 from pages.kit.cache import Opened
+from pages.kit.locks import lockable as lockable
+from pages.kit.locks import locked as locked
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
