@@ -1,8 +1,6 @@
 """Speed: exponents and crossings on curves known by formula, operations against torch's counter, a real process."""
 
-import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,10 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention
 from elastic_core.core.stream import open_stream
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Measurements
+from elastic_core.jobs.queue import begin
 from elastic_core.services.speed import costs, curves
-from elastic_core.services.speed.jobs import Measurements, Plan
+from elastic_core.services.speed.plan import Plan
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,18 +166,17 @@ def test_the_kept_state_is_what_the_calculator_says() -> None:
 # --- in the background ------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_measured_is_refused_and_what_died_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_measured_is_refused_and_what_died_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measurements = Measurements(tmp_path)
     for wrong in ({"lengths": ()}, {"lengths": (1,)}, {"systems": ("gpt",)}, {"histories": 0}, {"k": 300}):
         with pytest.raises(InputError):
             Plan(**wrong)  # type: ignore[arg-type]
     assert Plan(lengths=(64, 8192), histories=8).left_out() == (8192,)
-    dead = measurements.folder / "20200101-000000-000000"
-    dead.mkdir(parents=True)
-    (dead / "job.json").write_text(json.dumps(asdict(Plan(lengths=(16, 32)))))
-    (dead / "begun.json").write_text("{}")
-    assert measurements.get(dead.name).state == "interrupted" and measurements.get(dead.name).latencies().empty
-    assert measurements.get(dead.name).cut.startswith("This measurement is interrupted: 0 of 2 lengths")
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
+    dead = measurements.submit(Plan(lengths=(16, 32))).id
+    assert begin(measurements.folder, dead)
+    assert measurements.get(dead).state == "interrupted" and measurements.get(dead).latencies().empty
+    assert measurements.get(dead).cut.startswith("This measurement is interrupted: 0 of 2 lengths")
 
 
 def test_the_shipped_rows_can_be_read() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_background import fork
+from test_background import fork, holder
 
 from elastic_core import models, objectives
 from elastic_core.core.config import TrainConfig
@@ -19,10 +19,11 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Training, Trainings
+from elastic_core.jobs.queue import start_next, worker_alive
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import EVENTS
 from elastic_core.services.train import estimate, presets, run_table
-from elastic_core.services.train.jobs import Job, Jobs
 
 TIMEOUT = 120.0
 PLANTED = DataConfig(source="planted", planted=PlantedConfig(users=60, items=50, interests=4, mean_length=14, max_length=24))
@@ -38,15 +39,15 @@ def tiny(epochs: int = 2, **data: Any) -> RunConfig:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trainings]:
     """A list whose workers are forks of this process."""
-    monkeypatch.setattr(Jobs, "_spawn", fork)
-    jobs = Jobs(tmp_path / "checkpoints")
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", fork)
+    jobs = Trainings(tmp_path / "checkpoints")
     yield jobs
     for job in jobs.all():
         if job.state in ("queued", "running"):
             jobs.stop(job.id)
-    wait(lambda: not jobs.slot.held)
+    wait(lambda: not worker_alive(jobs.folder))
     for child in map(int, (jobs.root / "children").read_text().split()):
         with suppress(ChildProcessError):  # a child of a child
             os.waitpid(child, 0)
@@ -59,26 +60,26 @@ def wait(ready: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def state(jobs: Jobs, job: Job) -> str:
+def state(jobs: Trainings, job: Training) -> str:
     return jobs.get(job.id).state
 
 
-def pid(job: Job) -> int:
-    return int(json.loads((job.path / "begun.json").read_text())["pid"])
+def pid(job: Training) -> int:
+    return holder(job)
 
 
-def started(jobs: Jobs, job: Job, epochs: int = 1) -> None:
+def started(jobs: Trainings, job: Training, epochs: int = 1) -> None:
     wait(lambda: len(jobs.get(job.id).run.events("epoch")) >= epochs)
 
 
-def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Jobs) -> None:
+def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Trainings) -> None:
     job = jobs.submit(tiny(10_000))
     started(jobs, job, 2)
     os.kill(pid(job), signal.SIGKILL)
     wait(lambda: state(jobs, job) == "interrupted")
-    jobs.pump()
+    start_next(jobs.root)
     time.sleep(0.3)
-    assert not jobs.slot.held, "an interrupted training does not start again by itself"
+    assert not worker_alive(jobs.folder), "an interrupted training does not start again by itself"
     done = len(job.run.events("epoch"))
     jobs.resume(job.id)
     started(jobs, job, done + 2)
@@ -89,7 +90,7 @@ def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs
     assert jobs.all() == [] and not job.run.path.exists()
 
 
-def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Jobs, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Trainings, tmp_path: Path) -> None:
     bad, good = jobs.submit(tiny(source=str(tmp_path / "missing.csv"))), jobs.submit(tiny(), "good")
     wait(lambda: state(jobs, good) == "finished")
     assert state(jobs, bad) == "failed"
@@ -101,13 +102,13 @@ def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Jobs, tmp_path: Path
 
 
 @pytest.fixture
-def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
+def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainings:
     """A list that starts nothing."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
-    return Jobs(tmp_path)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
+    return Trainings(tmp_path)
 
 
-def test_names_are_free_and_plain(idle: Jobs) -> None:
+def test_names_are_free_and_plain(idle: Trainings) -> None:
     names = [idle.submit(tiny()).run.name for _ in range(3)]
     assert names == ["local-elastic-planted", "local-elastic-planted-2", "local-elastic-planted-3"]
     for bad in ("../etc", "A b", "local-" + "x" * 80, "ä"):
@@ -155,7 +156,7 @@ def test_settings_that_cannot_work_are_one_sentence() -> None:
     assert (kinds["model.side"], kinds["model.gate"], kinds["model.dropout"]) == ("int", "choice", "float")
 
 
-def test_tables_of_runs(idle: Jobs, tmp_path: Path) -> None:
+def test_tables_of_runs(idle: Trainings, tmp_path: Path) -> None:
     from elastic_core.runs.training import train
 
     run = train(tiny(), load(PLANTED), tmp_path / "local-a")

@@ -30,6 +30,7 @@ FLOORS = (
     ("bench", "results", "training_time"),
     ("serving", "study"),
     ("services",),
+    ("jobs",),
     ("commands", "__main__"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

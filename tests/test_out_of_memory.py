@@ -16,10 +16,11 @@ from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
+from elastic_core.jobs import worker
+from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.queue import JobContext, begin
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
-from elastic_core.services.background import worker
-from elastic_core.services.train.jobs import Jobs
 
 CPU = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."
 REFUSALS = [
@@ -117,15 +118,17 @@ def test_on_the_command_line_and_in_the_app(
     assert main(["train", "--recipe=toy", "--set=data.planted.users=40", "--out=run"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("error: memory ran out: reduce one of train.batch (64)") and not Path("run").exists()
-    monkeypatch.setattr("elastic_core.services.train.jobs.Jobs.pump", lambda self: None)
-    jobs = Jobs(tmp_path / "checkpoints")
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
+    jobs = Trainings(tmp_path / "checkpoints")
     job = jobs.submit(config)
-    worker._work(jobs, job)
+    assert begin(jobs.folder, job.id)
+    worker.run_job(jobs, job, JobContext(job))
     job = jobs.get(job.id)
     assert job.state == "failed" and job.reason.startswith("memory ran out: reduce one of train.batch (32)")
-    monkeypatch.setattr("elastic_core.services.train.jobs.load", refuses)  # before there is anything to reduce
+    monkeypatch.setattr("elastic_core.jobs.kinds.load", refuses)  # before there is anything to reduce
     job = jobs.submit(config)
-    worker._work(jobs, job)
+    assert begin(jobs.folder, job.id)
+    worker.run_job(jobs, job, JobContext(job))
     assert jobs.get(job.id).reason == NO_MEMORY
 
 

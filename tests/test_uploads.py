@@ -20,13 +20,13 @@ from elastic_core.data.reading import read_interactions
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.times import Undecided
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Trainings
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.person import people
-from elastic_core.services.train.jobs import Jobs
 
 HEAD = "user,item,time,title,genres\n"
 ROWS = [(u, (i + u) % 7, 10**9 + 7 * u + i) for u in range(6) for i in range(7)]
@@ -211,17 +211,17 @@ def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
 
 def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows kept again with another k-core are the same file; so is a run's relative path."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     shelf, config = Shelf(tmp_path / "uploads"), recipes.toy()
     before = shelf.keep(outcome())
     run = Run(tmp_path / "local-on-it")
     run.start(dataclasses.replace(config, data=before.config), load(before.config))
     (run.path / WEIGHTS).touch()
-    Jobs(tmp_path).submit(dataclasses.replace(config, data=before.config))
+    Trainings(tmp_path).submit(dataclasses.replace(config, data=before.config))
     again, world = shelf.keep(outcome(k_core=3)), shelf.plant(WORLD)
     assert again.config != before.config
-    assert shelf.runs_on(again.id, tmp_path) == ["local-on-it"] and len(Jobs(tmp_path).needing(again.config)) == 1
-    assert shelf.runs_on(world.id, tmp_path) == [] and Jobs(tmp_path).needing(world.config) == []
+    assert shelf.runs_on(again.id, tmp_path) == ["local-on-it"] and len(Trainings(tmp_path).needing(again.config)) == 1
+    assert shelf.runs_on(world.id, tmp_path) == [] and Trainings(tmp_path).needing(world.config) == []
 
 
 def test_deleting_leaves_nothing_and_ids_are_never_paths(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, options, say
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
-from elastic_core.services.background.durations import about, clock
+from elastic_core.services.durations import about, clock
 from elastic_core.study.asked import StudyAsked
 from elastic_core.study.conduct import PAGE, Study
 from elastic_core.study.plan import NOW, WAYS

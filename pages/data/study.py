@@ -4,9 +4,9 @@ from typing import Any
 
 import streamlit as st
 
+from elastic_core.jobs.kinds import Studies
+from elastic_core.jobs.queue import Job
 from elastic_core.run_config import DataConfig
-from elastic_core.services.background.queue import Task
-from elastic_core.services.study.jobs import Studies
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
 from pages.data import charts
@@ -29,12 +29,12 @@ def part() -> None:
     queue = Studies(shell.RUNS)
     last = queue.of(data)
     _job(queue, last, data, minutes)
-    asked = last.asked if last is not None else StudyAsked(data, minutes)
+    asked = last.request if last is not None else StudyAsked(data, minutes)
     if (answer := queue.answer(asked)) is not None:
         _answer(answer)
 
 
-def _job(queue: Studies, last: Task[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
+def _job(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
         with view.row():

@@ -12,10 +12,10 @@ from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.reader import Sheet, Table
 from elastic_core.data.reading.times import Dates, Undecided
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Trainings
 from elastic_core.services import public
 from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, KeptData, Shelf
-from elastic_core.services.train.jobs import Jobs
 from pages.data import answers, study
 from pages.frame import finding
 from pages.kit import prose, shell, unreadable, view
@@ -229,7 +229,7 @@ def _delete(entry: KeptData) -> None:
         runs = shelf().runs_on(entry.id, shell.RUNS)
         if runs and entry.kind == "file":
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
-        if waiting := [job.run.name for job in Jobs(shell.RUNS).needing(entry.config)]:
+        if waiting := [job.run.name for job in Trainings(shell.RUNS).needing(entry.config)]:
             panel.warning(f"Trainings that wait or run need it and would fail: {', '.join(map(shell.plain, waiting))}.")
         button("Delete for good", f"dat_gone_{entry.id}", _forget, entry, place=panel, type="primary")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from elastic_core.jobs.kinds import Ablations
 from elastic_core.memory.routing import Routing
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import ablation, items, knobs, overview, people, steering
-from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
@@ -122,7 +122,7 @@ def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> Turned
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
     """Return the effect of removing each expert, if somebody has had it computed."""
-    return Passes(shell.RUNS).effects(of.run, of.dataset.hash)
+    return Ablations(shell.RUNS).effects(of.run, of.dataset.hash)
 
 
 @st.cache_resource

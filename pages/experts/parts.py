@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from elastic_core.jobs.kinds import Ablations
 from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
-from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.person import inspect
 from pages.experts import answers, charts
 from pages.experts import words as expert_words
@@ -48,7 +48,7 @@ def every(of: Subject, *_: int) -> list[str]:
         worse, better, chance = ablation.apart(effects)
         doubts.append(SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
     elif of.traffic.experts.shape[1] > 1:
-        passes, asked = Passes(shell.RUNS), (of.run, of.dataset.hash)
+        passes, asked = Ablations(shell.RUNS), (of.run, of.dataset.hash)
         waiting.offer(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all", SAYS("NOT_MEASURED"), "Remove each and measure",
             "Adds a column: the change of NDCG@10. In the background, for everybody.",

@@ -3,9 +3,9 @@ so it is asked for in the background and kept (services/evidence)."""
 
 from pathlib import Path
 
+from elastic_core.jobs.kinds import Meanings
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
-from elastic_core.services.evidence.jobs import Questions
 from elastic_core.services.evidence.meaning import MeaningRow
 from pages.kit import cache, shell, waiting
 from pages.kit.kept import kept
@@ -19,7 +19,7 @@ def rows(root: Path) -> dict[str, MeaningRow]:
 def row(run: Run, key: str) -> MeaningRow | None:
     """The row of a run; where there is none, the button that asks for it, or the bar of who asked."""
     if (found := _rows(shell.RUNS, [run], *meaning.files(shell.RUNS)).get(run.name)) is None:
-        queue = Questions(shell.RUNS)
+        queue = Meanings(shell.RUNS)
         waiting.offer(
             queue, queue.latest(**queue.about(run)), (run,), key,
             "Not measured for this run: do its experts follow interests?", "Measure it now",

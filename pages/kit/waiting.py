@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.errors import InputError
+from elastic_core.jobs.queue import Job, Queue, start_next, worker_alive
 from elastic_core.services import public
-from elastic_core.services.background.durations import clock
-from elastic_core.services.background.queue import Queue, Task
+from elastic_core.services.durations import clock
 from pages.kit import shell, view
 from pages.kit.control import button
 
@@ -33,25 +33,25 @@ def refused(queue: Queue[Any]) -> None:
         st.error(f"{shell.plain(problem[:1].upper() + problem[1:])}.")
 
 
-def pump(queue: Queue[Any]) -> str:
+def go_on(queue: Queue[Any]) -> str:
     """Lets the queue go on; why it cannot, if it cannot."""
     try:
-        queue.pump()
+        start_next(queue.root)
     except InputError as error:
         return str(error)
     return ""
 
 
-def stage(queue: Queue[Any], job: Task[Any]) -> str:
+def stage(queue: Queue[Any], job: Job[Any]) -> str:
     """What a job is at, for the text of a bar."""
     if job.state == "queued":
-        return "Waiting for its turn" if queue.slot.held else "Starting a process …"
+        return "Waiting for its turn" if worker_alive(queue.folder) else "Starting a process …"
     if job.stopping:
         return "Stopping …"
     return f"{shell.plain(job.text or 'Reading what it needs')} · {clock(job.seconds)}"
 
 
-def watch(queue: Queue[Any], jobs: Sequence[Task[Any]], key: str, title: Callable[[Any], str] = lambda job: "") -> None:
+def watch(queue: Queue[Any], jobs: Sequence[Job[Any]], key: str, title: Callable[[Any], str] = lambda job: "") -> None:
     """Bars of those that are not over; `title` says in Markdown which one it is."""
     active = tuple(job.id for job in jobs if job.active)
     if active:
@@ -59,7 +59,7 @@ def watch(queue: Queue[Any], jobs: Sequence[Task[Any]], key: str, title: Callabl
 
 
 def offer(
-    queue: Queue[Any], last: Task[Any] | None, given: tuple[object, ...], key: str, caption: str, label: str, help: str
+    queue: Queue[Any], last: Job[Any] | None, given: tuple[object, ...], key: str, caption: str, label: str, help: str
 ) -> None:
     """The button that asks for `submit(*given)`; while `last`, somebody's, is not over its bar, and after it what went wrong."""
     if last is not None and last.active:
@@ -80,7 +80,7 @@ def offer(
 
 
 def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[Any], str]) -> None:
-    problem = pump(queue)
+    problem = go_on(queue)
     active = [job for job in queue.all() if job.id in ids and job.active]
     if len(active) < len(ids):
         st.rerun(scope="app")

@@ -3,10 +3,10 @@
 import numpy as np
 import streamlit as st
 
+from elastic_core.jobs.kinds import Maps
 from elastic_core.services.map import layouts
 from elastic_core.services.map import picture as pictures
 from elastic_core.services.map import trust as trusting
-from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import Map
 from pages.kit import cache, plot, shell, view, waiting
@@ -33,7 +33,7 @@ def watch_maps() -> None:
     """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
     maps = Maps(shell.RUNS)
     active = [job for job in maps.all() if job.active]
-    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.asked.title)}")
+    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.request.title)}")
     if any(not job.share for job in active):
         st.caption(words.SAYS("FIRST_TIME"))
 

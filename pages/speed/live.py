@@ -3,10 +3,10 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Measurement, Measurements
 from elastic_core.services import public
-from elastic_core.services.speed import costs, curves, jobs
-from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
-from elastic_core.services.speed.plan import all_systems
+from elastic_core.services.speed import costs, curves, measure
+from elastic_core.services.speed.plan import Plan, all_systems
 from pages.kit import shell, view, waiting
 from pages.kit.control import bound, button, number
 
@@ -18,13 +18,13 @@ def plan() -> Plan | None:
     """What the controls ask for; None where they ask for something impossible, which is then said."""
     usual = Plan()
     lengths = bound(
-        st.pills, "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
+        st.pills, "History lengths", measure.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
     systems = bound(st.multiselect, "Systems", all_systems(), default=list(usual.systems), key="spd_systems")
     with view.row("top"):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number(
-            "Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130,
+            "Threads", 1, measure.cores(), usual.threads, key="spd_threads", width=130,
             help="Two share the work of many histories. Beside another program that works, one is faster.",
         )  # fmt: skip
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
@@ -76,7 +76,7 @@ def panel() -> Measurement | None:
 def _progress(drawn: str, share: float) -> None:
     """The bar while it runs; the whole page again when there is something new to draw."""
     all_of_them = Measurements(shell.RUNS)
-    problem, found = waiting.pump(all_of_them), all_of_them.latest()
+    problem, found = waiting.go_on(all_of_them), all_of_them.latest()
     if (found.state if found else "") != drawn or (found and found.active and found.share != share):
         st.rerun(scope="app")
     if problem:

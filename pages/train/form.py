@@ -11,7 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.background.durations import about
+from elastic_core.services.durations import about
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting

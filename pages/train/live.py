@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from elastic_core.jobs.kinds import Training, Trainings
+from elastic_core.jobs.queue import worker_alive
+from elastic_core.jobs.watching import watch
 from elastic_core.services import public
 from elastic_core.services.train import run_table
-from elastic_core.services.train.jobs import Job, Jobs
-from elastic_core.services.train.watching import watch
 from pages.kit import plot, shell, unreadable, view, waiting
 from pages.kit.control import button
 from pages.train import charts
@@ -15,8 +16,8 @@ EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine
 
 def live() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
-    jobs = Jobs(shell.RUNS)
-    waiting.pump(jobs)
+    jobs = Trainings(shell.RUNS)
+    waiting.go_on(jobs)
     listed = jobs.all()
     drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
     st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
@@ -24,7 +25,7 @@ def live() -> None:
 
 def line() -> None:
     """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
-    jobs = Jobs(shell.RUNS)
+    jobs = Trainings(shell.RUNS)
     active = [job for job in jobs.all() if job.active]
     done = jobs.ended()
     if active:
@@ -36,16 +37,16 @@ def line() -> None:
 
 def heading() -> None:
     """Where `line` leads."""
-    if Jobs(shell.RUNS).all():
+    if Trainings(shell.RUNS).all():
         st.header("Trainings", anchor="now")
 
 
 def act(what: str, *arguments: object) -> None:
     """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
-    waiting.act(Jobs(shell.RUNS), what, *arguments)
+    waiting.act(Trainings(shell.RUNS), what, *arguments)
 
 
-def curves(job: Job) -> None:
+def curves(job: Training) -> None:
     """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
     frame = run_table.curves([job.run])
     figures = charts.curves(frame, shell.palette())
@@ -56,8 +57,8 @@ def curves(job: Job) -> None:
 
 
 def _draw(drawn: dict[str, str]) -> None:
-    jobs = Jobs(shell.RUNS)
-    problem = waiting.pump(jobs)
+    jobs = Trainings(shell.RUNS)
+    problem = waiting.go_on(jobs)
     listed = jobs.all()
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
@@ -75,7 +76,7 @@ def _draw(drawn: dict[str, str]) -> None:
     _queue(jobs, [job for job in listed if job.state == "queued"])
 
 
-def _running(job: Job) -> None:
+def _running(job: Training) -> None:
     now = watch(job)
     with st.container(border=True, key="train_running"):
         st.subheader(f"Training {shell.plain(job.run.name)}")
@@ -98,13 +99,13 @@ def _running(job: Job) -> None:
             st.caption("The curves begin after the first epoch.")
 
 
-def _interrupted(job: Job) -> None:
+def _interrupted(job: Training) -> None:
     with st.container(border=True):
         st.warning(f"The training {shell.plain(job.run.name)} was interrupted: its process ended suddenly.")
         _choice(job, "Continue", "It goes on after its last whole epoch. The result is the same as without the break.")
 
 
-def _failed(job: Job) -> None:
+def _failed(job: Training) -> None:
     with st.container(border=True):
         st.error(f"The training {shell.plain(job.run.name)} failed: {shell.plain(job.reason)}")
         with st.expander("Its last words"):
@@ -112,17 +113,17 @@ def _failed(job: Job) -> None:
         _choice(job, "Try again", "The same settings once more.")
 
 
-def _choice(job: Job, word: str, explained: str) -> None:
+def _choice(job: Training, word: str, explained: str) -> None:
     with view.row("top"):
         off = public.on()
         button(word, f"train_resume_{job.id}", act, "resume", job.id, help=explained, disabled=off)
         button("Discard", f"train_discard_{job.id}", act, "discard", job.id, help="Removes it for good.", disabled=off)
 
 
-def _queue(jobs: Jobs, waiting: list[Job]) -> None:
+def _queue(jobs: Trainings, waiting: list[Training]) -> None:
     if waiting:
         st.markdown("**Waiting** (one training at a time keeps the pages quick)")
-        if not jobs.slot.held and not public.on():
+        if not worker_alive(jobs.folder) and not public.on():
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):
         with view.row():

@@ -3,11 +3,11 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Training, Trainings
 from elastic_core.results.baselines import ONLY_UNSEEN
 from elastic_core.services import public
 from elastic_core.services.person import people
 from elastic_core.services.train import outcome
-from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.kit import cache, prose, shell, use, view
 from pages.kit.control import button
@@ -19,7 +19,7 @@ OPEN = "train_opens"
 
 
 def card() -> None:
-    job = Jobs(shell.RUNS).ended()
+    job = Trainings(shell.RUNS).ended()
     if job is None:
         return
     try:
@@ -74,7 +74,7 @@ def _said(found: TrainingOutcome) -> None:
         st.caption(found.seeds)
 
 
-def _acts(job: Job, found: TrainingOutcome) -> None:
+def _acts(job: Training, found: TrainingOutcome) -> None:
     now = shell.current()
     whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
     off, key = public.on(), job.id
@@ -98,7 +98,7 @@ def _acts(job: Job, found: TrainingOutcome) -> None:
     _follow()
 
 
-def _open(job: Job, page: str) -> None:
+def _open(job: Training, page: str) -> None:
     """The run, and the same person where they are in its data: by the same data, or by an own id."""
     now = shell.current()
     shell.choose(job.run.name)
@@ -122,7 +122,7 @@ def _follow() -> None:
         shell.go(page)
 
 
-def _table(job: Job, found: TrainingOutcome) -> None:
+def _table(job: Training, found: TrainingOutcome) -> None:
     table = found.table(job.run.name)
     if found.beside is None or table.empty:
         return

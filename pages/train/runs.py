@@ -5,10 +5,10 @@ import json
 import streamlit as st
 
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import PREFIX, Trainings
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
 from elastic_core.services.train import presets, run_table
-from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame.sidebar import preference
 from pages.kit import cache, glossary, prose, shell, unreadable, use, view
 from pages.kit.control import button, one_of
@@ -108,7 +108,7 @@ def _forget(name: str, known: list[Run]) -> None:
     """Who is looking at it looks at the run next that the app would open with."""
     now = shell.current()
     try:
-        Jobs(shell.RUNS).remove(name)
+        Trainings(shell.RUNS).remove(name)
     except InputError as error:
         st.session_state[SAID] = (False, f"{shell.plain(error)}.")
         return

@@ -16,8 +16,8 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core.data import Dataset
-from elastic_core.services.background.process import Hand
-from elastic_core.services.evidence.jobs import Questions
+from elastic_core.jobs.kinds import Meanings
+from elastic_core.jobs.queue import JobContext, begin, end
 from pages.kit import shell
 
 
@@ -32,14 +32,15 @@ def app_runs(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Does what was asked of a memory, in this process; none of its own is started."""
-    monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
 
     def work() -> None:
-        queue = Questions(app_runs)
+        queue = Meanings(app_runs)
         (job,) = queue.all()
-        queue.work(job, Hand(job.path))
+        assert begin(job.path.parent, job.id)
+        queue.work(job, JobContext(job))
         assert queue.get(job.id).share == 1.0, "the bar came to its end"
-        (job.path / "end.json").write_text('{"state": "finished"}')
+        end(job.path.parent, job.id, "finished", "")
 
     return work
 

@@ -14,13 +14,13 @@ from ranked_runs import meaning_row, write_ranked_runs
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import load
+from elastic_core.jobs.kinds import Meanings
+from elastic_core.jobs.queue import JobContext, begin, end
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.compare import ONE_RUN, compare_runs, p_text
 from elastic_core.runs import WEIGHTS, Run, ranks
-from elastic_core.services.background.process import Hand
 from elastic_core.services.evidence import meaning
-from elastic_core.services.evidence.jobs import Questions
 from elastic_core.text import minus
 from pages.evidence import charts
 from pages.kit import plot
@@ -50,16 +50,17 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
 ) -> None:
     made = meaning_row(Run(app_runs / "tiny"), quarter=0.5)
     monkeypatch.setattr(meaning, "measure_meaning", lambda run, model, dataset, tell: made)
-    monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
-    asked = Questions(app_runs)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
+    asked = Meanings(app_runs)
     app = healthy(opened(PAGE, run="tiny").button(key="lrn_measure").click().run())
     (job,) = asked.all()
     other = opened(PAGE, run="tiny")  # another visitor sees the same job
     for each in (app, other):
         assert not [button for button in each.button if button.key == "lrn_measure"]
         assert [button.label for button in each.button if button.key == f"lrn_measure_watch_stop_{job.id}"] == ["Cancel"]
-    assert asked.work(job, Hand(job.path)) == ""
-    (job.path / "end.json").write_text('{"state": "finished"}')
+    assert begin(job.path.parent, job.id)
+    assert asked.work(job, JobContext(job)) == ""
+    end(job.path.parent, job.id, "finished", "")
     app = healthy(other.run())
     assert "finds 50% of the person’s experts again" in said(app) and "beyond the stranger; trained once" in said(app).replace(
         "\\", ""

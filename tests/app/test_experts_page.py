@@ -8,13 +8,13 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
+from elastic_core.jobs.kinds import Ablations
+from elastic_core.jobs.queue import JobContext, begin, end
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services.background.process import Hand
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import Alone
-from elastic_core.services.experts.jobs import Passes
 from pages.experts import words as said_of
 from pages.kit import shell
 
@@ -99,14 +99,15 @@ def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, 
 def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened(PAGE, run="tiny")
     assert "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
-    monkeypatch.setattr(Passes, "_spawn", lambda self, job: None)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     press(app, "Remove each and measure")
-    passes = Passes(shell.RUNS)
+    passes = Ablations(shell.RUNS)
     (job,) = passes.all()
     assert "exp_all" not in [button.key for button in app.button] and "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
-    passes.work(job, Hand(job.path))
+    assert begin(job.path.parent, job.id)
+    passes.work(job, JobContext(job))
     assert passes.get(job.id).text == "Removing every expert from its people" and passes.get(job.id).share > 0.5
-    (job.path / "end.json").write_text('{"state": "finished"}')
+    end(job.path.parent, job.id, "finished", "")
     healthy(app.run())
     table = frame(app, "people_genre")
     assert table["d_ndcg"].notna().sum() == (load > 0).sum()  # type: ignore[index]

@@ -9,10 +9,10 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.jobs.kinds import Maps
 from elastic_core.runs import Run
 from elastic_core.services.map import compute
 from elastic_core.services.map import layouts as projection
-from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from elastic_core.services.map.trust import Region
 from pages.kit import plot, shell
@@ -51,7 +51,7 @@ def test_every_colour_can_be_shown(opened: Opened) -> None:
 def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Maps, "_spawn", lambda self, job: None)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     stored(Run(app_runs / "tiny"), Settings(5, 0.5))
     app = opened(PAGE, run="tiny", map_layout="UMAP", map_near="5", map_dist="0.5")
     assert "three random starts agree" in said(app)
@@ -62,7 +62,7 @@ def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     assert "is not stored for this run yet" in said(app) and "three random starts agree" not in said(app)
     press(app, "Compute it")
     (asked,) = Maps(app_runs).all()
-    assert asked.state == "queued" and asked.asked.settings == Settings(5, 0.0) and "You see PCA until it is there" in said(app)
+    assert asked.state == "queued" and asked.request.settings == Settings(5, 0.0) and "You see PCA until it is there" in said(app)
     press(app, "Cancel")
     assert Maps(app_runs).all() == [] and "is not stored for this run yet" in said(app)
 

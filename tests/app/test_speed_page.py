@@ -1,6 +1,5 @@
 """The Speed page: sources stay apart, losses are said, the button starts one process, and the calculator answers."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.bench.latency import Setting, measure_latency
 from elastic_core.bench.rows import write_rows
+from elastic_core.jobs.kinds import Measurements
+from elastic_core.jobs.queue import begin, end
 from elastic_core.services.speed import costs, curves
-from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
+from elastic_core.services.speed.plan import Plan
 from pages.kit import plot
 from pages.speed import charts
 
@@ -49,12 +50,12 @@ def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: O
 def test_the_button_starts_one_measurement_and_cancel_reaches_it(
     opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Measurement] = []
-    monkeypatch.setattr(Measurements, "_spawn", lambda self, job: started.append(job))
+    started: list[str] = []
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda root, job_id, threads: started.append(job_id))
     app = opened(PAGE, spd_k="4", spd_repeats="5")
     app = press(app, "Start measuring")
     (found,) = Measurements(app_runs).all()
-    assert len(started) == 1 and found.asked.k == 4 and found.asked.repeats == 5 and found.state == "queued"
+    assert len(started) == 1 and found.request.k == 4 and found.request.repeats == 5 and found.state == "queued"
     assert app.button(key="spd_start").disabled and app.segmented_control(key="spd_source").value == curves.MEASURED
     press(app, "Cancel")
     assert Measurements(app_runs).all() == [] and not app.button(key="spd_start").disabled
@@ -65,13 +66,15 @@ def test_the_button_starts_one_measurement_and_cancel_reaches_it(
 def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
     opened: Opened, app_runs: Path, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Measurements, "_spawn", lambda self, job: None)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     all_of_them, words = Measurements(app_runs), ""
     for state in ("stopped", "finished", "failed"):
-        path = all_of_them.submit(Plan(lengths=(8, 16, 32, 64))).path
-        (path / "end.json").write_text(json.dumps({"state": state, "reason": "it broke"}))
+        job = all_of_them.submit(Plan(lengths=(8, 16, 32, 64)))
+        assert begin(job.path.parent, job.id)
+        end(job.path.parent, job.id, state, "it broke")
         if state != "failed":
-            shutil.copy(app_runs / "benchmarks.csv", path / "rows.csv")
+            job.path.mkdir()
+            shutil.copy(app_runs / "benchmarks.csv", job.path / "rows.csv")
         found = all_of_them.shown()
         assert found is not None and found.state == ("stopped" if state == "stopped" else "finished")
         words = said(opened(PAGE, spd_source=curves.MEASURED))

@@ -1,6 +1,5 @@
 """A study from the Data page: the button, the job with its forecast, the answer on the screen and as a page to take away."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,11 +7,10 @@ import pytest
 from driving import charts, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.jobs.kinds import Studies
+from elastic_core.jobs.queue import JobContext, begin
 from elastic_core.run_config import PlantedConfig
-from elastic_core.services.background.process import Hand
 from elastic_core.services.data.shelf import Shelf
-from elastic_core.services.study import jobs
-from elastic_core.services.study.jobs import Studies
 from elastic_core.study import conduct
 from elastic_core.study.plan import Probe
 
@@ -24,7 +22,7 @@ def test_a_study_goes_from_the_button_to_its_answer(
 ) -> None:
     world = PlantedConfig(users=70, items=40, interests=4, mean_length=20, max_length=40)
     kept = Shelf(app_runs / "uploads").plant(world, label="a world to study")
-    monkeypatch.setattr(Studies, "_spawn", lambda self, job: None)
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     address = {"dat_part": "Which model for these data?"}
     app = opened(PAGE, **address)
     app.selectbox(key="dat_study").set_value(kept.label).run()
@@ -32,21 +30,21 @@ def test_a_study_goes_from_the_button_to_its_answer(
     press(app, "Study these data")
     queue = Studies(app_runs)
     (job,) = queue.all()
-    assert job.state == "queued" and job.asked.data == kept.config and job.asked.minutes == 1.0
+    assert job.state == "queued" and job.request.data == kept.config and job.request.minutes == 1.0
     assert queue.submit(kept.config, 1.0).id == job.id, "who asks for the same waits for it"
 
     class Short(conduct.Study):
         def __post_init__(self) -> None:
             self.probe = lambda config, data: Probe(0.1, 0.05, 0.1)
 
-    monkeypatch.setattr(jobs, "Study", Short)
+    monkeypatch.setattr("elastic_core.jobs.kinds.Study", Short)
     monkeypatch.setattr(conduct.plan, "CHOICES", ((2, ("last",)),))
     monkeypatch.setattr(conduct.plan, "KEPT", 0.1)
     monkeypatch.setattr(conduct.plan, "FLOOR", 0.1)
-    queue.work(job, Hand(job.path))
-    progress = json.loads((job.path / "progress.json").read_text())
+    assert begin(job.path.parent, job.id)
+    queue.work(job, JobContext(job))
+    progress = queue.get(job.id).progress
     assert 0 < progress["done"] <= progress["of"] and progress["text"].endswith(" left")
-    (job.path / "begun.json").write_text("{}")
     assert queue.get(job.id).state == "finished", "its answer is there, whatever its last word"
 
     app = opened(PAGE, **address)
@@ -55,9 +53,9 @@ def test_a_study_goes_from_the_button_to_its_answer(
     for question in ("How far back does history help?", "Do experts of one’s own pay?", "What to try next?"):
         assert question in text
     assert len(charts(app)) >= 2 and all(chart.data for chart in charts(app))
-    answer = queue.answer(job.asked)
+    answer = queue.answer(job.request)
     assert answer is not None and len(answer["sections"]) == 9
-    (queue.path(job.asked) / conduct.ANSWER).write_text('{"sections": [{"key": "<b>"}], "minutes": 1, "seconds": 2}')
-    assert queue.answer(job.asked) is None, "a file that no study writes is no answer"
+    (queue.path(job.request) / conduct.ANSWER).write_text('{"sections": [{"key": "<b>"}], "minutes": 1, "seconds": 2}')
+    assert queue.answer(job.request) is None, "a file that no study writes is no answer"
     app.run()
     assert not app.exception and "What to try next?" not in said(app)

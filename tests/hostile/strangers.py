@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elastic_core import recipes
 from elastic_core.data import load
+from elastic_core.jobs.queue import open_table
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 
@@ -41,16 +42,14 @@ def world(folder: Path) -> Path:
         _say_evil(Run(folder / name))
     card["config"] = Run(folder / FOLDER).config.to_dict()["data"]
     (source.parent / "upload.json").write_text(json.dumps(card))
-    failed = {"state": "failed", "reason": EVIL}
-    for i, end in enumerate((failed, None)):
-        job = folder / "jobs" / f"20240101-000000-00000{i}"
-        job.mkdir(parents=True)
+    for i, state in enumerate(("failed", "running")):
         config = Run(folder / FOLDER).config.override(f"train.device={EVIL}").to_dict()
-        (job / "job.json").write_text(json.dumps({"run": f"local-{i}", "config": config}))
-        (job / "begun.json").write_text("{}")
-        (job / "log.txt").write_text(EVIL)
-        if end:
-            (job / "end.json").write_text(json.dumps(end))
+        with open_table(folder / "jobs", write=True) as table:
+            request = json.dumps({"run": f"local-{i}", "config": config})
+            columns, values = "kind, request, threads, state, reason, begun, beat", ("train", request, 1, state, EVIL, 0.0, 0.0)
+            number = table.execute(f"INSERT INTO jobs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values).lastrowid
+        (folder / "jobs" / f"{number:06}").mkdir()
+        (folder / "jobs" / f"{number:06}" / "log.txt").write_text(EVIL)
     for odd in (folder / f"local-odd {FOLDER}", folder / "jobs" / f"20240102 {FOLDER}", folder / "uploads" / f"0 {FOLDER}"):
         odd.mkdir()
         for name in ("config.json", "job.json", "upload.json"):

@@ -18,9 +18,10 @@ from streamlit.testing.v1 import AppTest
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.queue import open_table
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
-from elastic_core.services.train.jobs import Jobs
 from pages.kit import shell
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
@@ -173,30 +174,30 @@ def test_the_app_says_it_and_shows_another_run(runs: Path, monkeypatch: pytest.M
 
 # --- jobs --------------------------------------------------------------------------------------------------------------
 
-JOBS: dict[str, tuple[Damage, str]] = {
-    "a job cut short": (cut("job.json", 20), "is not valid JSON"),
-    "a run somewhere else": (change("job.json", "run", to="local-../victim"), "names no run"),
-    "settings that cannot be": (change("job.json", "config", "model", "heads", to=0), "model.heads must lie in"),
-    "an end cut short": (write("end.json", '{"state": "fin'), "is not valid JSON"),
+TOY = recipes.toy().to_dict()
+JOBS = {
+    "a run somewhere else": ({"run": "local-../victim"}, "names no run"),
+    "settings that cannot be": ({"run": "local-x", "config": {**TOY, "model": {**TOY["model"], "heads": 0}}}, "model.heads must"),
 }
 
 
 @pytest.mark.parametrize("kind", JOBS)
 def test_a_job_that_cannot_be_read(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """It can be discarded, and nothing outside of it goes with it."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
+    """It can be discarded, and nothing outside of it goes with it; folders of an older form are left alone."""
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     root = Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
     (root / "victim").mkdir()
-    jobs = Jobs(root)
-    good = jobs.submit(recipes.toy(), "good")
-    folder = Path(shutil.copytree(good.path, jobs.folder / "20200101-000000-000000"))
-    damage, part = JOBS[kind]
-    damage(folder)
+    (root / "jobs" / "20200101-000000-000000").mkdir(parents=True)
+    jobs = Trainings(root)
+    jobs.submit(recipes.toy(), "good")
+    request, part = JOBS[kind]
+    with open_table(jobs.folder, write=True) as table:
+        table.execute("INSERT INTO jobs (kind, request, threads) VALUES ('train', ?, 1)", (json.dumps(request),))
     assert [job.run.name for job in jobs.all()] == ["local-good"]
     (fault,) = jobs.unreadable()
     is_one_sentence(fault.reason, part)
-    jobs.discard(folder.name)
-    assert not folder.exists() and (root / "victim").is_dir() and not jobs.unreadable()
+    jobs.discard(fault.path.name)
+    assert (root / "victim").is_dir() and not jobs.unreadable() and len(jobs.all()) == 1
 
 
 # --- uploads -----------------------------------------------------------------------------------------------------------

@@ -18,12 +18,11 @@ from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.jobs import kinds, queue, worker
+from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.queue import begin, end, open_table, start_next
 from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.training import train
-from elastic_core.services.background import process, worker
-from elastic_core.services.background.process import ID
-from elastic_core.services.train import jobs as train_jobs
-from elastic_core.services.train.jobs import Jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40")
@@ -142,113 +141,92 @@ def test_what_is_printed_to_a_full_disk_is_one_sentence(children: Any) -> None:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    """A list whose processes are only counted."""
-    spawned: list[float] = []
-    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: spawned.append(time.time()))
-    monkeypatch.setattr(Jobs, "spawned", spawned, raising=False)
-    return Jobs(tmp_path)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs that a worker was started for; none really is."""
+    ids: list[str] = []
+    monkeypatch.setattr(queue, "start_worker", lambda root, job_id, threads: ids.append(job_id))
+    return ids
 
 
-def spawned(jobs: Jobs) -> int:
-    return len(jobs.spawned)  # type: ignore[attr-defined]
+@pytest.fixture
+def jobs(tmp_path: Path, started: list[str]) -> Trainings:
+    return Trainings(tmp_path)
 
 
-def put(jobs: Jobs, count: int) -> None:
+def put(jobs: Trainings, count: int) -> None:
     """So many jobs, without asking for them one by one."""
-    first = jobs.submit(CONFIG)
-    plain = json.loads((first.path / "job.json").read_text())
-    for number in range(1, count):
-        folder = jobs.folder / f"2020{number // 60:02}01-00{number % 60:02}00-000000"
-        folder.mkdir()
-        (folder / "job.json").write_text(json.dumps({**plain, "run": f"local-{number}"}))
+    plain = jobs.submit(CONFIG).plain
+    with open_table(jobs.folder, write=True) as table:
+        requests = [(json.dumps({**plain, "run": f"local-{number}"}),) for number in range(1, count)]
+        table.executemany("INSERT INTO jobs (kind, request, threads) VALUES ('train', ?, 1)", requests)
 
 
-def test_a_hundred_jobs_and_two_servers_on_one_checkout(jobs: Jobs) -> None:
+def test_a_hundred_jobs_and_two_servers_on_one_checkout(jobs: Trainings, started: list[str]) -> None:
     put(jobs, 120)
-    other = Jobs(jobs.root)
-    assert spawned(jobs) == 1
+    other = Trainings(jobs.root)
     began = time.process_time()
     for server in (jobs, other) * 5:
-        server.pump()
+        start_next(server.root)
         assert len(server.all()) == 120
-    assert time.process_time() - began < 10 and spawned(jobs) == 1, "one process is on its way, and no second is started"
+    assert time.process_time() - began < 10 and len(started) == 1, "one worker is on its way, and no second is started"
     order = [job.id for job in jobs.all()]
     assert order == sorted(order) == [job.id for job in other.all()]
-    # a process takes the first, works it off and ends: always the oldest, by whichever server looks
-    for job_id in order[:-20]:
-        (jobs.folder / job_id / "end.json").write_text('{"state": "finished", "reason": ""}')
-    for number, job_id in enumerate(order[-20:]):
-        server = (jobs, other)[number % 2]
-        (jobs.folder / "starting").unlink(missing_ok=True)
-        job = server.next()
-        assert job is not None and job.id == job_id
-        (job.path / "begun.json").write_text("{}")
-        (job.path / "end.json").write_text('{"state": "finished", "reason": ""}')
-    assert jobs.next() is None and {job.state for job in other.all()} == {"finished"}
-
-
-def test_jobs_stay_in_the_order_they_were_asked_for_when_the_clock_is_set_back(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, names = process.datetime, []
-
-    class Clock(real):  # type: ignore[valid-type,misc]
-        behind = process.timedelta(0)
-
-        @classmethod
-        def now(cls, tz: object = None) -> object:
-            return real.now(process.UTC) - cls.behind
-
-    monkeypatch.setattr(process, "datetime", Clock)
-    (jobs.folder / "99991231-235959-999999").mkdir(parents=True)  # nobody's clock was ever there
-    for hours in (0, 1, 1, 25, 0):
-        Clock.behind = process.timedelta(hours=hours)
-        names.append(jobs.submit(CONFIG).id)
-    assert names == sorted(names) == [job.id for job in jobs.all()] and len(set(names)) == 5
-    assert all(ID.fullmatch(name) for name in names)
+    for job_id in order[-20:]:  # a worker takes the first, does it and ends: always the oldest
+        with open_table(jobs.folder, write=True) as table:
+            table.execute("DELETE FROM worker")
+            table.execute("DELETE FROM jobs WHERE id < ?", (int(job_id),))
+        start_next(jobs.root)
+        assert started[-1] == job_id and begin(jobs.folder, job_id)
+        end(jobs.folder, job_id, "finished", "")
+    assert {job.state for job in other.all()} == {"finished"}
 
 
 @pytest.mark.parametrize("level", [0, 100, 400])
-def test_a_queue_on_a_full_disk_says_so_and_keeps_its_jobs(jobs: Jobs, left: Callable[[int | None], None], level: int) -> None:
+def test_a_queue_on_a_full_disk_says_so_and_keeps_its_jobs(
+    jobs: Trainings, left: Callable[[int | None], None], level: int
+) -> None:
     job = jobs.submit(CONFIG)
-    before = {path: path.read_bytes() for path in job.path.iterdir()}
     left(level)
     with pytest.raises(InputError, match="cannot be written"):
         jobs.submit(CONFIG, "another")
+    assert [listed.id for listed in jobs.all()] == [job.id], "the list can be read all the same"
     left(None)
-    assert [found.id for found in jobs.all()] == [job.id] and not jobs.unreadable()
-    assert {path: path.read_bytes() for path in job.path.iterdir()} == before
-    assert not [path for path in jobs.folder.iterdir() if path.name.startswith(".new")]
+    assert [listed.id for listed in jobs.all()] == [job.id] and not jobs.unreadable()
     assert jobs.submit(CONFIG, "another").run.name == "local-another"
 
 
 def work_on_a_full_disk(root: Path, job: str, begun: bool) -> None:
-    """Runs in a child process: its files may have 20 bytes, or 1,000 from when its training has begun."""
-    usual = train_jobs.train
+    """Runs in a child process: its files may have 20 bytes, or 1,000 from when its training has begun until it gives up what it
+    has put aside."""
+    usual, unlink = kinds.train, Path.unlink
 
     def full(*given: Any, **more: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
         usual(*given, **more)
 
-    train_jobs.train = full  # type: ignore[assignment]
-    Jobs._spawn = lambda self, job: (root / "spawned").touch()  # type: ignore[method-assign]
+    def give_up(path: Path, missing_ok: bool = False) -> None:
+        if path.name == worker.SPARE and path.exists():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, resource.RLIM_INFINITY))
+        unlink(path, missing_ok)
+
+    kinds.train, Path.unlink = full, give_up  # type: ignore[assignment,method-assign]
+    queue.start_worker = lambda *given: (root / "spawned").touch()  # type: ignore[assignment]
     if not begun:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
-    worker.work(root, "train", job)
+    worker.work(root, job)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # for what it has not said yet
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_worker_whose_disk_is_full(jobs: Jobs, children: Any, begun: bool) -> None:
+def test_a_worker_whose_disk_is_full(jobs: Trainings, children: Any, begun: bool) -> None:
     """One that cannot begin leaves its job in the queue and starts no next one, which would fare alike, and the one after it too,
     for ever; one that has begun says so: the room for its last word was put aside."""
     job = jobs.submit(CONFIG)
     code, _, err = Forked(children, work_on_a_full_disk, jobs.root, job.id, begun, folder=jobs.root).ended()
     assert code == 0 and "Traceback" not in err, err
-    found = jobs.get(job.id)
+    after = jobs.get(job.id)
     if begun:
-        assert found.state == "failed" and "cannot be written" in found.reason and not (job.path / "spare").exists()
+        assert after.state == "failed" and "cannot be written" in after.reason and not (job.path / worker.SPARE).exists()
         jobs.resume(job.id)
     else:
         assert not (jobs.root / "spawned").exists()

@@ -15,19 +15,16 @@ from visits import visit
 from elastic_core import recipes
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.jobs.kinds import Ablations, Maps, Meanings, Measurements, Training, Trainings
+from elastic_core.jobs.queue import MAX_QUEUED, begin, open_table, start_next
 from elastic_core.models import Recommender
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.background.queue import MOST_QUEUED, Queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
-from elastic_core.services.evidence.jobs import Questions
-from elastic_core.services.experts.jobs import Passes
-from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings
-from elastic_core.services.speed.jobs import Measurements, Plan
+from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train.estimate import estimate
-from elastic_core.services.train.jobs import Job, Jobs
 from pages.frame import guard, wake
 from pages.kit import shell
 
@@ -44,21 +41,22 @@ def done(work: Coroutine[Any, Any, Any]) -> Any:
 def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a run, a kept upload, a waiting and an interrupted training; nothing is ever really started."""
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
-    monkeypatch.setattr(Queue, "_spawn", lambda self, job: (self.folder / "spawned").touch())
+    monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda root, *given: (root / "jobs" / "spawned").touch())
     found, guessed = opened("mine.csv", ROWS.encode())
     Shelf(folder / "uploads").keep(folded(found.shown, checked(found, guessed), 5), "mine")
     for name in ("waits", "broke"):
-        job = Jobs(folder).submit(recipes.toy(), name)
+        job = Trainings(folder).submit(recipes.toy(), name)
         if name == "broke":
-            (job.path / "begun.json").write_text("{}")
-    for mark in ("spawned", "starting"):
-        (folder / "jobs" / mark).unlink()
+            assert begin(job.path.parent, job.id)
+    (folder / "jobs" / "spawned").unlink()
+    with open_table(folder / "jobs", write=True) as table:
+        table.execute("DELETE FROM worker")
     monkeypatch.setattr(shell, "RUNS", folder)
     return folder
 
 
-def job(root: Path, state: str) -> Job:
-    return next(job for job in Jobs(root).all() if job.state == state)
+def job(root: Path, state: str) -> Training:
+    return next(job for job in Trainings(root).all() if job.state == state)
 
 
 def everything(root: Path) -> dict[str, bytes]:
@@ -67,11 +65,11 @@ def everything(root: Path) -> dict[str, bytes]:
 
 # Every way to change something on the machine, or to keep it busy.
 ACTS: dict[str, Callable[[Path, Any], Any]] = {
-    "train": lambda root, world: Jobs(root).submit(recipes.toy()),
-    "stop": lambda root, world: Jobs(root).stop(job(root, "queued").id),
-    "resume": lambda root, world: Jobs(root).resume(job(root, "interrupted").id),
-    "discard": lambda root, world: Jobs(root).discard(job(root, "interrupted").id),
-    "delete a run": lambda root, world: Jobs(root).remove("local-mine"),
+    "train": lambda root, world: Trainings(root).submit(recipes.toy()),
+    "stop": lambda root, world: Trainings(root).stop(job(root, "queued").id),
+    "resume": lambda root, world: Trainings(root).resume(job(root, "interrupted").id),
+    "discard": lambda root, world: Trainings(root).discard(job(root, "interrupted").id),
+    "delete a run": lambda root, world: Trainings(root).remove("local-mine"),
     "send a file": lambda root, world: opened("mine.csv", ROWS.encode()),
     "keep a file": lambda root, world: Shelf(root / "uploads").keep(world[1]),
     "plant": lambda root, world: Shelf(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
@@ -80,8 +78,8 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "cancel a measurement": lambda root, world: Measurements(root).stop("x"),
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
     "cancel a map": lambda root, world: Maps(root).stop("x"),
-    "ask a memory": lambda root, world: Questions(root).submit(Run(root / "tiny")),
-    "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash),
+    "ask a memory": lambda root, world: Meanings(root).submit(Run(root / "tiny")),
+    "remove every expert": lambda root, world: Ablations(root).submit(Run(root / "tiny"), world[0].hash),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
 }
 
@@ -101,10 +99,10 @@ def test_the_services_refuse_it_and_nothing_changes(
 
 def test_what_waits_is_not_started(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, "1")
-    Jobs(root).pump()
+    start_next(root)
     assert not (root / "jobs" / "spawned").exists() and job(root, "queued")
     monkeypatch.delenv(public.VARIABLE)
-    Jobs(root).pump()
+    start_next(root)
     assert (root / "jobs" / "spawned").exists(), "it would have been"
 
 
@@ -112,7 +110,7 @@ def test_what_waits_is_not_started(root: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_without_the_mode_all_is_allowed(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, value)
     assert not public.on() and not public.why("training")
-    assert Jobs(root).submit(recipes.toy()).state == "queued"
+    assert Trainings(root).submit(recipes.toy()).state == "queued"
 
 
 # --- the pages -----------------------------------------------------------------------------------------------------------
@@ -163,8 +161,8 @@ def test_pages_say_why_and_have_no_such_control(
 
 
 def test_the_queue_has_an_end_and_says_so(root: Path) -> None:
-    jobs = Jobs(root)
-    while len([each for each in jobs.all() if each.state == "queued"]) < MOST_QUEUED:
+    jobs = Trainings(root)
+    while len([each for each in jobs.all() if each.state == "queued"]) < MAX_QUEUED:
         jobs.submit(recipes.toy())
     before = len(jobs.all())
     for more in (lambda: jobs.submit(recipes.toy()), lambda: jobs.resume(job(root, "interrupted").id)):

@@ -34,7 +34,7 @@ from elastic_core.results.statistics import half_width_of_mean
 from elastic_core.results.systems import DataSet, is_variant, system_label
 from elastic_core.runs import Run, run_folder
 from elastic_core.services import public
-from elastic_core.services.background.everybody import weights_fingerprint
+from elastic_core.services.evidence.fingerprints import weights_fingerprint
 from elastic_core.text import minus
 
 NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none

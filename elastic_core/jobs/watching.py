@@ -3,9 +3,9 @@
 import time
 from typing import NamedTuple
 
+from elastic_core.jobs.kinds import Training
 from elastic_core.runs import EVENTS
-from elastic_core.services.background.durations import clock
-from elastic_core.services.train.jobs import Job
+from elastic_core.services.durations import clock
 
 PHASES = {
     "data": "Reading the data", "test": "Testing the best weights", "end": "Tested",
@@ -30,14 +30,14 @@ class Watch(NamedTuple):
         return clock(self.seconds)
 
 
-def watch(job: Job) -> Watch:
+def watch(job: Training) -> Watch:
     """Reads the run's files; nothing in them can make it fail."""
     epochs = job.run.events("epoch")
     last = epochs[-1] if epochs else {}
     best = max(epochs, key=lambda row: row["valid"]["NDCG@10"], default=None)
-    files = [path for path in (job.run.path / EVENTS, job.path / "begun.json") if path.exists()]
-    # since the last row of the run, or since the process took it, whichever is later
-    since = time.time() - max(path.stat().st_mtime for path in files) if files and job.state == "running" else 0.0
+    # Since the last row of the run, or since a worker took the job, whichever is later.
+    marks = [job.begun or 0.0, (job.run.path / EVENTS).stat().st_mtime if (job.run.path / EVENTS).exists() else 0.0]
+    since = time.time() - max(marks) if job.state == "running" else 0.0
     seconds = last.get("seconds", 0.0) + max(since, 0.0)
     train, step = job.config.train, job.event
     event = step.get("event")
