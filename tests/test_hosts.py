@@ -17,6 +17,7 @@ from elastic_core.core.contract import Met
 from elastic_core.core.softmax import full_softmax
 from elastic_core.errors import InputError
 from elastic_core.peers import din
+from elastic_core.peers.shan import SHORT
 
 DIN: list[dict[str, Any]] = [
     {},
@@ -25,9 +26,8 @@ DIN: list[dict[str, Any]] = [
     {"intensity": "event", "recency": True, "ctreg_weight": 1.0},
 ]
 SHAN: list[dict[str, Any]] = [
-    {"short": 3},
-    {"short": 1},
-    {"short": 3, "intensity": "state", "ctreg_weight": 1.0},
+    {},
+    {"intensity": "state", "ctreg_weight": 1.0},
 ]
 
 
@@ -157,7 +157,7 @@ def shan_twin(model: Any, items: list[int], times: list[int]) -> tuple[Tensor, l
     kinds, since, shares, h = model.marks[items], [1.0, *gaps], [], []
     for t in range(len(items)):
         u = model.anybody + model.person.weight @ (sum(x[: t + 1], zero) / (t + 1))
-        first = max(t + 1 - c.short, 0)
+        first = max(t + 1 - SHORT, 0)
         omega = [zero[0]] * len(items)
         choices = [torch.exp(u @ model.both(x[j]).relu()) for j in range(first, t + 1)]
         total = sum(choices)

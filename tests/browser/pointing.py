@@ -1,4 +1,4 @@
-"""Where the marks of a plotly figure lie on the screen, and what a hand does there: `from pointing import marks, click, lasso`.
+"""Where the marks of a plotly figure lie on the screen, and what a hand does there: `from pointing import marks, click`.
 
 Data become pixels through the figure's own axes, as plotly itself does it; nothing here knows what a page draws.
 """
@@ -50,13 +50,3 @@ def click(page: Page, mark: Mark) -> None:
     page.mouse.move(mark.x - 1, mark.y)  # plotly chooses what is under the mouse when it moves, not when it is pressed
     page.mouse.move(mark.x, mark.y)
     page.mouse.click(mark.x, mark.y)
-
-
-def lasso(page: Page, corners: Iterable[tuple[float, float]]) -> None:
-    """Presses at the first corner, draws through the others and back, and lets go."""
-    first, *others = corners
-    page.mouse.move(*first)
-    page.mouse.down()
-    for corner in [*others, first]:
-        page.mouse.move(*corner, steps=5)
-    page.mouse.up()

@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as reproducibly
@@ -20,7 +19,6 @@ from visits import visit
 
 from elastic_core.errors import InputError
 from elastic_core.services import edits
-from elastic_core.services.map import picture
 from pages.frame import sidebar
 from pages.kit import shell
 
@@ -115,20 +113,6 @@ def test_edits_are_read_or_refused(asked: str) -> None:
     else:
         assert edits.parse_edits(edits.format_edits(made)) == made and len(made) <= edits.MOST_EDITS
         assert len(edits.apply_edits(np.arange(1, 21), made).items)
-
-
-SETS = r"(row|column|hot|dead|[0-9]{1,4}(-[0-9]{1,12})?)([, ]+[0-9]{1,12}(-[0-9]{1,12})?){0,9}"
-
-
-@pytest.mark.slow
-@READS
-@given(JUNK | st.from_regex(SETS, fullmatch=True))
-def test_sets_of_experts_are_read_or_refused(text: str) -> None:
-    rows, columns = [i // 8 for i in range(64)], [i % 8 for i in range(64)]
-    table = pd.DataFrame({"expert": range(64), "row": rows, "column": columns, "load": 1})
-    members, unknown = picture.pick(text, table)
-    assert all(0 <= expert < 64 for expert in members) and len(members) <= 64
-    assert all(isinstance(part, str) for part in unknown)
 
 
 @pytest.mark.slow
