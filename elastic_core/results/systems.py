@@ -73,7 +73,7 @@ WITH_REPEATS = "with a learned number for what was met before (ours)"
 MARK_LABELS = {
     REPEATS: "with a repeat bias",
     OWN_OUTPUT: "scored by a table of its own",
-    OWN_REPEATS: "scored by a table of its own, with a repeat bias",
+    OWN_REPEATS: "with a table of its own and a repeat bias",
 }
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
 SHORT_VARIANTS = {
