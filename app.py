@@ -17,8 +17,8 @@ def load_screens() -> list[Callable[[Any], None]]:
     from pages.tour import classroom, panel  # noqa: F401
 
     from pages.evidence import cached as evidence
-    from pages.experts import answers as experts
-    from pages.traffic import answers as traffic
+    from pages.experts import cached as experts
+    from pages.traffic import cached as traffic
 
     return [experts.warm, traffic.warm, evidence.warm]
 

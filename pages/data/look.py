@@ -12,23 +12,23 @@ from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
-from pages.data import answers, charts
+from pages.data import cached, charts
 from pages.frame import finding
-from pages.kit import at_hand, cache, prose, shell, view
+from pages.kit import cache, prose, shell, view
+from pages.kit.cache import cached_resource
 from pages.kit.control import bound
-from pages.kit.kept import kept
 
 SAYS = prose.of(__file__)
 length_histogram, popularity_histogram, top_share = map(  # numbers alone: titles are not part of what tells data from others
-    kept(16), (data_cards.length_histogram, data_cards.popularity_histogram, data_cards.top_share)
+    cached_resource(16), (data_cards.length_histogram, data_cards.popularity_histogram, data_cards.top_share)
 )
-split_table = kept(32)(data_cards.split_table)
+split_table = cached_resource(32)(data_cards.split_table)
 SPLIT, LENGTHS, ITEMS, OVERVIEW = map(SAYS.about, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
 
 
 def part() -> str | None:
     """Returns the name of the source that is shown, if it has one that holds everywhere."""
-    now, choices = shell.current(), at_hand.choices()
+    now, choices = shell.current(), shell.data_choices()
     name = bound(
         st.selectbox,
         "Data",
@@ -38,8 +38,8 @@ def part() -> str | None:
     )
     place = st.empty()
     try:
-        data = cache.dataset(choices[name], lambda sentence: place.info(shell.plain(sentence)))
-        card = answers.card(data, choices[name].k_core, data.label)
+        data = cache.dataset(choices[name])
+        card = cached.card(data, choices[name].k_core, data.label)
     except InputError as error:
         place.error(f"These data cannot be shown: {shell.plain(error)}.")
         return None
@@ -101,7 +101,7 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     cut = f" {SAYS('latest', many=len(table))}" if len(table) < length else ""
     st.write(SAYS("person", name=name[:1].upper() + name[1:], length=f"{length:,}", last=shell.plain(last)) + cut)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
-    view.chart("dat_split", cache.drawn(charts.split, table, shell.palette()), table, SPLIT, alt)
+    view.chart("dat_split", cache.cached_figure(charts.split, table, shell.palette()), table, SPLIT, alt)
 
 
 def _meet(key: str, user: int) -> None:
@@ -116,7 +116,7 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
         st.caption(f"{card.shortest:,} to {card.longest:,} events.")
         frame = length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
-        figure = cache.drawn(charts.histogram, frame, "people", "events in the history", colours)
+        figure = cache.cached_figure(charts.histogram, frame, "people", "events in the history", colours)
         view.chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right:
         view.heading(f"How popular {words.many} are")
@@ -124,7 +124,7 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
-        figure = cache.drawn(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)
+        figure = cache.cached_figure(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)
         view.chart("dat_items", figure, frame, ITEMS, alt)
 
 
@@ -138,7 +138,7 @@ def _all(choices: dict[str, DataConfig]) -> None:
         for i, (name, config) in enumerate(choices.items()):
             bar.progress(i / len(choices), f"Reading {shell.plain(name)} …")
             try:
-                cards.append(answers.counted(config))
+                cards.append(cached.counted(config))
             except InputError as error:
                 st.caption(f"{shell.plain(name)} cannot be read: {shell.plain(error)}.")
         bar.empty()

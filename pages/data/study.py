@@ -10,7 +10,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
 from pages.data import charts
-from pages.kit import at_hand, prose, shell, view, waiting
+from pages.kit import prose, shell, view, waiting
 from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
@@ -22,7 +22,7 @@ PICTURE = SAYS.about("PICTURE")
 
 def part() -> None:
     st.write(SAYS("study"))
-    choices = at_hand.choices()
+    choices = shell.data_choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
     minutes = float(number("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))

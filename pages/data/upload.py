@@ -16,7 +16,7 @@ from elastic_core.jobs.kinds import Trainings
 from elastic_core.services import public
 from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, KeptData, Shelf
-from pages.data import answers, study
+from pages.data import cached, study
 from pages.frame import finding
 from pages.kit import prose, shell, unreadable, view
 from pages.kit.control import button, number
@@ -54,8 +54,8 @@ def part() -> None:
 
 def _upload(name: str, data: bytes) -> None:
     try:
-        digest = answers.digest(name, data)
-        sheet, guessed = answers.opened(digest, name, data)
+        digest = cached.digest(name, data)
+        sheet, guessed = cached.opened(digest, name, data)
         _preview(sheet)
         mapping = _mapping(sheet, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
@@ -71,7 +71,7 @@ def _upload(name: str, data: bytes) -> None:
             key = f"dat_titles_{digest[:8]}"
             beside = st.file_uploader("Titles of the items (optional)", type=ENDINGS, key=key, max_upload_size=20)
             titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
-        found = answers.checked(digest, sheet, mapping, dates, titles)
+        found = cached.checked(digest, sheet, mapping, dates, titles)
         _report(found, sheet.notes)
         beside = view.row("top")
         with beside:
@@ -79,14 +79,14 @@ def _upload(name: str, data: bytes) -> None:
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
                 help="Papers use 5. People need at least 3.",
             )  # fmt: skip
-        outcome = answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles)
+        outcome = cached.folded(digest, sheet, mapping, found, int(k_core), dates, titles)
         if (ties := outcome.dataset.ties) is not None and ties.many:
             rule = beside.selectbox(
                 "Order of events at the same time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
                 key=f"dat_ties_{digest[:8]}", width=320, help="By chance: then no model can learn the order of the file.",
             )  # fmt: skip
             if rule != ties.rule:
-                outcome = answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles, rule)
+                outcome = cached.folded(digest, sheet, mapping, found, int(k_core), dates, titles, rule)
             st.caption(f"Equal times: {outcome.dataset.ties}.")
         _keep(outcome, digest)
     except InputError as error:
@@ -120,7 +120,7 @@ def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, st
 def _dates(sheet: Sheet, mapping: dict[str, str], digest: str) -> Dates | None:
     """How dates are to be read, asked only where no row of the file tells; None until it is answered."""
     try:
-        answers.checked(digest, sheet, mapping)
+        cached.checked(digest, sheet, mapping)
     except Undecided as error:
         said = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
         asked = f"Which day is {shell.plain(error.example)}? No row of the file tells."

@@ -12,8 +12,8 @@ from elastic_core.memory.recovery import PEOPLE
 from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
-from pages.data import answers, charts, upload
-from pages.kit import asked, cache, prose, shell, view
+from pages.data import cached, charts, upload
+from pages.kit import cache, expert_meaning, prose, shell, view
 from pages.kit.control import bound, button, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
@@ -40,7 +40,7 @@ def part() -> None:
     st.write(SAYS("world"))
     config = _controls()
     try:
-        data = answers.world(config)
+        data = cached.world(config)
     except InputError as error:
         st.error(f"This world cannot be drawn: {shell.plain(error)}.")
     else:
@@ -113,13 +113,13 @@ def _scores() -> None:
     if not runs:
         st.caption(SAYS("no world"))
         return
-    called = {name: cache.called(run) for name, run in runs.items()}
+    called = {name: cache.label(run) for name, run in runs.items()}
     run = runs[st.selectbox("Run on a made-up world", list(runs), format_func=called.__getitem__, key="dat_scored", width=420)]
-    row = asked.row(run, "dat_score")
+    row = expert_meaning.meaning_row(run, "dat_score")
     if row is None:
         return
     try:
-        curves = answers.remembered(cache.scored(shell.RUNS), cache.dataset(run.config.data), run.name)
+        curves = cached.remembered(cache.ranked_runs(shell.RUNS), cache.dataset(run.config.data), run.name)
     except InputError as error:
         st.error(f"{shell.plain(error)}.")
         return

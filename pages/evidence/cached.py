@@ -5,8 +5,7 @@ from pathlib import Path
 from elastic_core.results.claims import Verdict
 from elastic_core.services.evidence import speed
 from pages.kit import results, shell
-from pages.kit.cache import Opened
-from pages.kit.kept import kept
+from pages.kit.cache import OpenRun, cached_resource
 
 
 def speed_verdict(root: Path) -> Verdict:
@@ -14,12 +13,12 @@ def speed_verdict(root: Path) -> Verdict:
     return _speed_verdict(root, root / "benchmarks.csv")
 
 
-@kept(4)
+@cached_resource(4)
 def _speed_verdict(root: Path, file: Path) -> Verdict:
     return speed.speed_verdict(root)
 
 
-def warm(of: Opened) -> None:
+def warm(of: OpenRun) -> None:
     """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
     measured, _ = results.measured_data(shell.RUNS)
     for _ in results.verdicts(measured):

@@ -8,7 +8,7 @@ from elastic_core.results.claims import PROTOCOL, Finding, Verdict, count_senten
 from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
 from elastic_core.services.evidence import meaning
 from pages.evidence import cached
-from pages.kit import asked, glossary, prose, results, shell, view
+from pages.kit import expert_meaning, glossary, prose, results, shell, view
 from pages.kit.control import button
 
 WORDS = prose.of(__file__)
@@ -25,7 +25,7 @@ SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "
 def show() -> None:
     now = shell.current()  # none where no run opens: kept ranks can be read all the same
     measured, _ = results.measured_data(shell.RUNS)
-    rows = asked.rows(shell.RUNS)
+    rows = expert_meaning.meaning_rows(shell.RUNS)
     head = st.empty()
     head.markdown("Comparing system by system …")
     found = list[Verdict]()
@@ -34,7 +34,7 @@ def show() -> None:
         card(each)
     head.markdown(f"**{count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     if now is not None and now.model.retrieves:
-        asked.row(now.run, "lrn_measure")
+        expert_meaning.meaning_row(now.run, "lrn_measure")
     if any(UNEVEN in finding.system for each in found for finding in each.findings):
         st.caption(UNEVEN_NOTE)
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")

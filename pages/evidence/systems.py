@@ -117,7 +117,7 @@ def choose_other(data_set: DataSet, table: pd.DataFrame, ours_name: str, ours: S
         run = data_set.systems[other][0]
         is_open = now is not None and now.run in data_set.systems[other]
         button(
-            "Open its run", "res_open", open_run, run.name, cache.called(run), icon="check" if is_open else "open_in_new",
+            "Open its run", "res_open", open_run, run.name, cache.label(run), icon="check" if is_open else "open_in_new",
             disabled=shell.locked("run") or is_open, help="It is open." if is_open else "On every page",
         )  # fmt: skip
     return other
@@ -158,7 +158,7 @@ def draw_differences(table: pd.DataFrame, ours: str) -> None:
         return
     st.markdown(f"**{shell.plain(ours)} minus each of the others**")
     sides = (BUDGET.sub("", ours), "the other")
-    figure = cache.drawn(charts.forest, table, shell.palette(), sides, family="family")
+    figure = cache.cached_figure(charts.forest, table, shell.palette(), sides, family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
     view.chart("res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)
@@ -175,7 +175,7 @@ def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System
     st.markdown(f"**{shell.plain(claim_sentence(here, a, b))}**")
     draw_numbers(here, a, b)
     across = protocol_table(comparisons)
-    figure = cache.drawn(charts.forest, across, shell.palette(), (a, b), row="protocol")
+    figure = cache.cached_figure(charts.forest, across, shell.palette(), (a, b), row="protocol")
     alt = f"NDCG@10 of {a} minus {b} under {len(across)} protocols, with intervals. {claim_sentence(here, a, b)}"
     view.chart("res_pair", figure, with_names(across, a, b), WORDS.about("PAIR"), alt)
 
@@ -200,7 +200,7 @@ def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
         return
     with panel:
         model = data_set.systems[ours][0].config.model
-        figure = cache.drawn(charts.memory_size, table, model.side, model.k, shell.palette())
+        figure = cache.cached_figure(charts.memory_size, table, model.side, model.k, shell.palette())
         alt = f"Test NDCG@10 and the share of experts in use of {len(table)} sizes of the memory, against √K and k."
         view.chart("res_size_chart", figure, table, WORDS.about("SIZE"), alt)
 

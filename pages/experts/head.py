@@ -3,8 +3,8 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, relations
-from pages.experts import answers, words
-from pages.experts.answers import Subject
+from pages.experts import cached, words
+from pages.experts.cached import Subject
 from pages.kit import glossary, shell, view
 from pages.kit.control import bound, button
 
@@ -56,9 +56,9 @@ def cards(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _meaning(of: Subject, expert: int) -> list[str]:
-    label, alone, truth, told = overview.label(of.survey, expert), answers.alone(of, expert), "", []
+    label, alone, truth, told = overview.label(of.survey, expert), cached.alone(of, expert), "", []
     if of.survey.met is not None:  # a made-up world, in which the truth is known
-        row = answers.table(of).iloc[expert]
+        row = cached.table(of).iloc[expert]
         truth, told = shell.plain(row["interest"]), ["**True interest.** None: it reads nothing."]
         if truth:
             said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
@@ -75,7 +75,7 @@ def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
         return "to nobody", "Nobody uses it.", []
     if of.traffic.experts.shape[1] < 2:
         return "it is the only one", "Each person has one expert. Without it, nothing reads the history.", []
-    row, alike = answers.removal(of, expert), answers.removal_alike(of, expert)
+    row, alike = cached.removal(of, expert), cached.removal_alike(of, expert)
     return *words.effect(row, alike), words.effect_doubts(row, alike)
 
 

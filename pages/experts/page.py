@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.experts import answers, head, parts, turning, words
+from pages.experts import cached, head, parts, turning, words
 from pages.kit import cache, edits, shell, view
 from pages.kit.control import asked_for, switch
 
@@ -15,8 +15,8 @@ PARTS = {EVERY: parts.every, TURN: turning.show, "People and items": parts.peopl
 now = shell.context()
 view.needs_experts(now, "What does one expert stand for, and does it matter?")
 edits.current(now)  # so that a link's edits are this person's, whichever part is open
-of = answers.subject(now)
-strongest = cache.strongest(now, now.user)
+of = cached.subject(now.open_run)
+strongest = cache.strongest(now.open_run, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
 turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == TURN

@@ -13,11 +13,11 @@ from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.person import inspect
-from pages.experts import answers, charts
+from pages.experts import cached, charts
 from pages.experts import words as expert_words
-from pages.experts.answers import Subject
+from pages.experts.cached import Subject
 from pages.experts.words import SAYS
-from pages.kit import busy, shell, view, waiting
+from pages.kit import glossary, shell, view, waiting
 from pages.kit.control import bound, button, one_of, switch
 
 # --- all of them -----------------------------------------------------------------------------------------------------
@@ -28,21 +28,21 @@ FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", 
 
 def every(of: Subject, *_: int) -> list[str]:
     """Show all experts as a sortable table."""
-    effects, size = answers.all_effects(of), of.survey.size
+    effects, size = cached.all_effects(of), of.survey.size
     with view.row("bottom"):
         st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
-        chosen = one_of("Show", STATUS, key="exp_show", width="content", help=busy.MEANING)
+        chosen = one_of("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
         more = bound(st.toggle, "More columns", key="exp_more")
     columns = view.columns(SAYS("COLUMNS"))
-    shown = answers.listed(of, chosen, effects, tuple(columns))
+    shown = cached.listed(of, chosen, effects, tuple(columns))
     order = [name for name in shown if more or name in FIRST]
     alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
     _table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
     st.caption("The box opens it.")
-    counts = answers.table(of)["status"].value_counts()
+    counts = cached.table(of)["status"].value_counts()
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
     if of.survey.genres:
-        labelled, chance = answers.by_chance(of)
+        labelled, chance = cached.by_chance(of)
         doubts.append(SAYS("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
@@ -88,7 +88,7 @@ def people_and_items(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    found, many = answers.examples(of, expert), of.words.many
+    found, many = cached.examples(of, expert), of.words.many
     view.heading(f"Its people, and the {many} it reads")
     st.caption(SAYS("READS") if of.survey.of_reading is not None else SAYS("READS_NOT", many=many))
     for group, rows in found.groupby("group", sort=False):
@@ -152,7 +152,7 @@ def _genres(of: Subject, expert: int) -> None:
 def _items(of: Subject, expert: int) -> list[str]:
     """Show what it pushes up and holds back. Return how sure that is."""
     view.heading("What it suggests")
-    many, found = of.words.many, answers.pushes(of, expert)
+    many, found = of.words.many, cached.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")

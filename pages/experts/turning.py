@@ -9,8 +9,8 @@ from elastic_core.services.experts import ablation
 from elastic_core.services.experts.steering import SAMPLE, TurnedList, everybodys_factors, median_and_range, users_touched
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import Scales
-from pages.experts import answers, charts, words
-from pages.experts.answers import Subject
+from pages.experts import cached, charts, words
+from pages.experts.cached import Subject
 from pages.kit import cache, edits, person, shell, view
 from pages.kit.control import button, number
 
@@ -21,11 +21,11 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
     """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
     now = shell.context()
     edit_list = edits.current(now)
-    here = cache.prediction(now, user, edit_list, now.stay)
+    here = cache.prediction(now.open_run, user, edit_list, now.stay)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _sliders(of, here, edit_list)
-    turned_list = answers.turned_list(of, user, edit_list, now.stay)
+    turned_list = cached.turned_list(of, user, edit_list, now.stay)
     with right:
         doubts = _list(of, turned_list)
     if here.scales:
@@ -66,9 +66,9 @@ def _slide(expert: int) -> None:
 
 
 def _name(of: Subject, expert: int) -> str:
-    if genre := answers.genre(of, expert):
-        return f"{expert} · {shell.plain(genre)}{' (may be luck)' if answers.weak(of, expert) else ''}"
-    return f"{expert} · {words.named(None, answers.alone(of, expert))}"
+    if genre := cached.genre(of, expert):
+        return f"{expert} · {shell.plain(genre)}{' (may be luck)' if cached.weak(of, expert) else ''}"
+    return f"{expert} · {words.named(None, cached.alone(of, expert))}"
 
 
 def _list(of: Subject, turned_list: TurnedList) -> list[str]:
@@ -111,7 +111,7 @@ def _numbers(turned_list: TurnedList) -> None:
 def _cost(of: Subject, scales: Scales) -> None:
     """Say what the turn costs everybody: kept once measured."""
     many = len(users_touched(everybodys_factors(of.traffic, scales)))
-    measured = answers.known_cost(of, scales)
+    measured = cached.known_cost(of, scales)
     if measured is None:
         some = f"{SAMPLE} of the {many:,}" if many > SAMPLE else f"the {many:,}"
         with view.row():
@@ -124,7 +124,7 @@ def _cost(of: Subject, scales: Scales) -> None:
         if not pressed:
             return
         bar = place.progress(0.0)
-        measured = answers.cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
+        measured = cached.cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
     this, other = measured.to_dict("records")
     people = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
@@ -155,7 +155,7 @@ def _everybody(of: Subject, expert: int) -> None:
             st.caption(f"Now: expert {drawn}, drawn at random.")
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
-    table = answers.effects(of, expert, replacement)
+    table = cached.effects(of, expert, replacement)
     figure = charts.effects(table.assign(name=table["change"].map(_effect_name)), shell.palette())
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"

@@ -6,7 +6,7 @@ screens, and all tests of every screen, ask this list. tests/app/test_new_screen
                  `view.table(key, frame, SAYS.about("NAME"), alt, column_config=view.columns(SAYS("COLUMNS")))`, where each
                  column is a paragraph `` `name` Heading | format | width | What it is. `` of words.md
     words.md     its texts, by name (pages/kit/prose.py)
-    answers.py   what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`
+    cached.py    what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`
     charts.py    its figures (pages/kit/plot.py)
 
 Its test is `tests/app/test_NAME_page.py` (tests/app/conftest.py says how a test opens a page and reads what is there).

@@ -19,7 +19,7 @@ from elastic_core.services.person.people import by_id, is_id, own_id
 from elastic_core.text import number as whole
 from pages.frame import finding, garbage, worlds
 from pages.kit import cache, locks, shell
-from pages.kit.cache import Opened
+from pages.kit.cache import OpenRun
 from pages.kit.control import button, number, write_in_address
 from pages.kit.locks import locked
 from pages.kit.shell import Context, plain, quoted
@@ -37,9 +37,7 @@ def sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> N
     read_class()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
     known = runs()
-    place = st.empty()
-    chosen, problems = _open(known, asked["run"], _teller(place))
-    place.empty()
+    chosen, problems = _open(known, asked["run"])
     st.session_state[shell.CONTEXT] = None
     if chosen is None:
         st.sidebar.warning("No trained run can be opened. " + " ".join(problems))
@@ -59,7 +57,7 @@ def sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> N
             st.caption(f"Folder: {quoted(chosen.run.name)}")
             for note in chosen.dataset.notes:
                 st.caption(plain(note))
-        st.session_state[shell.CONTEXT] = Context(chosen.run, chosen.dataset, chosen.model, user, expert, other)
+        st.session_state[shell.CONTEXT] = Context(chosen, user, expert, other)
         worlds.remember(chosen.dataset, user)
         locks.notice()
     _say(problems, chosen.run, user)
@@ -80,7 +78,7 @@ def close(class_panel: Callable[[], None]) -> None:
     garbage.collect()
 
 
-def open_first() -> Opened | None:
+def open_first() -> OpenRun | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
     garbage.keep_short()
     machine.one_thread_each()
@@ -117,7 +115,7 @@ def preference(run: Run) -> tuple[bool | int | str, ...]:
     return not run.last("test"), local, not remembers, not stand, -interests, run.name
 
 
-def _open(runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]) -> tuple[Opened | None, list[str]]:
+def _open(runs: dict[str, Run], asked: str | None) -> tuple[OpenRun | None, list[str]]:
     """The run that was asked for, else the one that was open, else the best other one, and why it is another. Drops from `runs`
     what cannot be opened."""
     problems: list[str] = []
@@ -127,7 +125,7 @@ def _open(runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]) 
         fault = next((f for f in unreadable_runs(shell.RUNS) if wanted in (f.name, f.path.name)), None)
         if fault is not None:
             problems.append(f"The run {quoted(fault.name)} cannot be shown: {plain(fault.reason)}.")
-        elif wanted in [run.name for run in cache.scored(shell.RUNS)]:
+        elif wanted in [run.name for run in cache.ranked_runs(shell.RUNS)]:
             again = f"`python -m elastic_core reproduce --only {wanted}` trains it again."
             problems.append(f"The weights of the run {quoted(wanted)} did not come along. {again}")
         else:
@@ -140,9 +138,9 @@ def _open(runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]) 
             if run.config.data in lacking:
                 del runs[run.name]
                 continue
-            opened = cache.open_run(run, _dataset(run, tell, lacking))
+            opened = cache.open_run(run, _dataset(run, lacking))
         except InputError as error:
-            problems.append(f"The run {plain(cache.called(run))} cannot be shown: {plain(error)}.")
+            problems.append(f"The run {plain(cache.label(run))} cannot be shown: {plain(error)}.")
             del runs[run.name]
             continue
         if st.session_state.get("run") != run.name:
@@ -151,42 +149,23 @@ def _open(runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]) 
     return None, problems
 
 
-def _dataset(run: Run, tell: Callable[[str], None], lacking: list[DataConfig]) -> Dataset:
+def _dataset(run: Run, lacking: list[DataConfig]) -> Dataset:
     try:
-        return cache.dataset(run.config.data, tell)
+        return cache.dataset(run.config.data)
     except InputError:
         lacking.append(run.config.data)
         raise
 
 
-def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]:
-    """Shows what loading says while it goes on."""
-    said: list[str] = []
-
-    def tell(sentence: str) -> None:
-        said.append(sentence)
-        with place.container(border=True):
-            st.markdown("**Getting the data ready.**")
-            for line in said:
-                st.write(plain(line))
-
-    return tell
-
-
-def _run_box(runs: dict[str, Run], chosen: Opened) -> None:
+def _run_box(runs: dict[str, Run], chosen: OpenRun) -> None:
+    labels = cache.labels(shell.RUNS)  # a run that is gone is called by its folder
     st.selectbox(
-        "Trained run", list(runs), key="run", format_func=_called(), help="A model with its settings and weights.",
-        disabled=locked("run"),
+        "Trained run", list(runs), key="run", format_func=lambda name: labels.get(name, str(name)),
+        help="A model with its settings and weights.", disabled=locked("run"),
     )  # fmt: skip
     _write("run", chosen.run.name)
     said, graded = shell.describe(chosen.run, chosen.dataset)
     st.caption(said, help=graded)
-
-
-def _called() -> Callable[[str], str]:
-    """How a list names its runs; one that is gone by its folder."""
-    names = cache.all_called(shell.RUNS)
-    return lambda name: names.get(name, str(name))
 
 
 def _write(key: str, name: str | None) -> None:
@@ -195,7 +174,7 @@ def _write(key: str, name: str | None) -> None:
     st.session_state[WRITTEN] = {**st.session_state.get(WRITTEN, {}), key: name}
 
 
-def _user_box(chosen: Opened, asked: str | None, problems: list[str]) -> int:
+def _user_box(chosen: OpenRun, asked: str | None, problems: list[str]) -> int:
     """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
     data, default = chosen.dataset, cache.example(chosen) + 1
     people = data.histories.n_users
@@ -264,7 +243,7 @@ def _is_below(text: str, size: int) -> bool:
         return False
 
 
-def _other_box(runs: dict[str, Run], chosen: Opened, asked: str | None, problems: list[str]) -> Opened | None:
+def _other_box(runs: dict[str, Run], chosen: OpenRun, asked: str | None, problems: list[str]) -> OpenRun | None:
     """A second run on the same data that opens, or none."""
     run = chosen.run
     names = [name for name, other in runs.items() if name != run.name and other.config.data == run.config.data]
@@ -273,8 +252,9 @@ def _other_box(runs: dict[str, Run], chosen: Opened, asked: str | None, problems
         st.session_state["vs"] = None
     elif asked in names and st.session_state.get("vs") != asked:
         st.session_state["vs"] = asked
+    labels = cache.labels(shell.RUNS)
     value = st.selectbox(
-        "Compare with", names, index=None, key="vs", placeholder="none", format_func=_called(),
+        "Compare with", names, index=None, key="vs", placeholder="none", format_func=lambda name: labels.get(name, str(name)),
         help="A second run on the same data.", disabled=locked("vs"),
     )  # fmt: skip
     _write("vs", value)
@@ -283,14 +263,14 @@ def _other_box(runs: dict[str, Run], chosen: Opened, asked: str | None, problems
     try:
         return cache.open_run(runs[value], chosen.dataset)
     except InputError as error:
-        problems.append(f"The second run {plain(_called()(value))} cannot be shown: {plain(error)}.")
+        problems.append(f"The second run {plain(labels.get(value, value))} cannot be shown: {plain(error)}.")
         return None
 
 
 def _say(problems: list[str], run: Run, user: int) -> None:
     """Says what was replaced, until the visitor chooses something else."""
     if problems:
-        shown = f" Showing the run {plain(cache.called(run))}."
+        shown = f" Showing the run {plain(cache.label(run))}."
         st.session_state[NOTICE] = (" ".join(problems) + shown, run.name, user)
     text, *about = st.session_state.get(NOTICE, ("", run.name, user))
     if text and about == [run.name, user]:

@@ -13,13 +13,15 @@ from elastic_core.errors import InputError
 from elastic_core.services import public
 
 if TYPE_CHECKING:
-    from pages.kit.cache import Opened
+    from pages.kit.cache import OpenRun
 
 QUIET = 20.0  # seconds for the first visitor, before those are asked
 WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
 
 
-def up(load_screens: Callable[[], Sequence[Callable[["Opened"], None]]]) -> Callable[[st.App], AbstractAsyncContextManager[None]]:
+def up(
+    load_screens: Callable[[], Sequence[Callable[["OpenRun"], None]]],
+) -> Callable[[st.App], AbstractAsyncContextManager[None]]:
     """The life of a server, from before its first visitor to after its last. `load_screens` imports what the first page needs,
     and returns what the others would have their first visitor wait for."""
 
@@ -33,7 +35,7 @@ def up(load_screens: Callable[[], Sequence[Callable[["Opened"], None]]]) -> Call
     return life
 
 
-def begin(load_screens: Callable[[], Sequence[Callable[["Opened"], None]]]) -> None:
+def begin(load_screens: Callable[[], Sequence[Callable[["OpenRun"], None]]]) -> None:
     """Load the screens, open the first run, and then ask what takes long, once the first visitor has had time to arrive."""
     getLogger(WARNS).setLevel(ERROR)
     warm = load_screens()  # with torch, pandas and plotly behind them: not before the server is up

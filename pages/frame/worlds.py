@@ -13,7 +13,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import PLANTED, at_hand, source_names
 from elastic_core.runs import Run
 from pages.kit import cache, shell
-from pages.kit.cache import Opened
+from pages.kit.cache import OpenRun
 
 MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
 FILM_DATA = "ml-100k"
@@ -57,7 +57,7 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
         where = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {where}**: no suggestion belongs to one expert."
     known = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
-    return f"**{shell.plain(cache.called(run))}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
+    return f"**{shell.plain(cache.label(run))}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
 
 
 def switch(runs: Mapping[str, Run]) -> None:
@@ -89,7 +89,7 @@ def _turn(runs: dict[str, str]) -> None:
         st.session_state[TURNED] = True
 
 
-def settle(chosen: Opened, asked: dict[str, str | None]) -> None:
+def settle(chosen: OpenRun, asked: dict[str, str | None]) -> None:
     """After a turn: who is looked at. On the same data the person stays; on others it is who was met there last, or whom these
     open with. Called by the sidebar before its boxes; `asked` is what they are to show."""
     if not st.session_state.pop(TURNED, False):

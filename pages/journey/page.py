@@ -28,13 +28,13 @@ def compared() -> tuple[Prediction | None, str]:
     chosen = one_of_list("Compare with", options, key=WITH, width=190) if now.other else FIRST
     if chosen == SECOND and now.other is not None:
         of_history = history_edits(edit_list)
-        return cache.prediction(now.other, now.user, of_history, keep_seen, n_events), cache.called(now.other.run)
-    return (cache.prediction(now, now.user, (), keep_seen, n_events) if edit_list else None), ""
+        return cache.prediction(now.other, now.user, of_history, keep_seen, n_events), cache.label(now.other.run)
+    return (cache.prediction(now.open_run, now.user, (), keep_seen, n_events) if edit_list else None), ""
 
 
 def answered() -> Prediction:
     """What the list says to the edits: beside the buttons, in full on the right."""
-    here = cache.prediction(now, now.user, edit_list, keep_seen, n_events)
+    here = cache.prediction(now.open_run, now.user, edit_list, keep_seen, n_events)
     with choosing:
         before, peer = compared()
     if before is not None:

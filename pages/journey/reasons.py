@@ -9,7 +9,7 @@ from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest, spa
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
-from pages.journey import answers, charts, controls
+from pages.journey import cached, charts, controls
 from pages.journey.words import ALONG, DISPATCHER, INFLUENCE, READING, SAYS
 from pages.kit import cache, glossary, shell, view
 from pages.kit.control import bound, one_of, switch
@@ -27,7 +27,7 @@ def influence(now: Context, here: Prediction) -> list[str]:
         target = targets[switch("Behind", [*targets], "jrn_for")]
         show = switch("Show", [FEW, ALL], "jrn_show")
     try:
-        found = answers.influence(now, History(here.history.items, target), here.scales, here.keep_seen)
+        found = cached.event_influence(now.open_run, History(here.history.items, target), here.scales, here.keep_seen)
     except InputError as error:
         st.write(controls.sentence(error))
         return []
@@ -40,7 +40,7 @@ def influence(now: Context, here: Prediction) -> list[str]:
     rows = found.table[::-1] if show == ALL else found.strongest(12)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
-    figure = cache.drawn(charts.influence, rows, labels, shell.palette())
+    figure = cache.cached_figure(charts.influence, rows, labels, shell.palette())
     view.chart("jrn_influence", figure, found.table, INFLUENCE, alt)
     if found.agreement is None:
         return []
@@ -72,33 +72,33 @@ def _weights(now: Context, here: Prediction) -> None:
     """The aggregation map, and how the last event reads the experts."""
     layer = 1
     try:
-        found = answers.aggregation(now, here.history.items, layer)
+        found = cached.aggregation(now.open_run, here.history.items, layer)
     except InputError as error:
         st.write(controls.sentence(error))
         return
     if found.layers > 1:
         layer = one_of("Layer", range(1, found.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
-        found = answers.aggregation(now, here.history.items, layer)
+        found = cached.aggregation(now.open_run, here.history.items, layer)
     titles = [_untagged(title) for title in span_titles(now.dataset, here.history.items, found.cells)]
-    figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, shell.palette())
+    figure = cache.cached_figure(charts.aggregation, found.cells, found.slots, titles, shell.palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    every_weight, _ = cache.reads(now, here.history.items)
+    every_weight, _ = cached.expert_reads(now.open_run, here.history.items)
     view.chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
 
 
 def along(now: Context, moment: int, keep_seen: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
-    table, retrieved = answers.along(now, now.user, keep_seen=keep_seen)
+    table, retrieved = cached.along(now.open_run, now.user, keep_seen)
     experts, count = busiest(retrieved, moment)
     drawn = experts["expert"].nunique()
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
     other, second, dotted = None, "", ""
     if now.other is not None:
-        other, second = answers.along(now.other, now.user, keep_seen=keep_seen).ranks, now.other.run.name
+        other, second = cached.along(now.other, now.user, keep_seen).ranks, now.other.run.name
         dotted = f" Dotted: {shell.plain(second)}."
     st.caption(f"{SAYS('OVER_TIME')}{some}{dotted}")
-    figure = cache.drawn(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
+    figure = cache.cached_figure(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
     last = table.iloc[-1]
     alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
     there = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
@@ -154,7 +154,7 @@ def _dispatcher(now: Context, here: Prediction) -> None:
         label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
         events = bound(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
     try:
-        found = answers.dispatched(now, here.history.items, events)
+        found = cached.dispatch(now.open_run, here.history.items, events)
     except InputError as error:
         st.write(controls.sentence(error))
         return

@@ -11,6 +11,7 @@ from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import html as escape
+from pages.journey import cached
 from pages.journey.words import EXPERTS, LISTS, SAYS
 from pages.kit import cache, person, shell, view
 from pages.kit.control import picked
@@ -54,7 +55,7 @@ def lists(now: Context, here: Prediction, before: Prediction | None, peer: str) 
     """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
     change = compare_lists((before or here).recommendation, here.recommendation)
     if peer:
-        st.markdown(f"**{shell.plain(cache.called(now.run))}**")
+        st.markdown(f"**{shell.plain(cache.label(now.run))}**")
     person.suggestions(now, here, change, changed=before is not None)
     if peer and before is not None:
         st.markdown(f"**{shell.plain(peer)}**")
@@ -81,7 +82,7 @@ def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> No
 
 def beside_null(now: Context, edit_list: Edits, keep_seen: bool, n_events: int | None) -> None:
     """Would the same edit elsewhere have done the same?"""
-    null = cache.null_edits(now, now.user, edit_list, keep_seen, n_events) if edit_list else None
+    null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
     (_, own, others, _), *more = null.rows(did := now.words.did)
@@ -103,7 +104,7 @@ def experts(now: Context, here: Prediction, before: Prediction | None) -> None:
     assert here.retrieved is not None
     earlier = here.experts if before is None else before.active_experts
     names = person.expert_names(now, here)
-    _, reads = cache.reads(now, here.history.items)
+    _, reads = cached.expert_reads(now.open_run, here.history.items)
     gates, colours, rows = here.retrieved.gates[0].tolist(), shell.palette(), []
     largest = max(*gates, 1e-9)
     for place, (expert, gate, part) in enumerate(zip(here.experts, gates, _parts(here.retrieved), strict=True), 1):

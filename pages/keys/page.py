@@ -12,8 +12,8 @@ from pages.keys import picture, steps, sure
 from pages.keys.steps import ANGLES, EVENT, Scene
 from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import cache, glossary, shell, view
+from pages.kit.cache import cached_resource
 from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
-from pages.kit.kept import kept
 
 SIDE, MANY = 1024, 8  # of "a million"
 MOST = 16
@@ -22,7 +22,7 @@ SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 now = shell.context()
 
 
-@kept(4)
+@cached_resource(4)
 def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     """A random query among a million random keys, and what the long way finds and takes on this machine."""
     lesson = search.of_chance(SIDE, width, MANY, seed)
@@ -39,7 +39,7 @@ def scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
     if source == TOY:
         first, second, k = steps.toy()
-        return Scene(cache.turned(first, second, k), f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
+        return Scene(cache.lesson_of_angles(first, second, k), f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
         with view.row("bottom"):
             seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))

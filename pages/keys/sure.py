@@ -6,16 +6,12 @@ import numpy as np
 import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
-from elastic_core.services.keys.gate import ungated
-from pages.keys import charts
+from pages.keys import cached, charts
 from pages.keys.steps import Scene
 from pages.keys.words import SAYS, SURE
-from pages.kit import cache, glossary, shell, view
+from pages.kit import glossary, shell, view
 from pages.kit.control import asked_for, bound
-from pages.kit.kept import asking, kept
 
-_ungated = asking(kept(64), ungated)
-_turned = kept(8)(checks.turned)  # why the clock does not show what the counter does, and from where on it begins to
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
 
@@ -47,7 +43,7 @@ def _exactness(scene: Scene) -> None:
     st.session_state[CHECKED] = (about, found)
     (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
     if several:
-        st.caption(f"{_turned(lesson.width, lesson.k)} {SAYS('CLOCK')}")
+        st.caption(f"{cached.turning_point(lesson.width, lesson.k)} {SAYS('CLOCK')}")
 
 
 def _numbers(scene: Scene) -> None:
@@ -64,7 +60,7 @@ def _gate(now: shell.Context) -> None:
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
-        table = cache.gradients(now, now.user)
+        table = cached.gradients(now.open_run, now.user)
         norms = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
         norms["learns"] = np.where(norms["gradient norm"] > 0, "✓ yes", "✗ never")
         numbers = norms.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
@@ -76,7 +72,7 @@ def _gate(now: shell.Context) -> None:
         _list(now)
     else:
         st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
-    curve, ends = cache.gate_toy()
+    curve, ends = cached.toy_routers()
     st.markdown(
         f"**A tiny world** ({gate.KINDS} kinds of people, {gate.SIDE**2} experts, {gate.STEPS} steps). With the gate, the "
         f"keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is {ends.at['softmax', 'loss']:.2f}. "
@@ -90,7 +86,7 @@ def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    found = _ungated(now, now.user, now.stay)
+    found = cached.ungated_list(now.open_run, now.user, now.stay)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
@@ -106,7 +102,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
         return
     st.markdown(SAYS("PRINTED"))
     if own:
-        found = cache.printed(now, now.user, scene.lesson.k, scene.election.ago if scene.election else 0)
+        found = cached.search_as_printed(now.open_run, now.user, scene.lesson.k, scene.election.ago if scene.election else 0)
     else:
         found = checks.as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
     who = "people" if own else "random queries"

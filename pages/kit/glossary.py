@@ -1,5 +1,7 @@
 """What the app's words mean, in one sentence each; pages show them as help."""
 
+EXPERT_LOAD = {"hot": "hot: above chance", "usual": "usual: within chance", "cold": "cold: below chance", "dead": "dead: nobody"}
+EXPERT_LOAD_HELP = "Hot: used by more people than luck would give. Usual: as many. Cold: fewer. Dead: nobody."
 WORDS = {
     "history": "the events of one person in order of time",
     "event": "one person met one item, once",

@@ -77,7 +77,7 @@ def expert_names(now: Context, here: Prediction) -> dict[int, str]:
         active = found.experts[0].tolist()
         given = attribution.genres_suggested(active, found.parts[0, :, : len(active)].numpy(), table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
-    evidence = cache.evidence(now)
+    evidence = cache.evidence(now.open_run)
     labels = {expert: evidence.label(expert) for expert in here.active_experts} if evidence is not None else {}
     return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 

@@ -2,9 +2,10 @@
 
 A figure of a page is a pure function in its charts.py, of tables and a `Palette`, that ends in `return frame(figure, palette,
 height)`; what comes from data (titles, genres) goes through `elastic_core.text.figure` first, because plotly reads HTML. The page
-shows it by `view.chart(key, cache.drawn(function, *given), table, about, alt)`. A heatmap is `figure.add_heatmap(z=rows.tolist(),
-colorscale=scale(palette.load), zmin=0, xgap=1, ygap=1)`, a first line has `palette.category(0)`; lists can be read back by a
-test, numpy cannot. Say *more* and *less* of its colours, which differ by theme."""
+shows it by `view.chart(key, cache.cached_figure(function, *values), table, about, alt)`. A heatmap is
+`figure.add_heatmap(z=rows.tolist(), colorscale=scale(palette.load), zmin=0, xgap=1, ygap=1)`, a first line has
+`palette.category(0)`; lists can be read back by a test, numpy cannot. Say *more* and *less* of its colours, which
+differ by theme."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar

@@ -20,51 +20,51 @@ from elastic_core.results.reproduce import System
 from elastic_core.results.systems import BASELINES, DataSet, data_sets
 from elastic_core.runs import Run
 from pages.kit import cache
-from pages.kit.kept import copied, kept, stamped
+from pages.kit.cache import cached_data, cached_resource, path_key, run_key
 
 
 def measured_data(root: Path) -> tuple[list[DataSet], list[disk.Unreadable]]:
     """Data sets with what was measured on them, and runs whose ranks cannot be read."""
-    return _data_sets(cache.scored(root))
+    return _data_sets(cache.ranked_runs(root))
 
 
-@kept(8)
+@cached_resource(8)
 def _data_sets(runs: list[Run]) -> tuple[list[DataSet], list[disk.Unreadable]]:
     return data_sets(runs)
 
 
 def leaderboard(data_set: DataSet, protocol: str) -> pd.DataFrame:
-    return _leaderboard(*_identity(data_set), protocol, data_set)
+    return _leaderboard(*_parts(data_set), protocol, data_set)
 
 
-@copied(32, "Holding every system against the baseline …")
-def _leaderboard(runs: list[Run], cards: str, protocol: str, _data_set: DataSet) -> pd.DataFrame:
+@cached_data(32, "Holding every system against the baseline …")
+def _leaderboard(runs: list[Run], cards: list[Path], protocol: str, _data_set: DataSet) -> pd.DataFrame:
     return table.leaderboard(_data_set, protocol, compare)
 
 
 def differences(data_set: DataSet, ours: System, protocol: str) -> pd.DataFrame:
-    return _differences(*_identity(data_set), ours, protocol, data_set)
+    return _differences(*_parts(data_set), ours, protocol, data_set)
 
 
-@copied(64, "Comparing with every other system …")
-def _differences(runs: list[Run], cards: str, ours: System, protocol: str, _data_set: DataSet) -> pd.DataFrame:
+@cached_data(64, "Comparing with every other system …")
+def _differences(runs: list[Run], cards: list[Path], ours: System, protocol: str, _data_set: DataSet) -> pd.DataFrame:
     return table.difference_table(_data_set, ours, protocol, compare)
 
 
-def _identity(data_set: DataSet) -> tuple[list[Run], str]:
-    """What tells a data set from others: its runs, and the baselines judged beside them, which come after the ranks."""
+def _parts(data_set: DataSet) -> tuple[list[Run], list[Path]]:
+    """What tells a data set from others: its runs, and the baselines scored beside them, which come after the ranks."""
     runs = [run for runs in data_set.systems.values() for run in runs]
-    return runs, str([disk.stamp(run.path / baselines.FILE) for run in runs])
+    return runs, [run.path / baselines.FILE for run in runs]
 
 
 def verdicts(measured: Sequence[DataSet]) -> Iterator[Verdict]:
     """The claims that paired differences answer, each when it is known."""
-    known = "".join(f"{stamped(runs)}{cards}" for runs, cards in map(_identity, measured))  # looked at once for all of them
+    known = str([(*map(run_key, runs), *map(path_key, cards)) for runs, cards in map(_parts, measured)])  # once for all questions
     for question in claims.QUESTIONS:
         yield _verdict(question, known, measured)
 
 
-@kept(32)
+@cached_resource(32)
 def _verdict(question: Question, known: str, _measured: Sequence[DataSet]) -> Verdict:
     return claims.answer_question(question, _measured, differences)
 
@@ -75,7 +75,7 @@ def compare(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | N
     return _compare(list(a), list(b), protocol)
 
 
-@copied(1024)
+@cached_data(1024)
 def _compare(a: list[Run], b: list[Run], protocol: str) -> Comparison | None:
     with suppress(InputError):
         return compare_runs(a, b, protocol)
@@ -98,7 +98,7 @@ def usual_protocol(data_set: DataSet) -> str:
     return next((card.protocol for run in runs if (card := baselines.read(run))), baselines.ONLY_UNSEEN)
 
 
-@copied(16)
+@cached_data(16)
 def chance(data: Dataset, protocol: str) -> float | None:
     """NDCG@10 of a random order of everybody's candidates, where it is known exactly."""
     return baselines.random_ndcg(data, protocol) if protocol in (baselines.ONLY_UNSEEN, baselines.WITH_SEEN) else None

@@ -9,12 +9,16 @@ import streamlit as st
 
 from elastic_core import text
 from elastic_core.data import Dataset
+from elastic_core.models import Recommender
 from elastic_core.results.systems import data_label
+from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
+from elastic_core.services.data.cards import at_hand_choices
+from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.person import inspect, people
 from pages.kit import cache, glossary, locks, plot, present
-from pages.kit.cache import Opened
+from pages.kit.cache import OpenRun
 from pages.kit.locks import lockable as lockable
 from pages.kit.locks import locked as locked
 
@@ -26,8 +30,9 @@ OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in 
 
 
 @dataclass(frozen=True, eq=False)
-class Context(Opened):
-    """What a page is about. `now = shell.context()` has `run`, `dataset` and `model`, too (kit/cache.py: `Opened`).
+class Context:
+    """What a page is about. `now = shell.context()` has `run`, `dataset` and `model` of its `open_run` (kit/cache.py), which is
+    what cached functions are asked about: `cache.prediction(now.open_run, now.user, …)`.
 
     The person's readable history, oldest first, and what really came next: `recommend.user_history(now.dataset, now.user)` in
     services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a made-up world, whose
@@ -36,9 +41,32 @@ class Context(Opened):
     Everybody's events are `dataset.histories.items`, of person u from `offsets[u]` to before `dataset.ends("test")[u]`. Genres'
     colours are `person.colours(now).by_genre` (kit/person.py); what the data call an item is in `now.words`."""
 
+    open_run: OpenRun
     user: int  # dense, from 0; people see `user + 1`
     expert: int | None = None  # None: nothing chosen, pages show the person's strongest
-    other: Opened | None = None  # a second run on the same data
+    other: OpenRun | None = None  # a second run on the same data
+
+    @property
+    def run(self) -> Run:
+        return self.open_run.run
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.open_run.dataset
+
+    @property
+    def model(self) -> Recommender:
+        return self.open_run.model
+
+    @property
+    def words(self) -> inspect.Words:
+        """What its data call their items."""
+        return inspect.item_words(self.dataset)
+
+    @property
+    def stay(self) -> bool:
+        """Do people choose again what they have seen, so that it stays in the running?"""
+        return cache.repeats(self.dataset).stay
 
 
 def current() -> Context | None:
@@ -109,13 +137,19 @@ def link(**more: str | int) -> str:
 
 def describe(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
-    test, stay, words = cache.tested(run) or {}, cache.repeats(data).stay, inspect.item_words(data)
+    test, stay, words = run.last("test") or {}, cache.repeats(data).stay, inspect.item_words(data)
     found = test.get("protocols", {}).get("full-seen" if stay else "full")
     if not found:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
     said = f"{plain(data_label(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
     return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."
+
+
+def data_choices() -> dict[str, DataConfig]:
+    """All data on this machine by name, those in view first."""
+    now = current()
+    return at_hand_choices(Shelf(RUNS / "uploads").choices(), now.run.config.data if now else None)
 
 
 def off(act: public.Act) -> bool:

@@ -30,11 +30,11 @@ def needs_experts(now: Context, title_: str) -> None:
     """Stops a page about experts where the run has none, with a way to one that has, or too many to be shown."""
     if not now.model.retrieves:
         title(title_)
-        here = shell.plain(cache.called(now.run))
+        here = shell.plain(cache.label(now.run))
         st.write(f"This page is about experts, and {here} has none: it reads a history without a memory.")
         if (run := _run_with_experts(now)) is not None:
             button(
-                f"Open {cache.called(run)}", "needs_experts", shell.choose, run.name, type="primary", disabled=shell.locked("run")
+                f"Open {cache.label(run)}", "needs_experts", shell.choose, run.name, type="primary", disabled=shell.locked("run")
             )
         st.stop()
     if reason := inspect.too_many(now.model):

@@ -11,7 +11,7 @@ from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, S
 from elastic_core.services.map.picture import Map
 from pages.kit import cache, plot, shell, view, waiting
 from pages.kit.control import one_of, one_of_list
-from pages.map import answers, charts, words
+from pages.map import cached, charts, words
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP"}
 KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
@@ -63,7 +63,7 @@ def picked() -> None:
 
 def picture() -> None:
     frame = pictures.marks(drawn, table, labels, retrieved)
-    figure = cache.drawn(charts.memory, frame, drawn.placed, colour, palette, selected=focus)
+    figure = cache.cached_figure(charts.memory, frame, drawn.placed, colour, palette, selected=focus)
     alt = (
         f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
@@ -91,7 +91,7 @@ def trust() -> None:
     """Show every map of the panel as a table, and one of random numbers."""
     umap = store if drawn.kind == "UMAP" else None
     method, laid = ("PCA", layouts.sample(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
-    panel = answers.trust(now, file, settings, laid)
+    panel = cached.trust(now.open_run, file, settings, laid)
     agreement = None if umap is None else trusting.map_agreement(umap, settings, int(panel["neighbours"].iloc[0]))
     said, doubts = words.trusted(panel, method, agreement)
     st.markdown(f"{said}\n\n{alike}")
@@ -109,7 +109,7 @@ def trust() -> None:
                 noise = layouts.pca(layouts.random_like(values[laid]))
             st.markdown(f"**The same {method} of random numbers**")
             alt = f"{method} map of {len(noise):,} lists of random numbers"
-            st.plotly_chart(cache.drawn(charts.plain, noise, palette), key="map_null", config=plot.CONFIG, alt=alt)
+            st.plotly_chart(cache.cached_figure(charts.plain, noise, palette), key="map_null", config=plot.CONFIG, alt=alt)
 
 
 now = shell.context()
@@ -117,10 +117,14 @@ view.needs_experts(now, TITLE)
 view.title(TITLE)
 st.write(words.SAYS("IDEA", width=now.model.config.width))
 file = now.run.path / layouts.FOLDER / layouts.STORE
-values, store, table = answers.values(now), answers.store(now, file), answers.table(now, len(now.run.snapshots()))
+values, store, table = (
+    cached.values(now.open_run),
+    cached.store(now.open_run, file),
+    cached.table(now.open_run, len(now.run.snapshots())),
+)
 load, palette = table["load"].to_numpy(), shell.palette()
-retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now).experts[now.user], 1)}
-strongest = cache.strongest(now, now.user)
+retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now.open_run).experts[now.user], 1)}
+strongest = cache.strongest(now.open_run, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 settings, start = Settings(), 0
 with view.row("top"):
@@ -143,7 +147,7 @@ with left:
     picture()
 with right:
     neighbours()
-found = answers.region(now, drawn.laid, labels[drawn.laid])
+found = cached.region(now.open_run, drawn.laid, labels[drawn.laid])
 alike, colours = words.regions(labels.dtype.kind in "OUS", found)
 trust()
 view.foot(

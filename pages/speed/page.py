@@ -7,8 +7,8 @@ import streamlit as st
 
 from elastic_core.services.speed import curves
 from pages.kit import prose, shell, view
+from pages.kit.cache import cached_data
 from pages.kit.control import one_of, switch
-from pages.kit.kept import copied
 from pages.speed import calculator, live, reading
 
 SAYS = prose.of(__file__)
@@ -16,18 +16,18 @@ SOURCES = (curves.SHIPPED, curves.MEASURED)
 READING, EVENT, CALCULATOR = PARTS = ("Reading a history", "One new event", "Calculator")
 
 
-@copied(12)
+@cached_data(12)
 def shipped_passes(file: Path) -> pd.DataFrame:
     """The passes that came with the project, read again when the file changes."""
     return curves.passes(file)
 
 
-@copied(12)
+@cached_data(12)
 def shipped_events(file: Path) -> pd.DataFrame:
     return curves.new_events(file)
 
 
-@copied(12)
+@cached_data(12)
 def graphics_card(checkpoints: Path, file: Path) -> dict[str, str]:
     return curves.graphics_card(checkpoints)
 

@@ -78,7 +78,7 @@ def _curve(
     below: DeltaGenerator,
 ) -> None:  # fmt: skip
     fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
-    figure = cache.drawn(charts.curves, table, fits, shell.palette(), column, title, crossings)
+    figure = cache.cached_figure(charts.curves, table, fits, shell.palette(), column, title, crossings)
     exponents = curves.fits(table, column, start)
     words = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     view.chart(key, figure, table, about, f"{title} against history length. {words}.")
@@ -101,6 +101,6 @@ def new_event(table: pd.DataFrame) -> None:
     table, clock = curves.trusted(table)
     words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
     st.markdown(shell.plain(f"{words} Times are {clock}."))
-    figure = cache.drawn(charts.events, curves.with_refresh(table), shell.palette())
+    figure = cache.cached_figure(charts.events, curves.with_refresh(table), shell.palette())
     view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {words}")
     st.caption(shell.plain(curves.machine(table)))

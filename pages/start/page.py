@@ -4,23 +4,29 @@ import streamlit as st
 
 from elastic_core.services.edits import Add, Remove, Silence, format_edits, toggle_event, toggle_expert
 from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.edited_history import event_rows
 from elastic_core.services.person.model_trace import SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
 from pages.kit import cache, edits, person, prose, shell, view
+from pages.kit.cache import OpenRun, cached_data
 from pages.kit.control import button
-from pages.kit.kept import asking, copied
 from pages.start import strip
 
 SAYS = prose.of(__file__)
-owners = asking(copied(12), attribution.share_agreement)  # do shares say what a removal does?
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
   .st-key-start_lead_read { display: none }
   .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
 }</style>"""
+
+
+@cached_data(12)
+def share_agreement(of: OpenRun, people: int, keep_seen: bool) -> Agreement | None:
+    """Do shares say what a removal does?"""
+    return attribution.share_agreement(of.model, of.dataset, people, keep_seen)
 
 
 def toggle(what: str, number: int) -> None:
@@ -110,7 +116,7 @@ def _title(item: int) -> str:
 def picture() -> None:
     """The strip, and what its list is chosen from."""
     rows = event_rows(now.dataset, edited_person, SHOWN, SHOWN)
-    traffic = cache.traffic(now) if here.retrieved is not None else None
+    traffic = cache.traffic(now.open_run) if here.retrieved is not None else None
     names = person.expert_names(now, here) if here.retrieved is not None else {}
     opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle)
     among = {"left": f"{here.recommendation.n_candidates:,}", "one": words.one, "many": words.many}
@@ -127,10 +133,10 @@ def doubt() -> None:
             return
         if line := run_table.hit_line(now.run.last("test"), words, keep_seen):
             st.markdown(line)
-        if now.user == cache.example(now):
+        if now.user == cache.example(now.open_run):
             st.markdown(SAYS("example"))
         st.markdown(SAYS("careful"))
-        null = cache.null_edits(now, now.user, edit_list, keep_seen) if edit_list else None
+        null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen) if edit_list else None
         if null is None:
             st.markdown(SAYS("nothing yet"))
         else:
@@ -140,7 +146,7 @@ def doubt() -> None:
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = owners(now, PEOPLE, now.stay)
+    found = share_agreement(now.open_run, PEOPLE, now.stay)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
         held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
@@ -168,7 +174,7 @@ with heading:
 with controls:
     keep_seen = person.staying(now, "start_ranked")
 edited_person = edits.person(now, edit_list)
-start, here = (cache.prediction(now, now.user, edits_made, keep_seen) for edits_made in ((), edit_list))
+start, here = (cache.prediction(now.open_run, now.user, edits_made, keep_seen) for edits_made in ((), edit_list))
 change = compare_lists(start.recommendation, here.recommendation)
 
 st.html(LOW)

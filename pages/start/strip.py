@@ -21,8 +21,7 @@ from elastic_core.services.person.model_trace import ModelTrace, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
 from pages.kit import edits, person, plot, prose, shell, tiles
-from pages.kit.cache import Opened
-from pages.kit.kept import kept
+from pages.kit.cache import OpenRun, cached_resource
 from pages.kit.shell import Context
 
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
@@ -35,9 +34,9 @@ _mount = st.components.v2.component(
 )
 
 
-@kept(64)
+@cached_resource(64)
 def model_trace(
-    of: Opened, items: np.ndarray, scales: object, keep_seen: bool, indices: list[int | None], _here: Prediction
+    of: OpenRun, items: np.ndarray, scales: object, keep_seen: bool, indices: list[int | None], _here: Prediction
 ) -> ModelTrace:
     """Which experts events vote for, and what experts hold and contribute."""
     return trace_model(of.model, _here, indices)
@@ -50,7 +49,7 @@ def draw(
     """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `on_act`: called with what was done, and
     to which event, by its number, or expert. Returns whether an expert's page was asked for."""
     indices = [None if index < 0 else int(index) for index in rows["index"]]
-    trace = model_trace(now, here.history.items, sorted(here.scales.items()), here.keep_seen, indices, here)
+    trace = model_trace(now.open_run, here.history.items, sorted(here.scales.items()), here.keep_seen, indices, here)
     palette, shades, held = shell.palette(), person.colours(now), shell.locked(edits.PARAMETER)
     earlier = int(rows["number"].iloc[0]) - 1
     data = {

@@ -13,8 +13,8 @@ import streamlit as st
 from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
 from pages.kit import locks, present, prose, shell
+from pages.kit.cache import cached_resource
 from pages.kit.control import button
-from pages.kit.kept import kept
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
 
@@ -29,11 +29,11 @@ POLL = 3  # seconds between two looks of a waiting browser
 
 def _classes() -> Classes:
     """In a file, so that a class may be spread over several processes of the app."""
-    return _shared(str(shell.RUNS / "jobs" / "classes.sqlite"))
+    return _open_classes(str(shell.RUNS / "jobs" / "classes.sqlite"))
 
 
-@kept(1)
-def _shared(file: str) -> Classes:
+@cached_resource(1)
+def _open_classes(file: str) -> Classes:
     return Classes(Path(file))
 
 

@@ -68,7 +68,7 @@ def _answers() -> None:
 def toy() -> Lesson:
     """Return the 4 × 4 as Product keys shows it now to this visitor."""
     first, second, k = (int(st.session_state.get(key, usual)) for key, usual in TOY.items())
-    return cache.turned(first, second, max(k, 1))
+    return cache.lesson_of_angles(first, second, max(k, 1))
 
 
 def sheet() -> worksheet.Sheet:

@@ -85,7 +85,7 @@ def measured(step: Step) -> Answer | None:
     now = shell.context()
     if step.memory and not now.model.retrieves:
         return None
-    traffic = cache.traffic(now) if now.model.retrieves else None
+    traffic = cache.traffic(now.open_run) if now.model.retrieves else None
     try:
         return step.answer(TourAsked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
     except InputError as error:

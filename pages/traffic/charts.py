@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from pages.kit import busy
+from pages.kit.glossary import EXPERT_LOAD
 from pages.kit.plot import LAYOUT, STEADY, Palette, scale
 
 MOST = 16_000  # marks in one chart that answers clicks
@@ -32,14 +32,14 @@ def load_bars(
     for state in ("hot", "usual", "cold"):
         part = shown[shown["state"] == state]
         figure.add_bar(
-            x=part["x"], y=part["load"], name=busy.WORDS[state], marker_color=busy.colour(state, colours), width=0.9 * step,
+            x=part["x"], y=part["load"], name=EXPERT_LOAD[state], marker_color=_load_colour(state, colours), width=0.9 * step,
             marker_line_color=colours.picked, marker_line_width=np.where(part["expert"] == selected, 3, 0),
             customdata=_details(part), **marks,
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
     if len(dead):
         figure.add_scatter(
-            x=dead["x"], y=dead["load"], mode="markers", name=busy.WORDS["dead"], customdata=_details(dead), cliponaxis=False,
+            x=dead["x"], y=dead["load"], mode="markers", name=EXPERT_LOAD["dead"], customdata=_details(dead), cliponaxis=False,
             marker_symbol="x", marker_size=7, marker_color=colours.text, **marks,
         )  # fmt: skip
     figure.add_hline(y=even, line_color=colours.text, line_width=1, line_dash="dot")
@@ -78,8 +78,8 @@ def grid(
         states = part["state"]
         figure.add_bar(
             **{key: part["key"], load: part["load"]}, orientation="v" if half == "column" else "h",
-            marker_color=[busy.colour(state, colours) for state in states],
-            customdata=np.stack([part["dead"], states.map(busy.WORDS)], axis=1),
+            marker_color=[_load_colour(state, colours) for state in states],
+            customdata=np.stack([part["dead"], states.map(EXPERT_LOAD)], axis=1),
             hovertemplate=f"<b>{half} %{{{key}}}</b><br>%{{{load}:.0f}} {unit}<br>%{{customdata[0]}} dead experts<br>"
             "%{customdata[1]}<extra></extra>",
             **STEADY, **place,
@@ -120,7 +120,7 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
 
 
 def _details(part: pd.DataFrame) -> np.ndarray:
-    return np.stack([part["expert"], part["load"].round(1), part["times"].round(2), part["state"].map(busy.WORDS)], axis=1)
+    return np.stack([part["expert"], part["load"].round(1), part["times"].round(2), part["state"].map(EXPERT_LOAD)], axis=1)
 
 
 def _hover(unit: str) -> str:
@@ -182,3 +182,7 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
             hovertemplate="%{x:.2f}" + ("<br>%{customdata}" if column == "null" else "") + "<extra></extra>",
         )  # fmt: skip
     return figure.update_layout(LAYOUT, height=260, xaxis_range=[-0.05, 1.05], xaxis_zeroline=True, yaxis_autorange="reversed")
+
+
+def _load_colour(state: str, colours: Palette) -> str:
+    return {"hot": colours.load[-1], "usual": colours.muted, "cold": colours.cool[1], "dead": colours.text}[state]

@@ -7,9 +7,9 @@ import streamlit as st
 
 from elastic_core.services.traffic import load, over_time
 from elastic_core.services.traffic.load import Flow
-from pages.kit import asked, busy, cache, shell, view
+from pages.kit import cache, expert_meaning, glossary, shell, view
 from pages.kit.control import bound, one_of
-from pages.traffic import answers, charts, words
+from pages.traffic import cached, charts, words
 
 TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
@@ -19,11 +19,11 @@ ORDERS = {"number": "By number", "load": "Hottest first"}
 
 def flows() -> dict[str, Flow]:
     """The chosen run and, where it has a memory, the second one."""
-    found = {cache.called(now.run): answers.flow(now, split, group, measure)}
+    found = {cache.label(now.run): cached.flow(now.open_run, split, group, measure)}
     if now.other is not None:
-        called = cache.called(now.other.run)
+        called = cache.label(now.other.run)
         if now.other.model.retrieves:
-            found[called] = answers.flow(now.other, split, group, measure)
+            found[called] = cached.flow(now.other, split, group, measure)
         else:
             st.caption(f"The second run, {shell.plain(called)}, has no interest memory.")
     return found
@@ -41,11 +41,11 @@ def beside(draw: Callable[[int, str, Flow], None]) -> None:
 
 def loads(place: int, name: str, flow: Flow) -> None:
     ordered, states = order == "load", flow.experts["state"].value_counts()
-    figure = cache.drawn(
+    figure = cache.cached_figure(
         charts.load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
         ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in found.values()),
     )  # fmt: skip
-    said = ", ".join(f"{many} {busy.WORDS[state]}" for state, many in states.items())
+    said = ", ".join(f"{many} {glossary.EXPERT_LOAD[state]}" for state, many in states.items())
     alt = (
         f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
         f"The hottest is expert {flow.experts['load'].idxmax()}. {said}."
@@ -56,14 +56,14 @@ def loads(place: int, name: str, flow: Flow) -> None:
 def shares(place: int, name: str, flow: Flow) -> None:
     table = load.batches(flow.now)
     hottest = len(set(table["expert"]))
-    figure = cache.drawn(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
+    figure = cache.cached_figure(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
     view.chart(f"trf_share{place}", figure, table, words.SHARE, alt, experts=True)
 
 
 def grids(place: int, name: str, flow: Flow) -> None:
     st.markdown(words.explained(flow))
-    figure = cache.drawn(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
+    figure = cache.cached_figure(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.side
     alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
     view.chart(f"trf_grid{place}", figure, flow.sides, words.GRID, alt, experts=True)
@@ -78,7 +78,7 @@ def chosen_expert() -> None:
     if chosen is None:
         st.caption(words.SAYS("CHOOSE"))
         return
-    evidence = cache.evidence(now)
+    evidence = cache.evidence(now.open_run)
     label = evidence.label(chosen) if evidence else None
     taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
     row = main.experts.iloc[chosen]
@@ -89,13 +89,13 @@ def chosen_expert() -> None:
 
 
 def interest() -> list[str]:
-    gauges = asked.row(now.run, "trf_ask")
+    gauges = expert_meaning.meaning_row(now.run, "trf_ask")
     if gauges is None:
         return []
     table = words.gauge_table(gauges)
     st.markdown(words.interest_or_activity(gauges))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
-    view.chart("trf_gauges", cache.drawn(charts.gauges, table, palette), table, words.GAUGES, alt)
+    view.chart("trf_gauges", cache.cached_figure(charts.gauges, table, palette), table, words.GAUGES, alt)
     return words.interest_doubts(gauges)
 
 
@@ -106,7 +106,7 @@ def learning() -> None:
         return
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
-    view.chart("trf_epochs", cache.drawn(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
+    view.chart("trf_epochs", cache.cached_figure(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
     kept = over_time.load_by_epoch(now.run)
     if kept.empty:
         st.caption(words.SAYS("NO_COPIES"))
@@ -114,7 +114,7 @@ def learning() -> None:
     heat = over_time.heat(kept)
     alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    view.chart("trf_heat", cache.drawn(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
+    view.chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
 
 
 PARTS: dict[str, Callable[[], list[str] | None]] = {
@@ -135,7 +135,7 @@ palette, chosen = shell.palette(), now.expert
 unit = "people" if measure == "people" else "people, by weight"
 found = flows()
 main = next(iter(found.values()))
-st.markdown(words.verdict(main), help=busy.MEANING)
+st.markdown(words.verdict(main), help=glossary.EXPERT_LOAD_HELP)
 beside(loads)
 chosen_expert()
 doubts = PARTS[one_of("More", list(PARTS), key="trf_part")]()

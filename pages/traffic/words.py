@@ -8,6 +8,8 @@ from pages.kit import prose
 
 SAYS = prose.of(__file__)
 LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = SAYS.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
+
+
 def verdict(flow: Flow) -> str:
     """How many experts are in use, and how evenly."""
     now, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
@@ -14,8 +15,11 @@ from elastic_core.services import public
 from elastic_core.services.durations import about
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
+from elastic_core.services.train.estimate import estimate
 from elastic_core.services.train.presets import Setting
-from pages.kit import at_hand, cache, glossary, prose, shell, view
+from elastic_core.training_time import Estimate
+from pages.kit import cache, glossary, prose, shell, view
+from pages.kit.cache import cached_data
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
@@ -55,7 +59,7 @@ def start(config: RunConfig | None) -> None:
 
 
 def _preset() -> RunConfig:
-    choices = at_hand.choices()
+    choices = shell.data_choices()
     left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
@@ -127,7 +131,7 @@ def _advanced(config: RunConfig) -> RunConfig:
 
 def _one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
-    called = {run.name: cache.called(run) for run in runs}
+    called = {run.name: cache.label(run) for run in runs}
     left, middle, right = st.columns(3)
     with left:
         name = one_of_list("Copy of", called, key="train_base", on_change=_forget)
@@ -178,17 +182,18 @@ def _spoken(key: str) -> str:
     return special.get(key, key if key == SYSTEM else key.partition(".")[2].replace("_", " "))
 
 
+@cached_data(64, ttl=cache.RETRY_SECONDS)
+def training_cost(config: RunConfig, data: Dataset) -> Estimate:
+    """What this training would cost here: measured once for a configuration and believed for a while."""
+    return estimate(config, data)
+
+
 def _price(config: RunConfig) -> None:
     """What it will cost here, measured now."""
     waiting = st.empty()
-
-    def tell(sentence: str) -> None:
-        waiting.caption(shell.plain(sentence))
-
     waiting.caption("Timing a few real steps of this model …")
     try:
-        data = cache.dataset(config.data, tell)
-        cost = cache.estimated(config, data)
+        cost = training_cost(config, cache.dataset(config.data))
     except InputError as error:
         waiting.error(f"This cannot be trained: {shell.plain(error)}.")
         return

@@ -55,13 +55,13 @@ def _curves(trained: dict[str, Run]) -> None:
     first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
     chosen = left.multiselect(
         "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
-        format_func=lambda name: cache.called(trained[name]) if name in trained else name,
+        format_func=lambda name: cache.label(trained[name]) if name in trained else name,
     )  # fmt: skip
     x = one_of("Along", ["epoch", "seconds"], key="train_along", place=right)
     if chosen:
         frame = run_table.curves([trained[name] for name in chosen])
         palette = shell.palette()
-        figures = {column: cache.drawn(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
+        figures = {column: cache.cached_figure(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
         for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
             with place:
                 shown = frame[["run", "epoch", "seconds", *charts.COLUMNS[column]]]
@@ -84,7 +84,7 @@ def _one(runs: list[Run]) -> None:
     now = shell.current()
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.called(by_name[name]), key="train_pick")]
+    run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.label(by_name[name]), key="train_pick")]
     button("Show it", "train_use", shell.choose, run.name, place=right, help="On every page", width="stretch")
     use.card(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
     st.markdown("**Its files:**")

@@ -85,7 +85,7 @@ def changed_data(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Dataset
     def change(made: Callable[[Dataset], Dataset]) -> None:
         def now() -> shell.Context:
             found = usual()
-            return replace(found, dataset=made(found.dataset))
+            return replace(found, open_run=replace(found.open_run, dataset=made(found.dataset)))
 
         monkeypatch.setattr(shell, "context", now)
 

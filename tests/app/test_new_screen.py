@@ -17,7 +17,7 @@ PAGE = '''"""Diary: which kinds did this person choose, one after the other?"""
 
 import streamlit as st
 
-from pages.diary import answers, charts
+from pages.diary import cached, charts
 from pages.kit import shell
 from pages.kit import cache, person, prose, view
 from pages.kit.control import number
@@ -28,11 +28,11 @@ now = shell.context()
 view.title("What did this person choose, and when?")
 st.write(SAYS("IDEA", person=now.user + 1, many=now.words.many))
 last = int(number("Latest", 5, 100, 30, key="diary_last", width=150))
-table = answers.history(now.dataset, now.user, last)
+table = cached.history(now.dataset, now.user, last)
 if now.dataset.catalog.genres is None:
     st.info(SAYS("NO_GENRES"))
 else:
-    figure = cache.drawn(charts.strip, table, person.colours(now).by_genre, shell.palette())
+    figure = cache.cached_figure(charts.strip, table, person.colours(now).by_genre, shell.palette())
     alt = f"The last {len(table)} events of person {now.user + 1}, by genre."
     view.chart("diary_strip", figure, table, SAYS.about("STRIP"), alt)
 view.sure([SAYS("SURE")])
@@ -60,16 +60,16 @@ Careful: An item may have more than one genre.
 
 **Order.** Events of one time stand in the order of the file.
 """
-ANSWERS = '''"""What the Diary page keeps between reruns."""
+CACHED = '''"""What the Diary page keeps between reruns."""
 
 import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.services.person import inspect, recommend
-from pages.kit.kept import kept
+from pages.kit.cache import cached_resource
 
 
-@kept(64)
+@cached_resource(64)
 def history(dataset: Dataset, user: int, last: int) -> pd.DataFrame:
     """The latest events of a person before the test: position, title, genres."""
     return inspect.history_table(dataset, recommend.user_history(dataset, user), last)[["position", "title", "genres"]]
@@ -100,7 +100,7 @@ def diary(app_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ap
     """The app with the screen, opened on person 5."""
     folder = tmp_path / "pages" / "diary"
     folder.mkdir(parents=True)
-    for name, text in (("page.py", PAGE), ("words.md", WORDS), ("answers.py", ANSWERS), ("charts.py", CHARTS)):
+    for name, text in (("page.py", PAGE), ("words.md", WORDS), ("cached.py", CACHED), ("charts.py", CHARTS)):
         (folder / name).write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(screens, "SCREENS", (*screens.SCREENS, Screen(str(folder), "Diary", "menu_book", "diary", worlds=True)))

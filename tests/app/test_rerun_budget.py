@@ -43,7 +43,7 @@ def test_every_screen_keeps_to_its_budget_and_draws_what_plotly_knows(opened: Ca
         drawn[screen] = len(charts(healthy(app)))
     over = [
         f"{screen}: {cost[0]:.0f} and {cost[1]:.0f} ms of processor (another person, the same again) are more than {BUDGET}: "
-        "keep what is worked out anew in its answers.py"
+        "keep what is worked out anew in its cached.py"
         for screen, cost in found.items()
         if max(cost) > BUDGET
     ]

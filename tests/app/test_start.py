@@ -17,7 +17,8 @@ from shipped import copy_stored
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.commands import main
-from elastic_core.data import load
+from elastic_core.data import Dataset, load
+from elastic_core.run_config import DataConfig
 from elastic_core.services.edits import Edit, Remove, Silence
 from elastic_core.services.person.prediction import Prediction, predict_user
 from pages.kit import cache, person, shell
@@ -195,9 +196,9 @@ def test_data_that_cannot_be_had_is_said_once(opened: Open, app_runs: Path, monk
     text = (lost / "config.json").read_text().replace('"source": "planted"', '"source": "/nowhere/at-all.csv"')
     (lost / "config.json").write_text(text)
 
-    def loud(config: object, tell: object) -> object:
+    def loud(config: DataConfig) -> Dataset:
         asked.append(str(config))
-        return load(config, tell)  # type: ignore[arg-type]
+        return load(config)
 
     monkeypatch.setattr(cache, "load", loud)
     try:

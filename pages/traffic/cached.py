@@ -4,16 +4,15 @@ from elastic_core.core.histories import Split
 from elastic_core.services.traffic import load
 from elastic_core.services.traffic.load import Flow, Measure
 from pages.kit import cache
-from pages.kit.cache import Opened
-from pages.kit.kept import copied
+from pages.kit.cache import OpenRun, cached_data
 
 
-@copied(24, "Drawing random experts a few hundred times …")
-def flow(of: Opened, split: Split, group: str, measure: Measure) -> Flow:
+@cached_data(24, "Drawing random experts a few hundred times …")
+def flow(of: OpenRun, split: Split, group: str, measure: Measure) -> Flow:
     """What the people of a group retrieve, and what a random router would give them."""
     return load.beside_chance(load.traffic(cache.traffic(of, split), load.group(of.dataset, group, split), measure))
 
 
-def warm(of: Opened) -> None:
+def warm(of: OpenRun) -> None:
     """What the first visitor of the page would wait for."""
     flow(of, "test", load.EVERYBODY, "people")

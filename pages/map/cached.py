@@ -1,4 +1,4 @@
-"""What the Memory map page keeps between reruns. See kit/cache.py for how runs and data are told apart."""
+"""What the Memory map page keeps between reruns. See pages/kit/cache.py."""
 
 from pathlib import Path
 
@@ -13,26 +13,25 @@ from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
 from elastic_core.services.map.trust import Region
 from elastic_core.services.traffic import over_time
 from pages.kit import cache
-from pages.kit.cache import Opened
-from pages.kit.kept import copied, kept
+from pages.kit.cache import OpenRun, cached_data, cached_resource
 
 
-@kept(4)
-def values(of: Opened) -> np.ndarray:
+@cached_resource(4)
+def values(of: OpenRun) -> np.ndarray:
     """The experts of the first memory, `[K, d]`."""
     table = np.asarray(of.model.expert_values().detach().numpy(), dtype=np.float32)  # type: ignore[operator]
     table.setflags(write=False)
     return table
 
 
-@kept(8)
-def store(of: Opened, file: Path) -> Store | None:
+@cached_resource(8)
+def store(of: OpenRun, file: Path) -> Store | None:
     """The run's stored layouts, read anew when their file changes."""
     return layouts.read_store(of.run, values(of))
 
 
-@kept(6, "Asking what each expert’s people have in common …")
-def table(of: Opened, files: int) -> pd.DataFrame:
+@cached_resource(6, "Asking what each expert’s people have in common …")
+def table(of: OpenRun, files: int) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
     how many epochs are kept so far."""
     found = overview.expert_table(cache.survey(of))
@@ -40,13 +39,13 @@ def table(of: Opened, files: int) -> pd.DataFrame:
     return found.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(found) else found
 
 
-@copied(32, "Comparing neighbourhoods on the map with the original ones …")
-def trust(of: Opened, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
+@cached_data(32, "Comparing neighbourhoods on the map with the original ones …")
+def trust(of: OpenRun, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
     """The trust panel for one setting."""
     return projection_trust.panel(values(of), store(of, file), settings, laid)
 
 
-@copied(64)
-def region(of: Opened, laid: np.ndarray, labels: np.ndarray) -> Region:
+@cached_data(64)
+def region(of: OpenRun, laid: np.ndarray, labels: np.ndarray) -> Region:
     """How alike the nearest of those that are laid out are, and what shuffled labels give."""
     return projection_trust.region(values(of)[laid], labels, (NO_GENRE, NO_INTEREST))

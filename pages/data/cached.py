@@ -13,16 +13,16 @@ from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf
 from elastic_core.services.data.cards import Card
-from pages.kit.kept import copied, kept
+from pages.kit.cache import cached_data, cached_resource
 
 
-@copied(32)
+@cached_data(32)
 def card(data: Dataset, k_core: int, label: str) -> Card:
     """The same data may stand under two labels."""
     return cards.card(data, k_core)
 
 
-@copied(32)
+@cached_data(32)
 def counted(config: DataConfig) -> Card:
     """The card alone: the data are read, counted and let go."""
     return cards.card(load(config), config.k_core)
@@ -32,19 +32,19 @@ def digest(name: str, data: bytes) -> str:
     return sha256(name.encode("utf-8", "replace") + b"\0" + data).hexdigest()
 
 
-@kept(2, "Reading the file …")
+@cached_resource(2, "Reading the file …")
 def opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str]]:
     """An upload as a sheet of text. Shared and read-only. Raises InputError with one sentence."""
     return shelf.opened(_name, _data)
 
 
-@kept(2, "Looking at every row …")
+@cached_resource(2, "Looking at every row …")
 def checked(digest: str, _sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
     """The rows under a choice of columns. Shared and read-only. Raises as `shelf.checked`."""
     return shelf.checked(_sheet, mapping, dates, titles)
 
 
-@kept(3, "Dropping what is too rare to learn from …")
+@cached_resource(3, "Dropping what is too rare to learn from …")
 def folded(
     digest: str, _sheet: Sheet, mapping: dict[str, str], _found: Table, k_core: int, dates: Dates = "",
     titles: Upload | None = None, ties: Rule = "",
@@ -52,13 +52,13 @@ def folded(
     return shelf.folded(_sheet.shown, _found, k_core, ties)
 
 
-@kept(4, "Drawing the world …")
+@cached_resource(4, "Drawing the world …")
 def world(config: PlantedConfig) -> Dataset:
     """A planted world. Shared and read-only. Raises InputError if it cannot be drawn."""
     return planted(config)
 
 
-@copied(8, "Asking the oracle of this world …")
+@cached_data(8, "Asking the oracle of this world …")
 def remembered(runs: list[Run], data: Dataset, chosen: str) -> pd.DataFrame:
     """What the systems that were trained on a planted world remember, and the one that is chosen."""
     return cards.remembered_by_runs(runs, data, chosen)

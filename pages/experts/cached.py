@@ -1,4 +1,4 @@
-"""What the Experts page keeps between reruns. See kit/cache.py for how runs and data are told apart."""
+"""What the Experts page keeps between reruns. See pages/kit/cache.py."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 from elastic_core.jobs.kinds import Ablations
 from elastic_core.memory.routing import Routing
@@ -17,14 +16,14 @@ from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import Scales
 from pages.kit import cache, shell
-from pages.kit.cache import Opened
-from pages.kit.kept import Shelf, copied, kept
+from pages.kit.cache import OpenRun, cached_data, cached_resource
 
+MOST_TURNS = 256  # whose cost is remembered
 TAKING = "Taking the expert away from everybody who retrieves it …"
 
 
 @dataclass(frozen=True, eq=False)
-class Subject(Opened):
+class Subject(OpenRun):
     """A run, opened, and its population's survey: what every part of the page asks about."""
 
     survey: Survey
@@ -34,22 +33,22 @@ class Subject(Opened):
         return self.survey.traffic
 
 
-def subject(of: Opened) -> Subject:
+def subject(of: OpenRun) -> Subject:
     return Subject(of.run, of.dataset, of.model, cache.survey(of))
 
 
-def warm(of: Opened) -> None:
+def warm(of: OpenRun) -> None:
     """Make what the first visitor of the page would wait for."""
     table(subject(of))
 
 
-@kept(4)
+@cached_resource(4)
 def table(of: Subject) -> pd.DataFrame:
     """Return all experts. Shared: never change it."""
     return overview.expert_table(of.survey)
 
 
-@kept(16)
+@cached_resource(16)
 def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
     """List the experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are
     some of them. Shared, too."""
@@ -61,26 +60,26 @@ def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tupl
     return found[[name for name in columns if name in found]]
 
 
-@copied(4)
+@cached_data(4)
 def by_chance(of: Subject) -> tuple[int, float]:
     """Count how many experts carry a label, and how many would by chance."""
     return of.survey.by_chance()
 
 
-@copied(256)
+@cached_data(256)
 def examples(of: Subject, expert: int) -> pd.DataFrame:
     """Return people of an expert, with what it reads."""
     return people.examples(of, of.survey, expert)
 
 
-alone = copied(512)(items.alone)
-pushes = copied(256, TAKING)(items.pushes)
-effects = copied(512, TAKING)(ablation.effects)
-_few = kept(512)(ablation.remove_from_few)
-_preferred = copied(512)(items.preferred)
+alone = cached_data(512)(items.alone)
+pushes = cached_data(256, TAKING)(items.pushes)
+effects = cached_data(512, TAKING)(ablation.effects)
+_few = cached_resource(512)(ablation.remove_from_few)
+_preferred = cached_data(512)(items.preferred)
 
 
-@copied(512, TAKING)
+@cached_data(512, TAKING)
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """Return the first row of `effects` alone."""
     return ablation.effect("", ablation.remove(of, expert, ablation.judged(of, ablation.retrieving(of.traffic, expert))))
@@ -92,12 +91,12 @@ def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     return _alike(of, others) if others else None
 
 
-@copied(512, "Removing experts that as many people use …")
+@cached_data(512, "Removing experts that as many people use …")
 def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
     return ablation.effect("", pd.concat([_few(of, other) for other in others]))
 
 
-@kept(8, "Asking what every expert stands for …")
+@cached_resource(8, "Asking what every expert stands for …")
 def _means(of: Subject) -> np.ndarray | None:
     return knobs.expert_genres(of, of.survey) if of.survey.genres else None
 
@@ -114,7 +113,7 @@ def weak(of: Subject, expert: int) -> bool:
     return found is not None and found[1] <= found[2]
 
 
-@kept(64)
+@cached_resource(64)
 def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> TurnedList:
     """Return somebody's list before and after their experts are turned."""
     return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), _means(of), keep_seen)
@@ -125,19 +124,21 @@ def all_effects(of: Subject) -> pd.DataFrame | None:
     return Ablations(shell.RUNS).effects(of.run, of.dataset.hash)
 
 
-@st.cache_resource
-def _shelf() -> Shelf:
-    """Keep what turns cost everybody."""
-    return Shelf(256)
+@cached_resource(1)
+def _turn_costs() -> dict[object, pd.DataFrame]:
+    """Hold what turns cost everybody. No cached function measures it, because a bar moves meanwhile."""
+    return {}
 
 
 def known_cost(of: Subject, scales: Scales) -> pd.DataFrame | None:
     """Return what a turn costs everybody, if somebody has asked."""
-    return _shelf().get((of.kept_as, tuple(sorted(scales.items()))))
+    return _turn_costs().get((of.key(), *sorted(scales.items())))
 
 
 def cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
     """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    found = steering.turn_cost(of, scales, tell)
-    with _shelf().lock:
-        return _shelf().put((of.kept_as, tuple(sorted(scales.items()))), found)
+    costs, measured = _turn_costs(), steering.turn_cost(of, scales, tell)
+    for oldest in list(costs)[: max(len(costs) - MOST_TURNS, 0)]:
+        costs.pop(oldest, None)
+    costs[of.key(), *sorted(scales.items())] = measured
+    return measured

@@ -1,0 +1,60 @@
+"""What the Journey page keeps between reruns (pages/kit/cache.py)."""
+
+from contextlib import suppress
+
+import numpy as np
+from pandas import DataFrame
+
+from elastic_core.errors import InputError
+from elastic_core.models import Trace
+from elastic_core.services.journey import trace
+from elastic_core.services.journey.trace import Aggregation, Along, Dispatch
+from elastic_core.services.person import influence
+from elastic_core.services.person.attention import trace_history
+from elastic_core.services.person.influence import Influence
+from elastic_core.services.person.recommend import History, Scales
+from pages.kit.cache import OpenRun, cached_resource
+
+
+@cached_resource(64)
+def along(of: OpenRun, user: int, keep_seen: bool) -> Along:
+    """The same person at many moments."""
+    return trace.along(of.model, of.dataset, user, keep_seen=keep_seen)
+
+
+@cached_resource(64)
+def dispatch(of: OpenRun, items: np.ndarray, events: int) -> Dispatch:
+    """The last `events`, read with the experts that the whole history retrieves. Raises InputError without a dispatcher."""
+    return trace.dispatch(of.model, of.dataset, items, events)
+
+
+@cached_resource(64)
+def event_influence(of: OpenRun, history: History, scales: Scales, keep_seen: bool) -> Influence:
+    """Each of the last events taken away once."""
+    return influence.influence(of.model, of.dataset, history, scales, keep_seen)
+
+
+@cached_resource(64)
+def aggregation(of: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
+    """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
+    return trace.aggregation(of.model, items, layer)
+
+
+@cached_resource(32)
+def model_trace(of: OpenRun, items: np.ndarray) -> Trace | None:
+    """How a history was read; None where the model does not say."""
+    with suppress(InputError):
+        return trace_history(of.model, items)
+    return None
+
+
+@cached_resource(64)
+def expert_reads(of: OpenRun, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+    """What every retrieved expert reads of a history, by name, and what it holds or reads most, in words; nothing for a model
+    that does not say."""
+    traced = model_trace(of, items)
+    if traced is None:
+        return None, {}
+    table = trace.reads(of.dataset, items, traced)
+    verb = "reads" if traced.strength is None else "holds"
+    return table, {expert: f"{verb} {names}" for expert, names in trace.by_name(table).items()}
