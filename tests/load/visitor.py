@@ -23,6 +23,7 @@ XSRF = "_streamlit_xsrf"
 SPEAKS = {
     "number_input": ("double_value", "value"),
     "slider": ("double_array_value", "value"),
+    "select_slider": ("string_array_value", "raw_value"),  # Streamlit's message for it is that of a slider, too
     "selectbox": ("string_value", "raw_value"),
     "button_group": ("string_array_value", "raw_values"),
     "text_input": ("string_value", "value"),
@@ -168,6 +169,8 @@ class Visitor:
         element: Element = message.delta.new_element
         kind = element.WhichOneof("type") or ""
         held = getattr(element, kind) if kind else None
+        if kind == "slider" and held.type == held.SELECT_SLIDER:
+            kind = "select_slider"
         if kind == "exception":
             problems.append(f"{held.type}: {held.message}")
         if kind in SPEAKS or kind == "button":
@@ -216,6 +219,8 @@ def _shown(kind: str, held: Any) -> Value:
         return [held.options[place].content for place in held.default]
     if kind == "slider":
         return list(held.default)
+    if kind == "select_slider":
+        return [held.options[int(place)] for place in held.default]
     return held.default if held.HasField("default") else None
 
 
