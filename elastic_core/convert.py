@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elastic_core import disk
+from elastic_core.data.source_catalog import source_names
 from elastic_core.errors import InputError, value_text
 from elastic_core.run_config import FORMAT, OLDEST, PARTS, RunConfig, known_settings
 from elastic_core.runs import CONFIG, MOST_CONFIG, open_run
@@ -39,6 +40,8 @@ def convert_settings(plain: dict[str, Any]) -> RunConfig:
             raise InputError(f"the configuration lacks the section {part!r}")
         if part == "model" and section.get("name") == "elastic" and section.get("query") == "votes":
             section = {**section, "name": "elastic-votes"}  # a model of its own now
+        if part == "data" and section.get("source") not in source_names():
+            section = {"baskets": "no", **section}  # no older version knew of baskets
         kept[part] = _without_removed(section, part, known_settings(part, section))
     return RunConfig.from_dict(kept)
 

@@ -125,6 +125,14 @@ def video_games(model: str) -> RunConfig:
     return _tuned(model, DataConfig(source="amazon-video-games"), shape, taught, train)
 
 
+def groceries(model: str) -> RunConfig:
+    """A year of groceries: 2,404 households, 1,323 products, half of the households with 354 purchases or more. The same settings
+    for every model; seen products stay among the candidates, since most of a basket has been bought before."""
+    shape, taught = {"length": 200, "dropout": 0.2, **_local(model)}, {"span": 100, **SAMPLED}
+    train: Given = {"epochs": 200, "minutes": 30.0, "clock": "processor", "patience": 10, "batch": 64, "ema_decay": 0.99}
+    return _tuned(model, DataConfig(source="groceries"), shape, taught, {**train, "judged_by": "full-seen"})
+
+
 # What a study of anybody's clicks trains (study/), first what a small budget takes up: by label (labels.py) the model, its
 # settings and what it is called there.
 STUDIED: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -185,6 +193,7 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "ml-1m-converged": ml_1m_converged,
     "ml-1m": ml_1m,
     "video-games": video_games,
+    "groceries": groceries,
 }
 
 

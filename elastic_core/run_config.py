@@ -65,7 +65,8 @@ class DataConfig(Bounded):
     `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
     `dates` says what 03/04/2024 means in a file where no row tells, `titles` is a file with titles or genres of the items. `ties`
     orders a person's events of one time: as in the file, as in the file from its end, or by a hash; "" is `file`, and `reversed`
-    where the file has the newest events first.
+    where the file has the newest events first. `baskets` says whether events of one person and time are a set, of which the last is
+    held out as a whole (data/baskets.py); "" is `yes` for a file in which most events share a time with the one before.
     """
 
     section: ClassVar[str] = "data"
@@ -76,6 +77,7 @@ class DataConfig(Bounded):
     dates: Literal["", "day-first", "month-first"] = ""
     titles: str = ""
     ties: Literal["", "file", "reversed", "random"] = ""
+    baskets: Literal["", "yes", "no"] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +86,8 @@ class DataConfig(Bounded):
             raise InputError(f"data.columns must map names to names, not {value_text(self.columns)}")
         for name in pairs:
             check_text(name, "data.columns")
+        if self.baskets == "yes" and self.ties:
+            raise InputError("data.baskets=yes leaves no order inside a basket: data.ties has nothing to say")
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:

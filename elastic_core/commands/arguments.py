@@ -33,7 +33,7 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("dates", "ties")}
+CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("dates", "ties", "baskets")}
 KINDS: dict[str, Any] = {"int": int, "float": float, "text": str, "path": Path, "words": split_commas}
 
 
@@ -73,13 +73,14 @@ def fold_options(parser: Arguments) -> None:
     """How the events of a file become histories."""
     options(parser, f"""
         --ties | {'/'.join(CHOICES['ties'])} () | how events of one person and time are ordered (default: file)
+        --baskets | {'/'.join(CHOICES['baskets'])} () | whether events at one time are a set (default: yes where most events are)
         --k-core | int 5 | fewest events of an item and a person
     """)  # fmt: skip
 
 
 def data_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of `data` that `file_options` and `fold_options` ask for."""
-    found = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "k_core")}
+    found = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "baskets", "k_core")}
     return found | {"columns": mapped(arguments.columns)}
 
 

@@ -135,6 +135,10 @@ class Dataset:
         held_out = np.bincount(np.concatenate([self.targets("valid"), self.targets("test")]), minlength=self.catalog.n_items + 1)
         return self.all_counts() - held_out
 
+    def reordered(self, rng: np.random.Generator) -> "Dataset":
+        """What an epoch of training reads: these histories, or, where some events have no order, one drawn for them."""
+        return self
+
     def all_counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in all splits."""
         return tally(self.histories.items, self.catalog.n_items + 1)

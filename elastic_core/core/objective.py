@@ -57,7 +57,8 @@ class Objective:
     shows: ClassVar[Literal["past", "others"]] = "past"
 
     def __init__(self, config: ObjectiveConfig, dataset: Dataset, length: int) -> None:
-        self.config, self.dataset, self.length = config, dataset, length
+        self.config, self.length = config, length
+        self.stored = self.dataset = dataset
         self.starts, self.ends = dataset.histories.offsets[:-1], dataset.ends("train")
         self.softmax: Softmax = full_softmax
         if config.loss == "sampled":
@@ -106,6 +107,7 @@ class Objective:
 
         However many ranks there are, together they see the batches that one would. Raises InputError for a batch of fewer rows
         than ranks."""
+        self.dataset = self.stored.reordered(np.random.default_rng([seed, number, 2]))
         rows = self.rows(np.random.default_rng([seed, number]))
         if not len(rows.users):
             return

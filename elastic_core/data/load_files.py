@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from elastic_core.core.histories import Dataset
+from elastic_core.data.baskets import BasketDataset, hold_out_baskets
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
@@ -48,9 +49,13 @@ def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, 
     odd = tuple(filter(None, (*table.notes, table.faults.sentence())))
     for sentence in odd:
         tell(f"{sentence[:1].upper()}{sentence[1:]}.")
-    if data.ties and data.ties.note:
-        tell(f"{data.ties.note}.")
-    return replace(data, notes=(*data.notes, *notes, *odd), understood=table.understood)
+    data = replace(data, notes=(*data.notes, *notes, *odd), understood=table.understood)
+    split = hold_out_baskets(data, config.baskets, config.ties)
+    if split.ties and split.ties.note:
+        tell(f"{split.ties.note}.")
+    if isinstance(split, BasketDataset):
+        tell(f"{split.notes[-1][:1].upper()}{split.notes[-1][1:]}.")
+    return split
 
 
 def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:

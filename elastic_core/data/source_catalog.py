@@ -14,6 +14,7 @@ from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 
 PLANTED = "planted"
+GROCERIES = "groceries"  # data/groceries: comes with the package
 MOST_CARD = 2**18  # bytes
 CARD = "upload.json"  # beside a file that was uploaded: what people call it
 
@@ -116,22 +117,22 @@ def recognise(blob: str) -> tuple[str, str] | None:
 
 def source_names() -> tuple[str, ...]:
     """The named sources; anything else is taken for a path."""
-    return (*SOURCES, PLANTED)
+    return (*SOURCES, GROCERIES, PLANTED)
 
 
 def at_hand(name: str) -> bool:
     """Can this named source be read without downloading anything?"""
-    return name == PLANTED or (name in SOURCES and find_source(SOURCES[name].places) is not None)
+    return name in (PLANTED, GROCERIES) or (name in SOURCES and find_source(SOURCES[name].places) is not None)
 
 
 def here(config: DataConfig) -> bool:
     """Whether these data can be had without downloading anything."""
-    return at_hand(config.source) or (config.source not in SOURCES and not gone(config))
+    return at_hand(config.source) or (config.source not in source_names() and not gone(config))
 
 
 def gone(config: DataConfig) -> bool:
     """Whether these data are of a file that is no longer there."""
-    return config.source != PLANTED and config.source not in SOURCES and existing_path(config.source) is None
+    return config.source not in source_names() and existing_path(config.source) is None
 
 
 def card_label(path: Path) -> str:

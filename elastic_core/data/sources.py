@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from elastic_core.core.histories import Dataset
-from elastic_core.data.source_catalog import PLANTED, SOURCES
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES
 from elastic_core.data.synthetic import planted
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
@@ -22,6 +22,11 @@ def load(config: DataConfig, progress: Callable[[str], None] | None = None, *, f
             raise InputError("the planted world is no file: data.columns, dates, titles and ties have nothing to say")
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
+    if config.source == GROCERIES:
+        from elastic_core.data.groceries import read_groceries
+
+        tell("Reading a year of groceries.")
+        return read_groceries(config)
     from elastic_core.data import load_files  # readers and what downloads, when there is something to read
 
     if config.source not in SOURCES:

@@ -22,6 +22,7 @@ import pandas as pd
 
 from elastic_core import disk
 from elastic_core.data import Dataset
+from elastic_core.data.baskets import hold_out_baskets
 from elastic_core.data.folding import Rule, fold
 from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
 from elastic_core.data.reading.packing import Limits, Upload, shown_name
@@ -96,7 +97,7 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
 
 def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
-    data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties)
+    data = hold_out_baskets(fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties)
     events = table.events
     once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
     repeats = "rows with the same person, item and time count once"

@@ -1,0 +1,123 @@
+"""Baskets: events of one person at one time are a set, and the last set is held out instead of the last event.
+
+In a shop's data most events share their time with the one before, and the order inside a basket is an accident of the file.
+So nothing rests on it. Inside a basket, events stand in an order that follows from a hash of user, item and time; training
+draws another one every epoch. The test's target is the first item of the last basket in that order, that of validation the
+first of the basket before, and a history ends before the basket that its target is in.
+"""
+
+import functools
+import hashlib
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy import ndarray
+
+from elastic_core.core.histories import Dataset, Histories, Split, tally
+from elastic_core.errors import InputError
+
+FEWEST = 3  # baskets of a person: one to read, one to validate on, one to test on
+MOSTLY = 0.6  # share of neighbouring events with one time from which a file is taken for baskets; MovieLens's ratings have 0.51
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BasketDataset(Dataset):
+    """Histories whose last basket is held out. Everybody has at least `FEWEST` baskets."""
+
+    baskets: ndarray  # int32 [events], number of the basket of each event, ascending
+    valid_starts: ndarray  # int64 [users], flat position where everybody's last basket but one begins
+    test_starts: ndarray  # int64 [users], and the last one
+
+    @cached_property
+    def hash(self) -> str:
+        """Sixteen hex digits of sha256 over items, offsets and baskets; the split follows from them."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
+        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
+        digest.update(np.ascontiguousarray(self.baskets, "<i4").data)
+        return digest.hexdigest()[:16]
+
+    def ends(self, split: Split) -> ndarray:
+        return self.test_starts if split == "test" else self.valid_starts
+
+    def targets(self, split: Split) -> ndarray:
+        if split == "train":
+            raise InputError("the training split has no single target a user")
+        return self.histories.items[self.ends(split)]
+
+    def held_out(self, split: Split) -> tuple[ndarray, ndarray]:
+        """The users and items of everybody's held-out basket: two int arrays, one entry an item, users ascending."""
+        first = self.ends(split)
+        last = self.histories.offsets[1:] if split == "test" else self.test_starts
+        users = np.repeat(np.arange(len(first)), last - first)
+        within = np.arange(len(users)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
+        return users, self.histories.items[first[users] + within]
+
+    def counts(self) -> ndarray:
+        border, places = np.repeat(self.valid_starts, self.histories.lengths), np.arange(len(self.histories.items))
+        return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
+
+    def reordered(self, rng: np.random.Generator) -> Dataset:
+        """The same baskets with the items of each in another order."""
+        order = np.lexsort((rng.random(len(self.baskets), dtype=np.float32), self.baskets))
+        return replace(self, histories=replace(self.histories, items=self.histories.items[order]))
+
+
+def hold_out_baskets(dataset: Dataset, wanted: str, ties: str) -> Dataset:
+    """The data split by baskets where `wanted` (data.baskets) says `yes`, or nothing and they look like those of a shop: no rule
+    `ties` was given for the order inside a basket, and `MOSTLY` of neighbouring events share a time."""
+    looks = not ties and dataset.ties is not None and dataset.ties.events > MOSTLY
+    return with_baskets(dataset) if wanted == "yes" or (not wanted and looks) else dataset
+
+
+def with_baskets(dataset: Dataset) -> BasketDataset:
+    """The same events, split at everybody's last two baskets; who has fewer than `FEWEST` baskets is left out.
+
+    Raises InputError where the data have no times, or nobody has so many baskets."""
+    if not dataset.has_times:
+        raise InputError(f"{dataset.label} has no times, so it has no baskets: data.baskets=no reads it event by event")
+    dataset = _longer(dataset)
+    histories = dataset.histories
+    users = np.repeat(np.arange(histories.n_users, dtype=np.int32), histories.lengths)
+    baskets = np.cumsum(_first_of_basket(histories, users), dtype=np.int32) - np.int32(1)
+    items = histories.items[np.lexsort((_hashes(dataset, users), baskets))]
+    starts = np.flatnonzero(np.diff(baskets, prepend=-1))  # of every basket
+    last = baskets[histories.offsets[1:] - 1]  # number of everybody's last basket
+    same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
+    note = "held out is everybody's last basket: events at one time are a set (data.baskets=no takes them one by one)"
+    notes = tuple(said for said in dataset.notes if dataset.ties is None or said != dataset.ties.note)
+    changed = {"histories": replace(histories, items=items), "ties": None, "notes": (*notes, note)}
+    return BasketDataset(**same | changed, baskets=baskets, valid_starts=starts[last - 1], test_starts=starts[last])
+
+
+def _longer(dataset: Dataset) -> Dataset:
+    """Those who have at least `FEWEST` baskets."""
+    histories = dataset.histories
+    users = np.repeat(np.arange(histories.n_users), histories.lengths)
+    enough = np.bincount(users, weights=_first_of_basket(histories, users)) >= FEWEST
+    if enough.all():
+        return dataset
+    if enough.sum() < 2:
+        raise InputError(f"{dataset.label}: nobody has {FEWEST} baskets, that is, events at {FEWEST} different times")
+    kept = enough[users]
+    offsets = np.concatenate([[0], np.cumsum(histories.lengths[enough])])
+    shorter = Histories(histories.items[kept], histories.times[kept], offsets, histories.user_ids[enough])
+    note = f"{(~enough).sum():,} people with fewer than {FEWEST} baskets were left out"
+    return replace(dataset, histories=shorter, notes=(*dataset.notes, note))
+
+
+def _first_of_basket(histories: Histories, users: ndarray) -> ndarray:
+    """bool [events]: whether an event has another time, or another user, than the one before."""
+    changes = np.ones(len(users), dtype=bool)
+    changes[1:] = (np.diff(histories.times) != 0) | (np.diff(users) != 0)
+    return changes
+
+
+def _hashes(dataset: Dataset, users: ndarray) -> ndarray:
+    """uint64 [events]: a number that follows from the ids of user and item and the time, and from nothing else."""
+    mix = functools.partial(pd.util.hash_array, categorize=False)
+    mixed = mix(dataset.histories.times.astype(np.uint64))
+    for ids, places in ((dataset.histories.user_ids, users), (dataset.catalog.ids, dataset.histories.items)):
+        mixed = mix(mixed ^ mix(ids.astype(object))[places])
+    return mixed
