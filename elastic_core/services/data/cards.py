@@ -148,7 +148,8 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
     items = data.histories.of(user)
     start = max(0, len(items) - MOST_EVENTS)
     numbers = np.arange(start, len(items))
-    split = ["train"] * (len(items) - 2) + ["validation", "test"]
+    valid, test = (int(data.ends(part)[user] - data.histories.offsets[user]) for part in ("valid", "test"))
+    split = ["train"] * valid + ["validation"] * (test - valid) + ["test"] * (len(items) - test)
     frame = pd.DataFrame({"event": numbers + 1, "split": split[start:], "title": data.catalog.called(items[start:])})
     if data.catalog.genres is not None:
         frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
