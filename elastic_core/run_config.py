@@ -64,9 +64,9 @@ class DataConfig(Bounded):
 
     `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
     `dates` says what 03/04/2024 means in a file where no row tells, `titles` is a file with titles or genres of the items. `ties`
-    orders a person's events of one time: as in the file, as in the file from its end, or by a hash; "" is `file`, and `reversed`
-    where the file has the newest events first. `baskets` says whether events of one person and time are a set, of which the last is
-    held out as a whole (data/baskets.py); "" is `yes` for a file in which most events share a time with the one before.
+    orders a person's events of one time: as in the file, as in the file from its end, or by a hash; "" is `file`, or `reversed`
+    where the file has the newest events first. `baskets` says whether events of one person and time are a set, and the last set
+    is held out as a whole (data/baskets.py); "" is `yes` for a file in which most events share a time with the one before.
     """
 
     section: ClassVar[str] = "data"

@@ -27,7 +27,6 @@ DRAWS = 100
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-
 class Listed(NamedTuple):
     """Items by row, each once; they are what the target is ranked against, or, if `out`, what is left out of all items."""
 

@@ -139,6 +139,11 @@ class Dataset:
         """What an epoch of training reads: these histories, or, where some events have no order, one drawn for them."""
         return self
 
+    def successors(self, rng: np.random.Generator) -> np.ndarray:
+        """int32 [events]: what training asks for after every event, 0 for nothing: the next event. Past `ends("train")` and at a
+        user's last event there is nothing to ask for, and nobody reads it."""
+        return np.append(self.histories.items[1:], np.int32(0))
+
     def all_counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in all splits."""
         return tally(self.histories.items, self.catalog.n_items + 1)

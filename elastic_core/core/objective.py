@@ -59,6 +59,7 @@ class Objective:
     def __init__(self, config: ObjectiveConfig, dataset: Dataset, length: int) -> None:
         self.config, self.length = config, length
         self.stored = self.dataset = dataset
+        self.successors = dataset.successors(np.random.default_rng(0))
         self.starts, self.ends = dataset.histories.offsets[:-1], dataset.ends("train")
         self.softmax: Softmax = full_softmax
         if config.loss == "sampled":
@@ -85,7 +86,7 @@ class Objective:
         histories = self.dataset.histories
         columns = needed_columns(rows.last - self.starts[rows.users], self.length)
         items = left_pad(histories, rows.users, rows.last, columns)
-        targets = left_pad(histories, rows.users, rows.last + 1, columns)
+        targets = left_pad(histories, rows.users, rows.last, columns, self.successors)
         asked = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
         times = left_pad_times(self.dataset, rows.users, rows.last, columns)
         return Batch(items, items, targets * (asked & (items > 0)), times, padded=bool((items[:, 0] == 0).any()))
@@ -107,7 +108,9 @@ class Objective:
 
         However many ranks there are, together they see the batches that one would. Raises InputError for a batch of fewer rows
         than ranks."""
-        self.dataset = self.stored.reordered(np.random.default_rng([seed, number, 2]))
+        rng = np.random.default_rng([seed, number, 2])
+        self.dataset = self.stored.reordered(rng)
+        self.successors = self.dataset.successors(rng)
         rows = self.rows(np.random.default_rng([seed, number]))
         if not len(rows.users):
             return

@@ -64,6 +64,18 @@ class BasketDataset(Dataset):
         return replace(self, histories=replace(self.histories, items=self.histories.items[order]))
 
 
+    def successors(self, rng: np.random.Generator) -> ndarray:
+        """After every event an item of the user's next basket, drawn evenly; nothing in the last basket of training, after which
+        validation's comes."""
+        starts = np.flatnonzero(np.diff(self.baskets, prepend=-1, append=self.baskets[-1] + 1))  # and where all end
+        sizes = np.diff(starts)
+        following = np.minimum(self.baskets + 1, len(sizes) - 1)
+        drawn = starts[following] + (rng.random(len(self.baskets)) * sizes[following]).astype(np.int64)
+        found = self.histories.items[drawn]
+        found[drawn >= np.repeat(self.valid_starts, self.histories.lengths)] = 0
+        return found
+
+
 def hold_out_baskets(dataset: Dataset, wanted: str, ties: str) -> Dataset:
     """The data split by baskets where `wanted` (data.baskets) says `yes`, or nothing and they look like those of a shop: no rule
     `ties` was given for the order inside a basket, and `MOSTLY` of neighbouring events share a time."""

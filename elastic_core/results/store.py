@@ -30,6 +30,7 @@ from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, Run, list_runs, run_folder
+from elastic_core.runs.basket_scores import BASKET_METRICS
 from elastic_core.runs.ranks import LARGEST, Report
 
 RUNS, EPOCHS, RANKS, LOCK = "runs.csv", "epochs.csv", "ranks", ".runs.lock"
@@ -48,6 +49,7 @@ COLUMNS = (
     *("commit", "ranked_by", "torch", "device", "threads", "started", "parameters"),
     *("epochs", "best_epoch", "stopped", "seconds", "best_validation", "experts_used", "entropy", "gini"),
     *(f"{protocol} {measured}" for protocol in PROTOCOLS for measured in MEASURED),
+    *BASKET_METRICS,  # where the last basket is held out
     "settings",
 )
 EPOCH_COUNTS = ("epoch", "step", "targets", "events")
@@ -191,6 +193,8 @@ def _test_event(row: Mapping[str, Any]) -> dict[str, Any]:
     event = {"event": "test", "users": row["users"], "protocols": metrics, "errors": errors}
     if "experts_used" in _known(row, "experts_used"):
         event |= {"used": row["experts_used"], "entropy": row["entropy"], "gini": row["gini"]}
+    if basket := _known(row, *BASKET_METRICS):
+        event["basket"] = basket
     return event
 
 
@@ -325,6 +329,7 @@ def _run_row(run: Run, report: Report, system: str, recipe: str, data: str) -> d
     for protocol, metrics in test["protocols"].items():
         row |= {f"{protocol} {name}": metrics[name] for name in ("NDCG@10", "HR@10")}
         row[f"{protocol} NDCG@10 error"] = test["errors"][protocol]["NDCG@10"]
+    row |= test.get("basket", {})
     return dict.fromkeys(COLUMNS) | row
 
 

@@ -1,12 +1,16 @@
 """Baskets: the last one is held out whole, and nothing rests on the order inside one."""
 
+import itertools
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic_core.core.batches import reading_batch
+from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.evaluate import rank_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.objective import All, AllConfig
@@ -19,6 +23,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import build
 from elastic_core.recipes import model_settings
 from elastic_core.run_config import DataConfig
+from elastic_core.runs.basket_scores import basket_scores
 
 EVENTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 8), st.integers(0, 5)), min_size=1, max_size=120)
 
@@ -56,7 +61,7 @@ def test_the_split_is_the_slow_split(events: list[tuple[int, int, int]]) -> None
     for user, raw in enumerate(histories.user_ids):
         start, stop = histories.offsets[user], histories.offsets[user + 1]
         edges = [start, data.ends("valid")[user], data.ends("test")[user], stop]
-        found = [{data.catalog.ids[i] for i in histories.items[a:b]} for a, b in zip(edges, edges[1:], strict=False)]
+        found = [{data.catalog.ids[i] for i in histories.items[a:b]} for a, b in itertools.pairwise(edges)]
         assert found == [set.union(*wanted[raw][:-2]), wanted[raw][-2], wanted[raw][-1]]
         for split, basket in (("valid", found[1]), ("test", found[2])):
             assert data.catalog.ids[data.targets(split)[user]] in basket  # type: ignore[arg-type]
@@ -88,7 +93,7 @@ def test_an_epoch_draws_the_order_anew_and_stays_in_its_basket() -> None:
     assert shown(1) == shown(1), "an epoch that is gone through again is the same"
     assert shown(1) != shown(2)
     other = data.reordered(np.random.default_rng(7))
-    for a, b in zip(np.flatnonzero(np.diff(data.baskets, prepend=-1)), [*np.flatnonzero(np.diff(data.baskets)) + 1, None], strict=True):
+    for a, b in itertools.pairwise([*np.flatnonzero(np.diff(data.baskets, prepend=-1)), None]):
         assert sorted(other.histories.items[a:b]) == sorted(data.histories.items[a:b])
     assert not np.array_equal(other.histories.items, data.histories.items)
 
@@ -147,3 +152,33 @@ def test_groceries_come_with_the_package() -> None:
     assert "CC0" in data.licence and data.catalog.title(1) == "Milk" and "Milk and cream" in data.catalog.genres[1]  # type: ignore[index]
     with pytest.raises(InputError, match="groceries are no file"):
         load(DataConfig(source="groceries", dates="day-first"))
+
+
+class Fixed:
+    """Scores everybody alike: item i by `numbers[i]`."""
+
+    length = 4
+
+    def __init__(self, numbers: np.ndarray) -> None:
+        self.numbers = torch.from_numpy(numbers).float()
+
+    def score(self, batch: Batch) -> torch.Tensor:
+        return self.numbers.expand(len(batch.items), -1)
+
+
+def test_a_list_of_ten_against_the_whole_basket_is_the_slow_count() -> None:
+    data = with_baskets(folded(shop()))
+    numbers = np.random.default_rng(5).permutation(data.catalog.n_items + 1)
+    found = basket_scores(Fixed(numbers), data)
+    listed = [int(item) for item in np.argsort(-numbers[1:]) + 1][:10]
+    users, items = data.held_out("test")
+    shares, gains = [], []
+    for user in range(data.histories.n_users):
+        basket = set(items[users == user].tolist())
+        shares.append(len(basket & set(listed)) / len(basket))
+        won = sum(1 / math.log2(place + 2) for place, item in enumerate(listed) if item in basket)
+        gains.append(won / sum(1 / math.log2(place + 2) for place in range(min(10, len(basket)))))
+    assert found["basket NDCG@10"] == pytest.approx(np.mean(gains)) and found["basket recall@10"] == pytest.approx(
+        np.mean(shares)
+    )
+    assert found["basket recall@10 error"] == pytest.approx(np.std(shares, ddof=1) / math.sqrt(len(shares)))

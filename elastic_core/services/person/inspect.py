@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
+from elastic_core.data.source_catalog import GROCERIES
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing, too_many_experts
@@ -50,12 +51,12 @@ class Words(NamedTuple):
 
 
 def item_words(dataset: Dataset) -> Words:
-    """Films that were watched for MovieLens, items that were chosen otherwise."""
-    return (
-        Words("film", "films", "watched", "seen", "a film")
-        if dataset.name.startswith("ml-")
-        else Words("item", "items", "chose", "chosen", "an item")
-    )
+    """Films that were watched for MovieLens, products that were bought for groceries, items that were chosen otherwise."""
+    if dataset.name.startswith("ml-"):
+        return Words("film", "films", "watched", "seen", "a film")
+    if dataset.name == GROCERIES:
+        return Words("product", "products", "bought", "bought", "a product")
+    return Words("item", "items", "chose", "chosen", "an item")
 
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
