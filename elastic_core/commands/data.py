@@ -20,7 +20,7 @@ import numpy as np
 
 from elastic_core.commands.arguments import data_settings, file_options, fold_options, options, say
 from elastic_core.data import Dataset, load
-from elastic_core.data.source_catalog import PLANTED, SOURCES
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.data.shelf import TEMPLATE
@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _write_template(arguments.write_template)
     if arguments.list or not arguments.source:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
+        print(f"{GROCERIES:<20}A year of groceries: comes along, needs no download")
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
     config = DataConfig(source=arguments.source, **data_settings(arguments))

@@ -63,7 +63,6 @@ class BasketDataset(Dataset):
         order = np.lexsort((rng.random(len(self.baskets), dtype=np.float32), self.baskets))
         return replace(self, histories=replace(self.histories, items=self.histories.items[order]))
 
-
     def successors(self, rng: np.random.Generator) -> ndarray:
         """After every event an item of the user's next basket, drawn evenly; nothing in the last basket of training, after which
         validation's comes."""

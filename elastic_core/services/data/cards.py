@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset, Truth
-from elastic_core.data.source_catalog import PLANTED, SOURCES, at_hand
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES, at_hand
 from elastic_core.errors import InputError
 from elastic_core.results.reproduce import System, rows
 from elastic_core.results.systems import is_variant, system_label
@@ -17,7 +17,7 @@ from elastic_core.results.table import remembered_by_systems
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run
 
-PLANTED_LABEL = "Planted interests"
+GROCERIES_LABEL, PLANTED_LABEL = "A year of groceries", "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture
 BINS = 24
 EXACT = "Exactly the published file: its hash is the same."
@@ -86,6 +86,8 @@ def _days(times: np.ndarray) -> list[str]:
 def _exact(data: Dataset) -> str:
     if data.truth is not None:
         return "Drawn from a rule; the same seed draws the same world on every machine."
+    if data.name == GROCERIES:
+        return "Made from the public package by a script that comes along; the same bytes each time."
     if data.label in EXACTNESS:
         return EXACTNESS[data.label]
     if data.name in SOURCES:
@@ -96,7 +98,7 @@ def _exact(data: Dataset) -> str:
 def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None = None) -> dict[str, DataConfig]:
     """Every dataset that can be shown without downloading, by label; the chosen run's own first."""
     choices = {SOURCES[name].label: DataConfig(source=name) for name in SOURCES if at_hand(name)}
-    choices |= {PLANTED_LABEL: DataConfig(source=PLANTED), **kept}
+    choices |= {GROCERIES_LABEL: DataConfig(source=GROCERIES), PLANTED_LABEL: DataConfig(source=PLANTED), **kept}
     if current is None:
         return choices
     first = next((label for label, config in choices.items() if config == current), "The chosen run's data")
