@@ -23,7 +23,7 @@ def load(config: DataConfig, progress: Callable[[str], None] | None = None, *, f
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source == GROCERIES:
-        from elastic_core.data.groceries import read_groceries
+        from elastic_core.data.read_groceries import read_groceries
 
         tell("Reading a year of groceries.")
         return read_groceries(config)
