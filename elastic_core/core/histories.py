@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -93,6 +93,8 @@ class Histories:
 class Dataset:
     """A catalogue, histories over it, and what is known about where they come from."""
 
+    in_baskets: ClassVar[bool] = False  # are everybody's last baskets held out (data/baskets.py), and not their last events?
+
     name: str
     label: str
     catalog: Catalog
@@ -129,6 +131,10 @@ class Dataset:
         if _known(split) == "train":
             raise InputError("the training split has no single target a user")
         return self.histories.items[self.histories.offsets[1:] - (1 if split == "test" else 2)]
+
+    def held_out(self, split: Split) -> tuple[np.ndarray, np.ndarray]:
+        """All users and items that are held out in this split, users ascending: one item a user, or their whole basket."""
+        return np.arange(self.histories.n_users), self.targets(split)
 
     def counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in the training split."""

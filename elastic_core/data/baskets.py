@@ -10,6 +10,7 @@ import functools
 import hashlib
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,8 @@ MOSTLY = 0.6  # share of neighbouring events with one time from which a file is 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BasketDataset(Dataset):
     """Histories whose last basket is held out. Everybody has at least `FEWEST` baskets."""
+
+    in_baskets: ClassVar[bool] = True
 
     baskets: ndarray  # int32 [events], number of the basket of each event, ascending
     valid_starts: ndarray  # int64 [users], flat position where everybody's last basket but one begins

@@ -10,8 +10,7 @@ import torch
 
 from elastic_core.core.candidates import SEED, Candidates
 from elastic_core.core.evaluate import Scorer, judging, scored
-from elastic_core.core.histories import Split
-from elastic_core.data.baskets import BasketDataset
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.runs.ranks import Interval
 
 CUTOFF = 10
@@ -19,7 +18,7 @@ BASKET_METRICS = ("basket NDCG@10", "basket NDCG@10 error", "basket recall@10", 
 
 
 def basket_scores(
-    scorer: Scorer, dataset: BasketDataset, split: Split = "test", device: str | torch.device = "cpu", batch: int = 256
+    scorer: Scorer, dataset: Dataset, split: Split = "test", device: str | torch.device = "cpu", batch: int = 256
 ) -> dict[str, float]:
     """`BASKET_METRICS`, means over users and their standard errors; every item of the catalogue may be on the list.
 

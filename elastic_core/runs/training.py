@@ -22,13 +22,11 @@ from elastic_core.core.evaluate import drawn_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
-from elastic_core.data.baskets import BasketDataset
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
 from elastic_core.machine import commit, device_name, find_device
 from elastic_core.memory.routing import routing
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
-from elastic_core.runs.basket_scores import basket_scores
 from elastic_core.runs.ranks import evaluate
 from elastic_core.scale import budget
 
@@ -269,7 +267,9 @@ class Recorder(Keeper):
         opened = len(self.run.events("reopened"))
         row = {"event": "test", "users": len(report.users), "protocols": report.metrics, "errors": report.errors}
         row |= {"scored": opened + 1} if opened else {}
-        if isinstance(self.dataset, BasketDataset):
+        if self.dataset.in_baskets:
+            from elastic_core.runs.basket_scores import basket_scores  # of the few data that have baskets
+
             row |= {"basket": basket_scores(best, self.dataset, device=device)}
         self.emit(row | (routing(best, self.dataset, split="test").summary() if can_retrieve(best) else {}))
 
