@@ -4,6 +4,10 @@ In a shop's data most events share their time with the one before, and the order
 So nothing rests on it. Inside a basket, events stand in an order that follows from a hash of user, item and time; training
 draws another one every epoch. The test's target is the first item of the last basket in that order, that of validation the
 first of the basket before, and a history ends before the basket that its target is in.
+
+Training asks after every event for an item of the next basket, as the test does. Asked for the next event instead, nearly always
+another one of the same basket, a model learns what lies in one basket: ELASTIC's validation NDCG@10 on groceries was then 0.134
+after three epochs and not 0.149.
 """
 
 import functools

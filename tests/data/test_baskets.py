@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.evaluate import rank_people
-from elastic_core.core.histories import Dataset
+from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.objective import All, AllConfig
 from elastic_core.data.baskets import BasketDataset, hold_out_baskets, with_baskets
 from elastic_core.data.by_time import by_time
@@ -96,6 +97,25 @@ def test_an_epoch_draws_the_order_anew_and_stays_in_its_basket() -> None:
     for a, b in itertools.pairwise([*np.flatnonzero(np.diff(data.baskets, prepend=-1)), None]):
         assert sorted(other.histories.items[a:b]) == sorted(data.histories.items[a:b])
     assert not np.array_equal(other.histories.items, data.histories.items)
+
+
+def test_training_asks_for_an_item_of_the_next_basket_and_never_for_a_held_out_one() -> None:
+    """Every item is made another one, so that a target tells the place it comes from."""
+    data = with_baskets(folded(shop()))
+    places = np.arange(1, len(data.histories.items) + 1, dtype=np.int32)
+    catalog = Catalog.numbered(len(places))
+    data = replace(data, catalog=catalog, histories=replace(data.histories, items=places))
+    owner = np.repeat(np.arange(30), data.histories.lengths)
+    asked = set()
+    for epoch in range(20):
+        for batch in All(AllConfig(), data, 200).epoch(epoch, 3, 64):
+            rows, columns = np.nonzero(batch.targets.numpy())  # type: ignore[union-attr]
+            here, there = batch.items.numpy()[rows, columns] - 1, batch.targets.numpy()[rows, columns] - 1  # type: ignore[union-attr]
+            assert (owner[here] == owner[there]).all() and (data.baskets[there] == data.baskets[here] + 1).all()
+            assert (there < data.ends("train")[owner[there]]).all()
+            asked |= set(there.tolist())
+    first = data.histories.times == data.histories.times[data.histories.offsets[:-1]][owner]
+    assert asked == set(np.flatnonzero(~first & (places - 1 < data.ends("train")[owner])).tolist()), "all but first baskets"
 
 
 @pytest.mark.parametrize("name", ["sasrec", "elastic", "elastic-slots"])
