@@ -83,7 +83,7 @@ def test_choices_put_the_current_data_first(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(cards, "at_hand", lambda name: name == "ml-1m")
     own = DataConfig(source="mine.csv")
     choices = cards.at_hand_choices({"Mine · 1234": own}, own)
-    assert list(choices) == ["Mine · 1234", "MovieLens-1M", "Planted interests"]
+    assert list(choices) == ["Mine · 1234", "MovieLens-1M", "A year of groceries", "Planted interests"]
     assert next(iter(cards.at_hand_choices({}, DataConfig(source="other.csv")))) == "The chosen run's data"
     assert "MovieLens-1M" not in cards.elsewhere()["data"].tolist()
     assert cards.overview([]).empty

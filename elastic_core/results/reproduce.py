@@ -121,7 +121,7 @@ class PlannedRun:
 def rows() -> tuple[PlannedRun, ...]:
     """All of them, the quick ones first."""
     long = (*_each("planted-long", "popularity", SEEDS[:1]), *_each("planted-long", LONG))
-    return (*_planted(), *long, *_movielens_100k(), *_video_games(), *_movielens_1m(), *_interest_curve())
+    return (*_planted(), *long, *_groceries(), *_movielens_100k(), *_video_games(), *_movielens_1m(), *_interest_curve())
 
 
 def select(pattern: str) -> list[PlannedRun]:
@@ -171,6 +171,11 @@ def _video_games() -> Iterator[PlannedRun]:
     yield from _each("video-games", COUNTING, SEEDS[:1])
     yield from _each("video-games", f"{ours} {FIRST}")
     yield from _each("video-games", "sasrec elastic", SEEDS[:1], OWN_OUTPUT)
+
+
+def _groceries() -> Iterator[PlannedRun]:
+    yield from _each("groceries", COUNTING, SEEDS[:1])
+    yield from _each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none sasrec/local sasrec elastic/two-way")
 
 
 def _movielens_1m() -> Iterator[PlannedRun]:
