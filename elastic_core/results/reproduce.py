@@ -175,7 +175,8 @@ def _video_games() -> Iterator[PlannedRun]:
 
 def _groceries() -> Iterator[PlannedRun]:
     yield from _each("groceries", COUNTING, SEEDS[:1])
-    yield from _each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none sasrec/local sasrec elastic/two-way")
+    yield from _each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none")
+    yield from _each("groceries", "sasrec/local sasrec elastic/two-way")
 
 
 def _movielens_1m() -> Iterator[PlannedRun]:
