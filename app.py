@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.frame import back, failure, guard, moved, wake
+from pages.frame import failure, guard, moved, wake
 
 
 def load_screens() -> list[Callable[[Any], None]]:
@@ -28,5 +28,5 @@ app = st.App(
     lifespan=wake.up(load_screens),
     routes=moved.ROUTES,
     on_script_error=failure.say,
-    middleware=[Middleware(guard.Guard), Middleware(back.Back)],
+    middleware=[Middleware(guard.Guard)],
 )

@@ -13,6 +13,7 @@ from elastic_core.services.keys.votes import Election
 from pages.keys import charts, picture
 from pages.keys.words import SAYS
 from pages.kit import shell, view
+from pages.kit.cache import cached_figure
 from pages.kit.control import asked_for, write_in_address
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
@@ -136,7 +137,7 @@ def tally(election: Election) -> None:
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
         f"All other experts: {sums['votes'].iloc[k]:.0%}."
     )
-    figure = charts.tally(drawn, sums, election.event, named, shell.palette())
+    figure = cached_figure(charts.tally, drawn, sums, election.event, named, shell.palette())
     view.chart(TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_asked)
     st.caption(f"Click a stroke to follow the search of that {named.one}.")
 

@@ -10,6 +10,7 @@ from pages.keys import cached, charts
 from pages.keys.steps import Scene
 from pages.keys.words import SAYS, SURE
 from pages.kit import glossary, shell, view
+from pages.kit.cache import cached_figure
 from pages.kit.control import asked_for, bound
 
 CHECKED, MORE = "keys_checked", 1000
@@ -79,7 +80,7 @@ def _gate(now: shell.Context) -> None:
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
-    view.chart("keys_fig_learning", charts.learning(curve, shell.palette()), curve, SAYS.about("LEARNING"), alt)
+    view.chart("keys_fig_learning", cached_figure(charts.learning, curve, shell.palette()), curve, SAYS.about("LEARNING"), alt)
 
 
 def _list(now: shell.Context) -> None:

@@ -8,16 +8,14 @@ shows it by `view.chart(key, cache.cached_figure(function, *values), table, abou
 differ by theme."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from PIL import Image
 
-from pages.kit.sketch import Sketch
-
-Figure = TypeVar("Figure", go.Figure, Sketch)
+Chart = dict[str, Any]  # `data` and `layout`, as plotly draws them
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")  # told apart without colour
 LAYOUT: dict[str, Any] = {
     "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "hovermode": "closest",
@@ -80,7 +78,7 @@ def palette(dark: bool) -> Palette:
     return DARK if dark else LIGHT
 
 
-def frame(figure: Figure, p: Palette, height: int, legend: bool = False, **layout: Any) -> Figure:
+def frame(figure: go.Figure, p: Palette, height: int, legend: bool = False, **layout: Any) -> go.Figure:
     """The same margins, letters, axes and legend for every figure."""
     margin = {"l": 8, "r": 8, "t": 46 if legend else 30, "b": 8}
     figure.update_layout(
@@ -93,6 +91,31 @@ def frame(figure: Figure, p: Palette, height: int, legend: bool = False, **layou
             legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
         )
     return figure
+
+
+def panels(
+    shares: Sequence[float], titles: Sequence[str], colours: Palette, *, gap: float, stacked: bool = False
+) -> dict[str, Any]:
+    """The layout of plots side by side, or `stacked`, the first on top: axes that are shared across, and a title above each."""
+    layout: dict[str, Any] = {"annotations": []}
+    end = 1.0 if stacked else 0.0
+    for at, (share, title) in enumerate(zip(shares, titles, strict=True), start=1):
+        length = share / sum(shares) * (1 - gap * (len(shares) - 1))
+        domain = [max(end - length, 0.0), end] if stacked else [end, min(end + length, 1.0)]
+        end = domain[0] - gap if stacked else domain[1] + gap
+        number = "" if at == 1 else str(at)
+        layout[f"xaxis{number}"] = {"anchor": f"y{number}", "domain": [0.0, 1.0] if stacked else domain}
+        layout[f"yaxis{number}"] = {"anchor": f"x{number}", "domain": domain if stacked else [0.0, 1.0]}
+        if stacked and at < len(shares):
+            layout[f"xaxis{number}"] |= {"matches": f"x{len(shares)}", "showticklabels": False}
+        if not stacked and at > 1:
+            layout[f"yaxis{number}"] |= {"matches": "y", "showticklabels": False}
+        layout["annotations"].append({
+            "text": title, "x": 0.5 if stacked else sum(domain) / 2, "y": domain[1] if stacked else 1.0, "xref": "paper",
+            "yref": "paper", "xanchor": "center", "yanchor": "bottom", "showarrow": False,
+            "font": {"size": 12, "color": colours.muted},
+        })  # fmt: skip
+    return layout
 
 
 def scale(ramp: Sequence[str]) -> list[list[Any]]:

@@ -1,17 +1,16 @@
 """The map of the experts. Pure: arrays in, a plotly figure out. Every expert is one mark, with its number in `customdata`."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, commonest
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette, scale
-from pages.kit.sketch import Sketch
+from pages.kit.plot import Chart, Palette, scale
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 DETAILS = ["expert", "row", "column", "load", "label", "said"]  # what a mark carries
+BARE = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}  # an axis of which nothing is seen
+SAME_SCALE = {"scaleanchor": "x", "scaleratio": 1}
 VECTOR = 2_000  # marks up to which the figure is drawn as vectors, without WebGL
 LEGEND = 9
 
@@ -19,46 +18,48 @@ LEGEND = 9
 def memory(
     table: pd.DataFrame, placed: np.ndarray, colour: str, colours: Palette, *,
     selected: int | None,
-) -> Sketch:  # fmt: skip
+) -> Chart:  # fmt: skip
     """The marks of a map (`picture.marks`), of which some were `placed` beside their nearest."""
-    figure, groups = Sketch(), _groups(table["colour"].to_numpy(), colour, colours)
+    data, groups = [], _groups(table["colour"].to_numpy(), colour, colours)
     marks = _marks(table, placed, selected, colours)
-    add = figure.add_scatter if len(marks) <= VECTOR else figure.add_scattergl
     for name, rows, marker in groups:
         part = marks[rows]
-        add(
-            x=part["x"], y=part["y"], customdata=part[DETAILS], name=safe(name), mode="markers+text", text=part["text"].tolist(),
-            textposition="top center", textfont={"color": colours.text, "size": 13}, cliponaxis=False,
-            marker={**marker, "size": part["size"], "line": {"width": part["ring"], "color": part["edge"]}},
-            unselected={"marker": {"opacity": 1}, "textfont": {"color": colours.text}},
-            hovertemplate="<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
+        data.append({
+            "type": "scatter" if len(marks) <= VECTOR else "scattergl", "x": part["x"].to_numpy(), "y": part["y"].to_numpy(),
+            "customdata": part[DETAILS].to_numpy(), "name": safe(name), "mode": "markers+text", "text": part["text"].tolist(),
+            "textposition": "top center", "textfont": {"color": colours.text, "size": 13}, "cliponaxis": False,
+            "marker": {
+                **marker, "size": part["size"].to_numpy(),
+                "line": {"width": part["ring"].to_numpy(), "color": part["edge"].tolist()},
+            },
+            "unselected": {"marker": {"opacity": 1}, "textfont": {"color": colours.text}},
+            "hovertemplate": "<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
             "%{customdata[3]} people<br>%{customdata[4]}<br>%{customdata[5]}<extra></extra>",
-        )  # fmt: skip
-    for at in marks[marks["expert"] == selected].itertuples():
-        label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 52, "ay": -26}
-        figure.add_annotation(x=at.x, y=at.y, text=f"<b>expert {selected}</b>", font_color=colours.text, **label)
+        })  # fmt: skip
+    label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 52, "ay": -26}
+    notes = [
+        {"x": mark.x, "y": mark.y, "text": f"<b>expert {selected}</b>", "font": {"color": colours.text}, **label}
+        for mark in marks[marks["expert"] == selected].itertuples()
+    ]
     shown = 1 < len(groups) <= LEGEND + 1
-    figure.update_layout(
-        height=520, margin_l=4, margin_r=4, margin_t=28 if shown else 8, margin_b=4, dragmode=False,
-        clickmode="event+select", hovermode="closest", uirevision="map", showlegend=shown,
-        legend_orientation="h", legend_y=1.0, legend_yanchor="bottom", legend_x=0, legend_itemsizing="constant",
-    )  # fmt: skip
-    return _flat(figure)
+    layout = {
+        "height": 520, "margin": {"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, "dragmode": False, "annotations": notes,
+        "clickmode": "event+select", "hovermode": "closest", "uirevision": "map", "showlegend": shown,
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
+        "xaxis": BARE, "yaxis": BARE | SAME_SCALE,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
 
 
-def plain(xy: np.ndarray, colours: Palette) -> Sketch:
+def plain(xy: np.ndarray, colours: Palette) -> Chart:
     """The same kind of map of random vectors, without anything to click."""
-    figure, (x, y) = Sketch(), xy.T
-    figure.add_scatter(x=x, y=y, mode="markers", marker_color=colours.muted, marker_size=6, hoverinfo="skip")
-    figure.update_layout(height=300, margin_l=4, margin_r=4, margin_t=8, margin_b=4, dragmode=False, showlegend=False)
-    return _flat(figure, fixedrange=True)
-
-
-def _flat(figure: Sketch, **axes: Any) -> Sketch:
-    """Show both axes at one scale and without numbers."""
-    figure.update_xaxes(showgrid=False, zeroline=False, showticklabels=False, ticks="", **axes)
-    figure.update_yaxes(showgrid=False, zeroline=False, showticklabels=False, ticks="", scaleanchor="x", scaleratio=1, **axes)
-    return figure
+    x, y = xy.T
+    marks = {"type": "scatter", "x": x, "y": y, "mode": "markers", "marker": {"color": colours.muted, "size": 6}}
+    layout = {
+        "height": 300, "margin": {"l": 4, "r": 4, "t": 8, "b": 4}, "dragmode": False, "showlegend": False,
+        "xaxis": BARE | {"fixedrange": True}, "yaxis": BARE | SAME_SCALE | {"fixedrange": True},
+    }  # fmt: skip
+    return {"data": [marks | {"hoverinfo": "skip"}], "layout": layout}
 
 
 def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str, np.ndarray, dict[str, object]]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
@@ -81,13 +82,14 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
     table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})
     drawn = Map("PCA", numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
     for colour in ("load", "row"):
-        figure = charts.memory(
+        chart = charts.memory(
             marks(drawn, table, labels(table, colour), {3: 1, 200: 2}),
             drawn.placed,
             colour,
             plot.LIGHT,
             selected=9,
-        ).checked()
+        )
+        figure = go.Figure(chart)
         found = [int(row[0]) for trace in figure.data for row in trace.customdata]
         assert sorted(found) == numbers.tolist(), "no copies"
         assert sorted(text for trace in figure.data for text in trace.text if text) == ["<b>1</b>", "<b>2</b>"]

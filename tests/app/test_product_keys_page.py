@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 import streamlit as st
 from driving import charts as charts_on
@@ -198,7 +199,8 @@ def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
     sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25], "usual": [0.1, 0.9]})
     for last, earlier in ((5, 2), (12, 0)):
         drawn = votes.marks(cast, last).assign(title="Up <b>")
-        figure = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT).checked()
+        chart = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT)
+        figure = go.Figure(chart)
         strokes, squares, bars = figure.data
         assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75% (10.0%)", "25%"]
         assert "<b>" not in "".join(strokes.hovertext) and strokes.customdata[-1][0] == "12. Up <b>"

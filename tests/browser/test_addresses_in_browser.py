@@ -32,6 +32,18 @@ def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -
     visit.page.wait_for_url("**/_stcore/health")
 
 
+def test_back_takes_an_edit_back(visit: Any) -> None:
+    visit.open("/?run=planted-elastic&user=5")
+    visit.settled()
+    visit.page.get_by_role("button", name="Remove the last").click()
+    visit.page.wait_for_url("**edits=*")
+    visit.settled()
+    visit.page.go_back(wait_until="commit")
+    expect(visit.page.locator(".st-key-start_said")).to_have_count(0)
+    visit.settled()
+    assert "edits" not in visit.page.url
+
+
 def test_another_page_begins_at_its_top(visit: Any) -> None:
     """One that is drawn at once, because it was seen before, leaves the browser no time to lose its place by itself."""
     place = "document.querySelector('[data-testid=stMain]').scrollTop"
