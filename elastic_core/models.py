@@ -41,6 +41,7 @@ from elastic_core.core.contract import (
     Edit,
     Encoded,
     Judge,
+    Mixture,
     Pairs,
     Recommender,
     Retrieved,

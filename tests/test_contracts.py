@@ -22,7 +22,7 @@ from elastic_core.core.step import Learner
 from elastic_core.core.stream import open_stream
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Encoded, Recommender, can_retrieve
+from elastic_core.models import Encoded, Mixture, Recommender, can_retrieve
 from elastic_core.objectives import Objective
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
@@ -417,9 +417,16 @@ def shown(dataset: Dataset, objective: Callable[[Dataset], Objective]) -> Shown:
 def peeks(model: Recommender, batches: Shown) -> Iterator[tuple[float, int]]:
     """Per training batch: how far the states of targets move when what they must not see changes, and how many there are."""
     for batch, changed, checked in batches:
-        moved = (model(batch).states - model(changed).states).abs().amax(-1)
-        assert not checked[:, : -moved.shape[1]].any(), "states begin at or before the first target"
-        moved = moved[checked[:, -moved.shape[1] :]]
+        one, other = model(batch).states, model(changed).states
+        if isinstance(one, Mixture):
+            assert all(torch.equal(a, b) for a, b in zip(batch.places[:2], changed.places[:2], strict=True))
+            at_targets = checked[batch.places[:2]]
+            assert at_targets.sum() == checked.sum(), "every target has its mixture"
+            moved = torch.cat([(a - b).abs().flatten(1) for a, b in zip(one, other, strict=True)], 1).amax(1)[at_targets]
+        else:
+            moved = (one - other).abs().amax(-1)
+            assert not checked[:, : -moved.shape[1]].any(), "states begin at or before the first target"
+            moved = moved[checked[:, -moved.shape[1] :]]
         yield (float(moved.max()) if len(moved) else 0.0), len(moved)
 
 

@@ -458,10 +458,10 @@ def test_one_query_teaches_nothing_and_what_is_not_a_number_is_refused() -> None
 
 
 def slow_slots(x: Tensor, steps: Tensor) -> Tensor:
-    """The recurrence as it is written, event by event: M `[B, N, k, d]`."""
-    held, every = x.new_zeros(len(x), steps.shape[2], x.shape[2]), []
+    """The recurrence as it is written, event by event, of steps `[B, k, N]`: M `[B, N, k, d]`."""
+    held, every = x.new_zeros(len(x), steps.shape[1], x.shape[2]), []
     for t in range(x.shape[1]):
-        step = steps[:, t].unsqueeze(-1)
+        step = steps[:, :, t].unsqueeze(-1)
         held = (1 - step) * held + step * x[:, t].unsqueeze(1)
         every.append(held)
     return torch.stack(every, 1)
@@ -469,44 +469,51 @@ def slow_slots(x: Tensor, steps: Tensor) -> Tensor:
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @hypothesis.given(
-    n=some.integers(1, 50), k=some.integers(1, 5), chunk=some.sampled_from([1, 4, 16]), sharp=some.sampled_from([0.1, 1.0, 9.0]),
-    first=some.floats(0, 0.99),
+    n=some.integers(1, 50), k=some.integers(1, 5), chunk=some.sampled_from([1, 4, 16, 48]),
+    sharp=some.sampled_from([0.1, 1.0, 9.0, 99.0]), first=some.floats(0, 0.99),
 )  # fmt: skip
 def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: float, first: float) -> None:
-    """Whatever the length and the chunk, from whichever event on; strengths near 0 and near 1; gradients too."""
+    """Whatever the length and the chunk, from whichever chunk on; strengths near 0 and as near 1 as they get; gradients too."""
     generator = torch.Generator().manual_seed(n * 7 + k)
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-    x, steps = drawn(2, n, 6).requires_grad_(), (sharp * drawn(2, n, k)).sigmoid()
-    steps = steps * (torch.arange(n) >= n // 3)[None, :, None]  # padding in front
+    x, steps = drawn(2, n, 6).requires_grad_(), (sharp * drawn(2, k, n)).sigmoid()
+    steps = steps * (torch.arange(n) >= n // 3)  # padding in front
     steps = steps.clamp_max(1 - gated_slots.LEAST).detach().requires_grad_()
-    queries, bias = drawn(2, n, 6), drawn(2, n, k)
+    queries, bias = drawn(2, n, 6), drawn(2, k, n)
     held = slow_slots(x, steps)
-    slots = (torch.einsum("bnd,bnkd->bnk", queries, held) + bias).softmax(-1)
-    expected = torch.einsum("bnk,bnkd->bnd", slots, held)
-    found = gated_slots.read_slots(x, steps, queries, bias, chunk)
-    since = int(first * n)
-    later = gated_slots.hold(x, steps, chunk, since)
-    torch.testing.assert_close(gated_slots.hold(x, steps, chunk), held)
-    torch.testing.assert_close(later, held[:, since:])
-    torch.testing.assert_close(gated_slots.chunks(x, steps, chunk=chunk).after, held[:, -1])
+    slots = (torch.einsum("bnd,bnkd->bkn", queries, held) + bias).softmax(1)
+    expected = torch.einsum("bkn,bnkd->bnd", slots, held)
+    decay, events = gated_slots.factor_steps(steps, chunk), gated_slots.cut_events(x, chunk)
+    found = gated_slots.read_slots(x, decay, queries, bias)
+    skipped = int(first * n) // chunk
+    rows = torch.cat([events, gated_slots.inherit_states(events, decay)], 2)[:, skipped:]
+    later = gated_slots.hold_rows(rows, gated_slots.Decay(*(factor[:, skipped:] for factor in decay)), 1)
+    torch.testing.assert_close(later[:, : n - skipped * chunk, :k], held[:, skipped * chunk :])
+    assert not later[:, :, k].any()
+    every, last = gated_slots.hold(x, steps, chunk), gated_slots.hold_last(x, steps)
+    torch.testing.assert_close(every, held)
+    torch.testing.assert_close(last, held[:, -1])
     torch.testing.assert_close(found, (slots, expected))
-    weight, weights = drawn(2, n, 6), drawn(*later.shape)
+    torch.testing.assert_close(gated_slots.held_events(steps) @ x, held[:, -1])
+    weight, weights = drawn(2, n, 6), drawn(*every.shape)
     for slow, fast in (
         ((expected * weight).sum(), (found[1] * weight).sum()),
-        ((held[:, since:] * weights).sum(), (later * weights).sum()),
+        ((held * weights).sum(), (every * weights).sum()),
+        ((held[:, -1] * weights[:, 0]).sum(), (last * weights[:, 0]).sum()),
     ):
         torch.testing.assert_close(*(torch.autograd.grad(y, (x, steps), retain_graph=True) for y in (fast, slow)))
 
 
 @torch.no_grad()
 def test_recent_shares_are_exponential_averages_over_real_events() -> None:
-    weights, real = torch.rand(2, 41, 3), torch.arange(41) >= torch.tensor([[0], [13]])
-    weights, lives = weights * real.unsqueeze(-1), torch.tensor([1.0, 10.0])
+    weights, real = torch.rand(2, 3, 141), torch.arange(141) >= torch.tensor([[0], [13]])
+    weights, lives = weights * real.unsqueeze(1), torch.tensor([1.0, 10.0])
     kept, counted, seen = 0.5 ** (1 / lives), torch.zeros(2, 3, 2), torch.zeros(2, 1, 2)
     found = gated_slots.recent_shares(weights, real, lives)
-    for t in range(41):
-        counted, seen = counted * kept + weights[:, t].unsqueeze(-1), seen * kept + real[:, t, None, None]
-        torch.testing.assert_close(found[:, t], counted / seen.clamp_min(1e-12))
+    for t in range(141):
+        counted, seen = counted * kept + weights[:, :, t].unsqueeze(-1), seen * kept + real[:, t, None, None]
+        torch.testing.assert_close(found[..., t], counted / seen.clamp_min(1e-12))
+    torch.testing.assert_close(gated_slots.count_recent(weights, lives), counted)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch, Met, batch_mean
+from elastic_core.core.batches import Batch, Met, Places, batch_mean
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import EventEmbedding, item_table
@@ -96,14 +96,25 @@ Edit = Callable[[Retrieved], Retrieved]  # what somebody changes in a retrieval 
 # --- the contract ------------------------------------------------------------------------------------------------------
 
 
+class Mixture(NamedTuple):
+    """States of T targets that are mixtures, not packed into one tensor: that would be three more passes over T·P·d numbers."""
+
+    vectors: Tensor  # [T, P, d]
+    shares: Tensor  # [T, P] logarithms
+
+
 class Encoded(NamedTuple):
     """States `[B, N, D]` (D: what the scorer reads, mostly d; of a batch with targets a model may leave out columns before every
-    target), and named auxiliary losses, not yet weighted (`Recommender.auxiliary_weights`): scalars of the batch, and sums over
-    its targets, which are then divided as the loss is."""
+    target, or give the mixtures of the targets alone), and named auxiliary losses, not yet weighted
+    (`Recommender.auxiliary_weights`): scalars of the batch, and sums over its targets, which are then divided as the loss is."""
 
-    states: Tensor
+    states: Tensor | Mixture
     auxiliary: Mapping[str, Tensor] = {}
     summed: Mapping[str, Tensor] = {}
+
+    def of(self, places: Places, columns: int) -> Tensor | Mixture:
+        """The states of the targets of a batch of so many columns."""
+        return self.states if isinstance(self.states, Mixture) else places.of(self.states, columns)
 
 
 class Pairs(Protocol):
@@ -152,8 +163,10 @@ class Scorer(NamedTuple):
         mixed = (logits[..., 1:].log_softmax(-1) + shares.unsqueeze(-1)).logsumexp(-2)
         return functional.pad(mixed, (1, 0), value=-torch.inf)
 
-    def split(self, states: Tensor) -> tuple[Tensor, Tensor]:
+    def split(self, states: Tensor | Mixture) -> tuple[Tensor, Tensor]:
         """States `[..., D]` → vectors `[..., P, d]` and the logarithms of their shares `[..., P]`; P is 1 without `parts`."""
+        if isinstance(states, Mixture):
+            return states
         if not self.parts:
             return states.unsqueeze(-2), states.new_zeros(*states.shape[:-1], 1)
         return states[..., : -self.parts].unflatten(-1, (self.parts, -1)), states[..., -self.parts :]

@@ -164,6 +164,11 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p, self.training)
 
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + dropout(y), in one pass on a CPU."""
+        kept = noise(y, self.p) if self.training and self.p > LEAST_DROPPED else None
+        return x + self(y) if kept is None else torch.addcmul(x, y, kept)
+
 
 # --- embedding -------------------------------------------------------------------------------------------------------
 
@@ -287,17 +292,20 @@ class Whitening(nn.Module):
         return (x - self.mean) @ self.transform
 
     @torch.no_grad()
-    def learn(self, queries: Tensor, rate: float) -> None:
+    def learn(self, queries: Tensor, rate: float, counts: Tensor | None = None) -> None:
         """Move mean and covariance towards those of `queries [B, d]`, as the moments of the mixture: the way between the means
-        counts too. Fewer than two change nothing. Raises LinAlgError if a query is not a number, and keeps what was known."""
-        if len(queries) < 2:
+        counts too. `counts [B]`: how often each is asked. Fewer than two change nothing. Raises LinAlgError if a query is not a
+        number, and keeps what was known."""
+        if (len(queries) if counts is None else counts.sum()) < 2:
             return
         if not queries.isfinite().all():
             raise torch.linalg.LinAlgError("the queries to be normalised are no longer numbers")
         queries = queries.to(self.mean.dtype)
-        mean = queries.mean(0)
+        shares = None if counts is None else (counts / counts.sum()).to(queries)
+        mean = queries.mean(0) if shares is None else shares @ queries
         centred, way = queries - mean, mean - self.mean
-        covariance = self.covariance.lerp(centred.T @ centred / len(queries), rate) + rate * (1 - rate) * torch.outer(way, way)
+        spread = centred.T @ centred / len(queries) if shares is None else centred.T @ (centred * shares.unsqueeze(1))
+        covariance = self.covariance.lerp(spread, rate) + rate * (1 - rate) * torch.outer(way, way)
         values, vectors = torch.linalg.eigh(covariance)
         values = values.clamp_min(values[-1].clamp_min(1e-12) * self.floor)
         self.mean.lerp_(mean, rate)

@@ -95,7 +95,7 @@ class Objective:
         """Softmax cross-entropy of every target of the batch."""
         places = batch.places
         encoded, scorer = model(batch), model.scorer()
-        states, targets = places.of(encoded.states, batch.items.shape[1]), places.items
+        targets, states = places.items, encoded.of(places, batch.items.shape[1])
         met = None
         if scorer.again is not None:
             met = Met(batch.items, places.rows, places.columns if self.shows == "past" else None)

@@ -12,22 +12,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.batches import Met, one_draw
-from elastic_core.core.contract import Scorer
+from elastic_core.core.contract import Mixture, Scorer
 from elastic_core.core.layers import autocast_to
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 APART = 16  # numbers between rows of logits that are worked on together
 
-Softmax = Callable[[Tensor, Tensor, Scorer, Met | None], Tensor]
+Softmax = Callable[[Tensor | Mixture, Tensor, Scorer, Met | None], Tensor]
 
 
-def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
     """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
     (padding) takes no part.
 
     `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). Eq. 10 of the paper prints
     y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
     if scorer.pairs is not None:
+        assert isinstance(states, Tensor)  # no mixture
         logits = scorer(states, met)[:, 1:]
         return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
     vectors, shares = scorer.split(states)
@@ -53,16 +54,16 @@ class _FullSoftmax(torch.autograd.Function):
         m, parts, d = vectors.shape
         device = vectors.device.type
         half = autocast_to(device) or torch.float32
-        flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
+        flat, items = vectors.to(half).reshape(m * parts, d), table[1:].to(half)
         needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, again))
-        d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
+        d_vectors, d_shares = torch.empty(m * parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         d_again, seen = None if again is None else torch.zeros((), device=flat.device), None
-        rows = max(1, CHUNK_BYTES // (4 * parts * len(items)) if device == "cpu" else m)
+        rows = _chunk_rows(m, parts, len(items), device)
         for at in range(0, m, rows):
-            part = slice(at, at + rows)
-            v = flat[part].reshape(-1, d)  # [R P, d]
+            part, parts_of = slice(at, at + rows), slice(at * parts, (at + rows) * parts)
+            v = flat[parts_of]  # [R P, d]
             logits = (v @ items.T).float()
             if bias is not None:
                 logits += bias[1:].float()
@@ -81,12 +82,13 @@ class _FullSoftmax(torch.autograd.Function):
                 weight = posterior.view(-1, 1)
                 gradient = (shown if parts == 1 else shown.mul_(weight)).scatter_add_(1, goal, -weight)
                 rough = gradient.to(half)
-                d_vectors[part] = (rough @ items).view(-1, parts, d)
+                multiply_into(d_vectors[parts_of], rough, items)
                 d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
                 if d_again is not None and seen is not None:
                     d_again += (gradient * seen).sum()
+        d_vectors = d_vectors.view(m, parts, d)
         ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_again)
         return total
 
@@ -94,6 +96,20 @@ class _FullSoftmax(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (scale,) = gradients
         return (*(None if x is None else x * scale for x in ctx.found), None, None)
+
+
+def _chunk_rows(m: int, parts: int, width: int, device: str) -> int:
+    """How many of m targets are worked on together; of a mixture, whose rows have P parts each, twice as many are quicker."""
+    size = CHUNK_BYTES if parts == 1 else 2 * CHUNK_BYTES
+    return max(1, size // (4 * parts * width) if device == "cpu" else m)
+
+
+def multiply_into(out: Tensor, a: Tensor, b: Tensor) -> None:
+    """a @ b into `out`, without a copy where they are of one precision."""
+    if out.dtype == a.dtype:
+        torch.mm(a, b, out=out)
+    else:
+        out.copy_(a @ b)
 
 
 def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,8 +131,8 @@ class SharedNegatives:
     def __init__(self, counts: Tensor, negatives: int) -> None:
         self.proposal, self.negatives = negative_proposal(counts), negatives
 
-    def __call__(self, states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
-        self.proposal = self.proposal.to(states.device)
+    def __call__(self, states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+        self.proposal = self.proposal.to(targets.device)
         return sampled_softmax(states, targets, scorer, self.proposal, self.negatives, met)
 
 
@@ -130,7 +146,7 @@ def negative_proposal(counts: Tensor) -> Tensor:
 
 
 def sampled_softmax(
-    states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None,
+    states: Tensor | Mixture, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None,
 ) -> Tensor:  # fmt: skip
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
@@ -182,30 +198,31 @@ class _SampledSoftmax(torch.autograd.Function):
         m, parts, d = vectors.shape
         device = vectors.device.type
         half = autocast_to(device) or vectors.dtype
-        flat, rest = vectors.to(half), others.to(half)
-        d_vectors, d_shares, d_own = torch.empty_like(vectors), torch.empty_like(shares), torch.empty_like(own)
+        rough_vectors, rest, goals = vectors.to(half), others.to(half), own.to(half).unsqueeze(1)
+        flat, width = rough_vectors.reshape(m * parts, d), len(others)
+        right = (rough_vectors * goals).sum(-1).to(shares.dtype)  # [M, P]
+        if own_bias is not None:
+            right += own_bias.unsqueeze(1)
+        if again is not None and seen is not None:
+            right += again * seen[0].unsqueeze(1)
+        d_vectors, d_shares, d_right = vectors.new_empty(flat.shape), torch.empty_like(shares), torch.empty_like(right)
         d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias) if bias.requires_grad else None
-        d_own_bias = None if own_bias is None else torch.empty_like(own_bias)
         d_again, total = None if again is None else torch.zeros_like(again), shares.new_zeros(())
-        rows = max(1, CHUNK_BYTES // (4 * parts * len(others)) if device == "cpu" else m)
+        rows = _chunk_rows(m, parts, width, device)
         # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
-        room, width = vectors.new_empty(min(rows, m) * parts, len(others) + APART, dtype=shares.dtype), len(others)
+        room = vectors.new_empty(min(rows, m) * parts, width + APART, dtype=shares.dtype)
         hit, column, until = _hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
         for i, at in enumerate(range(0, m, rows)):
-            part = slice(at, at + rows)
-            v, goal = flat[part], own[part].to(half)
-            right = (v * goal.unsqueeze(1)).sum(-1).to(shares.dtype)  # [R, P]
-            if own_bias is not None:
-                right += own_bias[part].unsqueeze(1)
-            every = room[: right.numel()]
+            part, parts_of = slice(at, at + rows), slice(at * parts, (at + rows) * parts)
+            v = flat[parts_of]
+            every = room[: len(v)]
             logits = every[:, :width]
             if half == shares.dtype:
-                torch.addmm(bias, v.reshape(-1, d), rest.T, out=logits)
+                torch.addmm(bias, v, rest.T, out=logits)
             else:
-                torch.add(v.reshape(-1, d) @ rest.T, bias, out=logits)
-            by_part = every.view(len(v), parts, -1)
+                torch.add(v @ rest.T, bias, out=logits)
+            by_part = every.view(-1, parts, every.shape[1])
             if again is not None and seen is not None:
-                right += again * seen[0][part].unsqueeze(1)
                 by_part[..., :width] += (again * seen[1][part]).unsqueeze(1)
             if hit is None or column is None:  # to ask a device how many there are is to wait for it
                 by_part[..., :width].masked_fill_((targets[part].unsqueeze(1) == drawn).unsqueeze(1), -torch.inf)
@@ -213,31 +230,32 @@ class _SampledSoftmax(torch.autograd.Function):
                 where = slice(until[i], until[i + 1])
                 by_part[hit[where] - at, :, column[where]] = -torch.inf
             every[:, width:] = -torch.inf
-            by_part[..., width] = right
+            by_part[..., width] = right[part]
             shown, norm = probabilities(every)  # the logits are gone
-            log_p = right - norm.view_as(right) + shares[part]
+            log_p = right[part] - norm.view(-1, parts) + shares[part]
             found = log_p.logsumexp(1, keepdim=True)
             total -= found.sum()
             posterior = (log_p - found).exp()
             d_shares[part] = -posterior
-            d_right = posterior * (shown[:, width].view_as(right) - 1)
+            d_right[part] = posterior * (shown[:, width].view_as(posterior) - 1)
             gradient = shown[:, :width]
             if parts > 1:
                 gradient.mul_(posterior.view(-1, 1))
-            rough, back = gradient.to(half), d_right.to(half).unsqueeze(-1)
-            d_vectors[part] = (rough @ rest).view_as(v) + back * goal.unsqueeze(1)
+            rough = gradient.to(half)
+            multiply_into(d_vectors[parts_of], rough, rest)
             if half == d_others.dtype:
-                d_others.addmm_(rough.T, v.reshape(-1, d))
+                d_others.addmm_(rough.T, v)
             else:
-                d_others += rough.T @ v.reshape(-1, d)
-            d_own[part] = (back * v).sum(1)
+                d_others += rough.T @ v
             if d_bias is not None:
                 d_bias += gradient.sum(0)
-            if d_own_bias is not None:
-                d_own_bias[part] = d_right.sum(1)
             if d_again is not None and seen is not None:
-                met = gradient.view(len(v), parts, -1).sum(1)
-                d_again += (met * seen[1][part]).sum() + (d_right.sum(1) * seen[0][part]).sum()
+                met = gradient.view(-1, parts, width).sum(1)
+                d_again += (met * seen[1][part]).sum() + (d_right[part].sum(1) * seen[0][part]).sum()
+        back = d_right.to(half).unsqueeze(-1)
+        d_vectors = d_vectors.view_as(vectors).add_(back * goals)
+        d_own = (back * rough_vectors).sum(1).to(own.dtype)
+        d_own_bias = None if own_bias is None else d_right.sum(1)
         ctx.found = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_again)
         return total
 

@@ -23,15 +23,16 @@ Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved expert
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.elastic import InterestMemory, QueriedMemory, SharedInterests
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, linear, masked
 from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import (
     Attribution,
@@ -41,6 +42,7 @@ from elastic_core.models import (
     Edit,
     Encoded,
     Judge,
+    Mixture,
     Retrieved,
     Scorer,
     Streams,
@@ -51,7 +53,21 @@ from elastic_core.models import (
     balance_penalty,
     register,
 )
-from elastic_core.slots import gated_slots
+from elastic_core.slots.gated_slots import (
+    CHUNK,
+    LEAST,
+    Decay,
+    count_recent,
+    cut_events,
+    factor_steps,
+    held_events,
+    hold_last,
+    hold_rows,
+    inherit_states,
+    read_slots,
+    recent_shares,
+    score_slots,
+)
 from elastic_core.slots.standing import Standing, WithStanding, values_of
 from elastic_core.slots.voting import VotingConfig, VotingMemory
 
@@ -66,18 +82,6 @@ class ElasticSlotsConfig(VotingConfig, name="elastic-slots", label="ELASTIC with
     query: Literal["votes", "mean"] = "votes"  # type: ignore[assignment]
     conv_width: ConvWidth = 8
     interest_weight: Weight = 0.5  # of the loss that asks experts to stand for items
-
-
-class Written(NamedTuple):
-    """Where the events of a history go. `lately` is how often each slot was written."""
-
-    strength: Tensor  # [B, N, k + 1], the last column what no slot takes; 0 on padding
-    lately: Tensor  # [B, N, k + 1, R] logarithms
-
-    @property
-    def steps(self) -> Tensor:
-        """How far each slot moves towards each event, `[B, N, k]`."""
-        return self.strength[..., :-1]
 
 
 class SlotLayer(nn.Module):
@@ -97,34 +101,50 @@ class SlotLayer(nn.Module):
             self.recency = nn.Parameter(torch.zeros(2, len(HALF_LIVES)))
 
     def ask(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`.
+        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, k, n]`.
 
-        `turned [B, k]`: factors by which slots count more or less than they would."""
-        q = self.query(h) * self.scale
-        asked = q @ self.expert_key(p).transpose(-1, -2)
-        return q @ self.slot_key.weight, asked if turned is None else asked + turned.clamp_min(NOTHING).log().unsqueeze(1)
+        The maps are multiplied before the events are: one product with N x d numbers instead of two. `turned [B, k]`: factors by
+        which slots count more or less than they would."""
+        query = self.query.weight * self.scale
+        asked = self.expert_key(p) @ query @ h.mT
+        asked = asked if turned is None else asked + turned.clamp_min(NOTHING).log().unsqueeze(-1)
+        return linear(h, self.slot_key.weight.T @ query), asked
 
     def mix(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
-        """The next x: the slots' weights `[B, n, k]` and mixture `[B, n, d]` and what came just before go in."""
-        return self.feed_forward(x + self.dropout(slots @ self.expert_value(p) + self.slot_value(mixed) + local))
+        """The next x: the slots' weights `[B, k, n]` and mixture `[B, n, d]` and what came just before go in."""
+        read = torch.baddbmm(linear(mixed, self.slot_value.weight, self.slot_value.bias), slots.mT, self.expert_value(p))
+        return self.feed_forward(x + self.dropout(read + local))
 
-    def predict(
-        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor, turned: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """What every slot says `[B, n, P, d]` and the logarithms of their shares `[B, n, P]`, for `held [B, n, k, d]`."""
-        moving, shares = self.ask(h, p, turned)
-        shares = shares + torch.einsum("bnd,bnkd->bnk", moving, held.to(moving.dtype))
-        base = (x + self.dropout(local)).unsqueeze(2)
-        said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))
-        shares = shares + lately[:, :, :-1] @ self.recency[0]
-        rest = self.other(h) + lately[:, :, -1:] @ self.recency[1]
-        return self.feed_forward(torch.cat([base + said, base], 2)), torch.cat([shares, rest], 2).float().log_softmax(-1)
+    def share(self, h: Tensor, asked: Tensor, lately: Tensor) -> Tensor:
+        """The logarithms of what every part has of the prediction, `[B, k + 1, n]`: slots by what events ask of them `[B, k, n]`
+        and by how often they were written lately `[B, k + 1, R, n]`, the last part by the event alone."""
+        often = torch.cat([self.recency[:1].expand(asked.shape[1], -1), self.recency[1:]])  # [k + 1, R]
+        rest = (h * self.other.weight).sum(-1) + self.other.bias
+        asked = torch.cat([asked, rest.unsqueeze(1)], 1)
+        return (asked + (lately * often.unsqueeze(-1)).sum(2)).float().log_softmax(1)
+
+    def hold_values(self, h: Tensor, before: Tensor, decay: Decay, p: Tensor) -> Tensor:
+        """What every slot and its expert say after every event of the chunks `h [B, c, C, d]`, and nothing as the last part:
+        `[B, c C, k + 1, d]`. Events and inherited states go through the map, not the N·k states that they become."""
+        held = hold_rows(linear(torch.cat([h, before], 2), self.slot_value.weight), decay, 1)
+        own = functional.pad(self.expert_value(p) + self.slot_value.bias, (0, 0, 0, 1))  # [B, k + 1, d]
+        return held + own.unsqueeze(1)
+
+    def say(self, base: Tensor, said: Tensor) -> Tensor:
+        """What every part predicts, `[..., P, d]`: the event with what came just before `[..., d]`, and what a slot adds."""
+        return self.feed_forward(self.dropout.add(base.unsqueeze(-2), said))
 
     def nearby(self, h: Tensor, last: bool = False) -> Tensor:
         """The local convolution of the normalised events, or nothing."""
         if self.local is None:
             return h.new_zeros(1)
         return self.local.last(h) if last else self.local(h)
+
+
+def recent_logarithms(counts: Tensor) -> Tensor:
+    """How often slots were written `[B, k + 1, R]`, from sums over the recent past, whose last row counts all events
+    `[B, k + 2, R]`."""
+    return (counts[:, :-1] / counts[:, -1:].clamp_min(1e-12) + LEAST_SHARE).log()
 
 
 def make_memory(config: ElasticSlotsConfig) -> InterestMemory | SharedInterests:
@@ -149,6 +169,7 @@ class ElasticSlots(WithStanding, Streams, Traces):
     streams = True
     traces = True
     config: ElasticSlotsConfig
+    layers: Sequence[SlotLayer]
 
     def __init__(self, config: ElasticSlotsConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
@@ -158,7 +179,8 @@ class ElasticSlots(WithStanding, Streams, Traces):
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
         self.memories = nn.ModuleList([make_memory(config)])
         shape, final = (config.width, config.dropout, config.conv_width), config.layers - 1
-        self.layers = nn.ModuleList(SlotLayer(*shape, i == final) for i in range(config.layers))
+        layers = (SlotLayer(*shape, i == final) for i in range(config.layers))
+        self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
         self.norm = nn.LayerNorm(config.width)
         self.standing: Standing = Standing(config.width)
         self.half_lives: Tensor
@@ -167,11 +189,10 @@ class ElasticSlots(WithStanding, Streams, Traces):
     # --- passes ------------------------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Encoded:
-        """States at every position; with targets, from the first of them on."""
-        asked = 0 if batch.targets is None else batch.places.first
+        """States at every position `[B, N, D]`; with targets, those of the targets alone."""
         found = self.retrieve(batch)
         masses = self.standing.masses_of(self, found)
-        states = self._encode(batch, found, masses, asked)
+        states = self._every(batch, found, masses)
         auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
         if batch.targets is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
@@ -183,13 +204,19 @@ class ElasticSlots(WithStanding, Streams, Traces):
         return {name: weight for name, weight in weights.items() if weight}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
-        return self._last(batch, None, edit)
+        found = self._edited(batch, edit)
+        return self._last(batch, found, self.standing.masses_of(self, found))
 
     def reading(self) -> tuple[Judge, Scorer]:
         """Works out once what every expert stands for."""
         scorer = self.scorer()
         masses = self.standing.masses(self.expert_values(), scorer.table) if self.retrieves else None
-        return lambda batch: self._last(batch, masses), scorer
+
+        def judge(batch: Batch) -> Tensor:
+            found = self.retrieve(batch)
+            return self._last(batch, found, self.standing.masses_of(self, found) if masses is None else masses[found.experts])
+
+        return judge, scorer
 
     def scorer(self) -> Scorer:
         return super().scorer()._replace(parts=self.parts)
@@ -204,32 +231,33 @@ class ElasticSlots(WithStanding, Streams, Traces):
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
         """Tells the memory's query normalisation what histories ask, without dropout, as they are served."""
-        memory = self.memories[0]
-        if isinstance(memory, InterestMemory):
-            memory.calibrate(self.events.content(batch.retrieval_items), batch.retrieval_items > 0, rate)
+        memory, items = self.memories[0], batch.retrieval_items
+        if isinstance(memory, VotingMemory):
+            memory.calibrate(self.events.content(items), items > 0, rate, items)
+        elif isinstance(memory, InterestMemory):
+            memory.calibrate(self.events.content(items), items > 0, rate)
 
     def trace(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
         found, layers = self.retrieve(batch), len(self.layers)
-        written = self._write(batch.items, found, self.standing.masses_of(self, found))
-        reading = gated_slots.held_events(written.steps).unsqueeze(1)
-        state = self._encode(batch, found, self.standing.masses_of(self, found), 0, last=True)[:, -1]
-        slots = self.scorer().split(state)[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
-        return Trace([found] * layers, [reading] * layers, [slots] * layers, written.steps.transpose(1, 2))
+        masses = self.standing.masses_of(self, found)
+        steps = self._strength(batch.items, found, masses)[:, :-1]
+        shares = self.scorer().split(self._last(batch, found, masses))[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
+        return Trace([found] * layers, [held_events(steps).unsqueeze(1)] * layers, [shares] * layers, steps)
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        return self._write(batch.items, found, self.standing.masses_of(self, found)).steps.transpose(1, 2)
+        return self._strength(batch.items, found, self.standing.masses_of(self, found))[:, :-1]
 
     @torch.no_grad()
     def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events."""
         found = self._edited(batch, edit)
         masses = self.standing.masses_of(self, found)
-        vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
+        vectors, shares = self.scorer().split(self._last(batch, found, masses))
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
         parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
-        steps = self._write(batch.items, found, masses).steps
-        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), gated_slots.held_events(steps))
+        held = held_events(self._strength(batch.items, found, masses)[:, :-1])
+        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), held)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -237,33 +265,55 @@ class ElasticSlots(WithStanding, Streams, Traces):
         found = self.retrieve(batch)
         return edit(found)._replace(before=found) if edit else found
 
-    def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
-        found = self._edited(batch, edit)
-        masses = self.standing.masses_of(self, found) if all_masses is None else all_masses[found.experts]
-        return self._encode(batch, found, masses, 0, last=True)[:, -1]
-
-    def _encode(self, batch: Batch, found: Retrieved, masses: Tensor, first: int, last: bool = False) -> Tensor:
-        """States from column `first` on, or of the last event alone."""
-        real = batch.mask
-        x, p = self.events(batch.items, batch.padded), found.interests
-        written = self._write(batch.items, found, masses)
-        for i, layer in enumerate(self.layers):
-            assert isinstance(layer, SlotLayer)
+    def _read(self, batch: Batch, found: Retrieved, steps: Tensor) -> tuple[Tensor, Tensor, Decay]:
+        """The events before the last layer, the same as it normalises them, and the factors of the steps."""
+        x, real, decay = self.events(batch.items, batch.padded), batch.mask, factor_steps(steps)
+        for layer in self.layers[:-1]:
             h = masked(layer.norm(x), real)
-            ends = last and i == len(self.layers) - 1
-            local = layer.nearby(h, ends)
-            if layer.final:
-                lately = written.lately
-                if ends:
-                    held, cut = gated_slots.chunks(h, written.steps).after.unsqueeze(1), -1
-                else:
-                    held, cut = gated_slots.hold(h, written.steps, first=first), first
-                    local = local[:, first:] if local.ndim == 3 else local
-                return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately[:, cut:], found.turned))
-            moving, bias = layer.ask(h, p, found.turned)
-            slots, mixed = gated_slots.read_slots(h, written.steps, moving, bias)
-            x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), p, local)
-        raise AssertionError("the last layer predicts")
+            slots, mixed = read_slots(h, decay, *layer.ask(h, found.interests, found.turned))
+            x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.nearby(h))
+        return x, masked(self.layers[-1].norm(x), real), decay
+
+    def _last(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor:
+        """The state of the last event, `[B, D]`: what slots hold at the end is one product, without chunks."""
+        layer, strength = self.layers[-1], self._strength(batch.items, found, masses)
+        x, h, _ = self._read(batch, found, strength[:, :-1])
+        counted = torch.cat([strength, batch.real.unsqueeze(1).to(strength.dtype)], 1)
+        lately = recent_logarithms(count_recent(counted, self.half_lives))
+        return self._predict_last(x[:, -1:], h[:, -1:], hold_last(h, strength[:, :-1]), found, layer.nearby(h, True), lately)
+
+    def _predict_last(
+        self, x: Tensor, h: Tensor, held: Tensor, found: Retrieved, local: Tensor, lately: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """The state after one event `x, h, local [B, 1, d]`, for what slots hold after it `[B, k, d]`."""
+        layer, p = self.layers[-1], found.interests
+        moving, asked = layer.ask(h, p, found.turned)
+        shares = layer.share(h, asked + held.to(moving.dtype) @ moving.mT, lately.unsqueeze(-1))
+        said = functional.pad(layer.slot_value(held.to(h.dtype)) + layer.expert_value(p), (0, 0, 0, 1))
+        return self._pack(layer.say((x + layer.dropout(local)).squeeze(1), said), shares.squeeze(-1))
+
+    def _every(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor | Mixture:
+        """The states of all events `[B, N, D]`, or of all targets, for which no more is worked out than they need."""
+        layer, p = self.layers[-1], found.interests
+        strength = self._strength(batch.items, found, masses)
+        x, h, decay = self._read(batch, found, strength[:, :-1])
+        places = None if batch.targets is None else batch.places
+        skipped = 0 if places is None else places.first // CHUNK  # chunks
+        first = skipped * CHUNK
+        events = cut_events(h, CHUNK)
+        before = inherit_states(events, decay)[:, skipped:]
+        events, later = events[:, skipped:], Decay(*(factor[:, skipped:] for factor in decay))
+        moving, asked = layer.ask(h[:, first:], p, found.turned)
+        asked = asked + score_slots(events, before, later, moving)
+        lately = (recent_shares(strength, batch.real, self.half_lives)[..., first:] + LEAST_SHARE).log()
+        shares = layer.share(h[:, first:], asked, lately).mT
+        said = layer.hold_values(events, before, later, p)
+        base = (x + layer.dropout(layer.nearby(h)))[:, first:]
+        if places is None:
+            return self._pack(layer.say(base, said[:, : base.shape[1]]), shares)
+        base, shares = (places.of(part, batch.items.shape[1]) for part in (base, shares))
+        said = places.of(said, first + said.shape[1])  # the last chunk goes beyond the last event
+        return Mixture(self.norm(layer.say(base, said)), shares)
 
     def _pack(self, said: Tensor, shares: Tensor) -> Tensor:
         """One row a position: what every part says, then the logarithms of the shares; a slot that an edit took away has none."""
@@ -274,24 +324,23 @@ class ElasticSlots(WithStanding, Streams, Traces):
         return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
 
     def _strength(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
-        """How strongly every event goes to every slot `[B, N, k + 1]`: a softmax over the slots and over "none of them"."""
-        vectors = self.standing(values_of(self, found))
-        logits = (self.scorer().rows(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
-        none = -math.log(self.n_items)  # any item, evenly
-        return functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * (items > 0).unsqueeze(-1)
+        """How strongly every event goes to every slot, and in the last row to none `[B, k + 1, N]`; 0 on padding.
 
-    def _write(self, items: Tensor, found: Retrieved, masses: Tensor) -> Written:
-        """Where events go. What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
-        real, before = items > 0, found.before
+        What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
+        before = found.before
         same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
         if before is None or same is None or not same.any(-1).all():
-            strength = self._strength(items, found, masses)
-        else:
-            whole = self._strength(items, before, self.standing.masses_of(self, before))
-            kept = whole.gather(-1, same.int().argmax(-1).unsqueeze(1).expand(-1, items.shape[1], -1))
-            strength = torch.cat([kept, (whole.sum(-1) - kept.sum(-1)).unsqueeze(-1)], -1)
-        lately = (gated_slots.recent_shares(strength, real, self.half_lives) + LEAST_SHARE).log()
-        return Written(strength, lately)
+            return self._fit(items, found, masses)
+        whole = self._fit(items, before, self.standing.masses_of(self, before))
+        kept = whole.gather(1, same.int().argmax(-1).unsqueeze(-1).expand(-1, -1, items.shape[1]))
+        return torch.cat([kept, (whole.sum(1) - kept.sum(1)).unsqueeze(1)], 1)
+
+    def _fit(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+        """How well items fit what experts stand for, and none of them: a softmax over the k + 1 rows of `[B, k + 1, N]`."""
+        vectors = self.standing(values_of(self, found))
+        logits = (vectors @ self.scorer().rows(items).mT).float() - masses.unsqueeze(-1)
+        none = -math.log(self.n_items)  # any item, evenly
+        return functional.pad(logits.float(), (0, 0, 0, 1), value=none).softmax(1) * (items > 0).unsqueeze(1)
 
     def open_stream(self, room: int) -> "SlotStream":
         return SlotStream(self, room)
@@ -308,40 +357,34 @@ class SlotStream(Stream):
 
     def __init__(self, model: ElasticSlots, room: int) -> None:
         super().__init__(model, room)
-        self.keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
+        self.keep = torch.exp(-math.log(2) / model.half_lives)
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
-        model, real = self.model, history > 0
-        found = model.retrieve(Batch(history, history))
+        model, batch = self.model, Batch(history, history)
+        found = model.retrieve(batch)
         masses = model.standing.masses_of(model, found)
-        x, written = model.events.content(history), model._write(history, found, masses)
-        ago = torch.arange(history.shape[1] - 1, -1, -1, device=x.device)
-        fading = torch.exp(-math.log(2) * ago / model.half_lives[:, None])  # [R, N]
-        counted = torch.cat([written.strength, real.unsqueeze(-1).to(written.strength.dtype)], -1)
+        x, real, strength = model.events.content(history), history > 0, model._strength(history, found, masses)
+        counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
         kept = {
             "interests": found.interests, "experts": found.experts, "masses": masses,
-            "counts": torch.einsum("rn,bns->brs", fading.to(counted.dtype), counted),
+            "counts": count_recent(counted, model.half_lives),
         }  # fmt: skip
-        tail = max(model.config.conv_width - 1, 0)
+        tail, decay = max(model.config.conv_width - 1, 0), factor_steps(strength[:, :-1])
         for i, layer in enumerate(model.layers):
             h = masked(layer.norm(x), real)
-            kept[f"{i}.held"] = gated_slots.chunks(h, written.steps).after
+            kept[f"{i}.held"] = hold_last(h, strength[:, :-1])
             kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
             if not layer.final:
-                slots, mixed = gated_slots.read_slots(h, written.steps, *layer.ask(h, found.interests))
-                x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.nearby(h))
-        near, lately = layer.nearby(h, True), written.lately[:, -1:]
-        return self._said(layer, x[:, -1:], h[:, -1:], kept[f"{i}.held"], found.interests, near, lately), kept
+                x = layer.mix(x, *read_slots(h, decay, *layer.ask(h, found.interests)), found.interests, layer.nearby(h))
+        lately = recent_logarithms(kept["counts"])
+        return model._predict_last(x[:, -1:], h[:, -1:], kept[f"{i}.held"], found, layer.nearby(h, True), lately), kept
 
     def _next(self, items: Tensor) -> Tensor:
         model, kept, found = self.model, self.kept, self.found
-        p = found.interests
         x = model.events.content(items).unsqueeze(1)
-        strength = model._strength(items.unsqueeze(1), found, kept["masses"])[:, 0]
-        step = strength[:, :-1].clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
-        kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 1), value=1.0).unsqueeze(1))
-        shares = kept["counts"][..., :-1] / kept["counts"][..., -1:].clamp_min(1e-12)
-        lately = (shares.transpose(1, 2) + LEAST_SHARE).log().unsqueeze(1)
+        strength = model._strength(items.unsqueeze(1), found, kept["masses"])  # [B, k + 1, 1]
+        step = strength[:, :-1].clamp_max(1 - LEAST)
+        kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 0, 0, 1), value=1.0))
         for i, layer in enumerate(model.layers):
             h, held, tail = layer.norm(x), kept[f"{i}.held"], kept[f"{i}.tail"]
             held.lerp_(h, step)
@@ -349,14 +392,11 @@ class SlotStream(Stream):
             local = layer.nearby(window, last=True)
             kept[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
             if layer.final:
-                return self._said(layer, x, h, held, p, local, lately)
-            moving, bias = layer.ask(h, p)
-            slots = (moving @ held.transpose(-1, -2) + bias).softmax(-1)
-            x = layer.mix(x, slots, slots @ held, p, local)
+                return model._predict_last(x, h, held, found, local, recent_logarithms(kept["counts"]))
+            moving, bias = layer.ask(h, found.interests)
+            slots = (held @ moving.mT + bias).softmax(1)  # [B, k, 1]
+            x = layer.mix(x, slots, slots.mT @ held, found.interests, local)
         raise AssertionError("the last layer predicts")
-
-    def _said(self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor) -> Tensor:
-        return self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
 
     def _bind(self) -> None:
         p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)

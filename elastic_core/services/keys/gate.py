@@ -60,7 +60,7 @@ def _squares(model: Recommender, batch: Batch, kind: str) -> list[float]:
     for memory in twin.modules():
         if isinstance(memory, InterestMemory):
             memory.kind = kind
-    states = batch.places.of(twin(batch).states, batch.items.shape[1])
+    states = twin(batch).of(batch.places, batch.items.shape[1])
     full_softmax(states, batch.places.items, twin.scorer()).backward()
     return [0.0 if each.grad is None else float(each.grad.square().sum()) for each in twin.parameters()]
 
