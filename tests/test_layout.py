@@ -225,13 +225,16 @@ def test_the_app_listens_here_only_asks_nothing_and_tells_nobody() -> None:
 
 
 def readme_commands() -> list[str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
-    return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?(python3?|torchrun .*) -m elastic_core\b", line)]
+    """The commands in every document: README, RESULTS and those of the rooms."""
+    places = ("README.md", "checkpoints/*.md", "elastic_core/**/*.md", "pages/**/*.md")
+    documents = [path for place in places for path in ROOT.glob(place)]
+    lines = [line.strip() for path in documents for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if re.match(r"(\S*/)?(python3?|torchrun .*) -m elastic_core\b", line)]
 
 
-def test_every_command_the_readme_shows_can_be_parsed() -> None:
+def test_every_command_that_a_document_shows_can_be_parsed() -> None:
     shown = readme_commands()
-    assert shown, "the README shows how to train, evaluate and reproduce"
+    assert len(shown) > 15, "README and the documents of the rooms show how to train, evaluate and reproduce"
     for line in shown:
         words = shlex.split(line.split(" -m elastic_core", 1)[1], comments=True)
         if words and "--help" not in words:

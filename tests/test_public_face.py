@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,9 @@ def test_the_readme_s_lines_of_python_run(
     exec(compile(block, "README.md", "exec"), {})
     said = capsys.readouterr().out
     assert "title" in said and "gate" in said and list(tmp_path.glob("checkpoints/*/ranks.safetensors"))
+
+
+def test_the_moving_picture_is_what_its_script_draws() -> None:
+    pictures = ROOT / "checkpoints" / "pictures"
+    drawn = runpy.run_path(str(pictures / "make_search.py"))["draw"]()
+    assert (pictures / "search.svg").read_text(encoding="utf-8") == drawn

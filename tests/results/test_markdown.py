@@ -19,6 +19,13 @@ from elastic_core.runs import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "checkpoints/RESULTS.md"))
+DOCUMENTS = (
+    "README.md",
+    "checkpoints/RESULTS.md",
+    "elastic_core/README.md",
+    "elastic_core/serving/README.md",
+    "pages/tour/README.md",
+)
 WRITTEN = ((README, readme_tables), (RESULTS, results_tables))
 
 
@@ -162,8 +169,9 @@ def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: 
     assert "| SASRec |" in against and "told" not in against
 
 
-@pytest.mark.parametrize(("text", "home"), [(README, ROOT), (RESULTS, ROOT / "checkpoints")], ids=["README", "RESULTS"])
-def test_every_picture_file_and_heading_it_names_is_there(text: str, home: Path) -> None:
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_picture_file_and_heading_it_names_is_there(document: str) -> None:
+    text, home = (ROOT / document).read_text(encoding="utf-8"), (ROOT / document).parent
     files = [home / name for name in re.findall(r"\]\(([^)#]+)\)", text) if not name.startswith("http")]
     files += [ROOT / name for name in re.findall(r"`((?:elastic_core|pages|tests|checkpoints)/[\w./-]+)`", text)]
     local = [path for path in files if "local-" not in str(path)]
