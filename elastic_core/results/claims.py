@@ -168,7 +168,7 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
             missing.append((data_set, b))
             continue
         together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
-        other = _other_answer_with_seen(data_set, a, b, row["who"], differences)
+        other = _other_answer_with_seen(data_set, a, b, row["winner"], differences)
         findings.append(_finding(data_set, a, b, row, together, other))
     titles = join_names([data_set.title for data_set, _ in missing])
     absent = f"No finished run on {titles}." if missing else "" if findings else "No run here."
@@ -197,9 +197,9 @@ def _row_of(table: pd.DataFrame, system: System) -> pd.Series | None:
 def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str, differences: Differences) -> str:
     """In worlds whose people choose again what they know: what ranking the known items, too, says, where it says otherwise."""
     row = _row_of(differences(data_set, a, WITH_SEEN), b) if data_set.kind == MADE_UP else None
-    if row is None or row["who"] == winner:
+    if row is None or row["winner"] == winner:
         return ""
-    words = {"A": "better", "B": "worse", "": "not known"}[row["who"]]
+    words = {"A": "better", "B": "worse", "": "not known"}[row["winner"]]
     return minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
 
 
@@ -215,9 +215,9 @@ def _finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: 
     low, high, difference = map(float, row[["low", "high", "difference"]])
     sides = (data_set.systems[a], data_set.systems[b])
     answer: Answer = "not known"
-    if row["who"]:
-        answer, why = ("yes" if row["who"] == "A" else "no"), ""
-        words = f"{'better' if row['who'] == 'A' else 'worse'} (adjusted p {p_text(row['adjusted'])})"
+    if row["winner"]:
+        answer, why = ("yes" if row["winner"] == "A" else "no"), ""
+        words = f"{'better' if row['winner'] == 'A' else 'worse'} (adjusted p {p_text(row['adjusted'])})"
     else:
         why, words = _why_not_known(sides, low, high, bool(row["seeds_counted"]), row["adjusted"], together)
     where = f"{data_set.title}{recipe_label(a)}"

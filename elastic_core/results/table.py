@@ -57,9 +57,9 @@ LEADERBOARD = (
 )  # fmt: skip
 DIFFERENCES = (
     "family", "system", "short", "label", "seeds", "n", "A", "B", "difference", "low", "high", "p", "adjusted", "seeds_counted",
-    "who", "claim",
+    "winner", "claim",
 )  # fmt: skip
-PROTOCOL_COLUMNS = ("protocol", "n", "A", "B", "difference", "low", "high", "p", "seeds_counted", "who")
+PROTOCOL_COLUMNS = ("protocol", "n", "A", "B", "difference", "low", "high", "p", "seeds_counted", "winner")
 
 
 def result_table(
@@ -268,7 +268,7 @@ def difference_table(data_set: DataSet, ours: System, protocol: str, compare: Co
                 "family": family, "system": other_name, "short": short or other_name, "label": str(other),
                 "seeds": len(systems[other]), "n": found.users, "A": found.mean_a, "B": found.mean_b,
                 "difference": found.difference, "low": found.low, "high": found.high, "p": found.p,
-                "adjusted": claim.adjusted_p, "seeds_counted": found.seeds_counted, "who": claim.winner,
+                "adjusted": claim.adjusted_p, "seeds_counted": found.seeds_counted, "winner": claim.winner,
                 "claim": claim.text(name, other_name),
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
@@ -289,7 +289,7 @@ def protocol_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     rows = [
         {
             "protocol": each.protocol, "n": each.users, "A": each.mean_a, "B": each.mean_b, "difference": each.difference,
-            "low": each.low, "high": each.high, "p": each.p, "seeds_counted": each.seeds_counted, "who": better(each),
+            "low": each.low, "high": each.high, "p": each.p, "seeds_counted": each.seeds_counted, "winner": better(each),
         }
         for each in comparisons
     ]  # fmt: skip
@@ -326,14 +326,14 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
         beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
     names = compared["system"].str.replace(BUDGET, "", regex=True)
-    ahead, behind = (names[compared["who"] == side].tolist() for side in ("A", "B"))
+    ahead, behind = (names[compared["winner"] == side].tolist() for side in ("A", "B"))
     counted = compared["seeds_counted"].astype(bool)
-    once = int((~counted & (compared["who"] == "")).sum())
+    once = int((~counted & (compared["winner"] == "")).sum())
     if not ahead and not behind:
         note = f" ({once} trained once)" if once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
     sentences = f"{ours} is better than {len(ahead)} of {len(compared)} {what}, and worse than {join_names(behind) or 'none'}."
-    close = names[counted & (compared["who"] == "")].tolist()
+    close = names[counted & (compared["winner"] == "")].tolist()
     if close:
         sentences += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}."
     return sentences + (f" {once} trained only once, so nothing is claimed." if once else "")

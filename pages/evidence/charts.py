@@ -22,12 +22,12 @@ def forest(
     table: pd.DataFrame, colours: Palette, sides: tuple[str, str], row: str = "short", family: str | None = None
 ) -> go.Figure:
     """A minus B in NDCG@10, which people know as `sides`, with its interval, one line a row, zero marked. Filled where a
-    difference may be claimed (`who`), else hollow.
+    difference may be claimed (`winner`), else hollow.
 
-    `table`: the columns `row` names, n, A, B, difference, low, high, who. With `family`, a column, rows of one family stand
+    `table`: the columns `row` names, n, A, B, difference, low, high, winner. With `family`, a column, rows of one family stand
     under its name."""
     rows, heads = _place_rows(table.assign(name=table[row].map(safe), label=table[row].map(_two_lines)), family)
-    claimed = (rows["who"] != "").to_numpy()
+    claimed = (rows["winner"] != "").to_numpy()
     colour = np.where(rows["difference"] > 0, colours.cool[1], colours.warm[1])
     a, b = map(safe, sides)
     figure = go.Figure()

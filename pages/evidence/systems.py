@@ -159,7 +159,7 @@ def draw_differences(table: pd.DataFrame, ours: str) -> None:
     st.markdown(f"**{shell.plain(ours)} minus each of the others**")
     sides = (BUDGET.sub("", ours), "the other")
     figure = cache.cached_figure(charts.forest, table, shell.palette(), sides, family="family")
-    claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
+    claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
     view.chart("res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)
 
@@ -207,4 +207,4 @@ def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
 
 def with_names(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """A table of differences for reading, with the names of the two."""
-    return table.assign(who=table["who"].replace({"A": a, "B": b})).rename(columns={"A": a, "B": b, "who": "better"})
+    return table.assign(winner=table["winner"].replace({"A": a, "B": b})).rename(columns={"A": a, "B": b, "winner": "better"})

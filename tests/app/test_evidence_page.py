@@ -190,7 +190,7 @@ def test_a_figure_marks_what_may_be_claimed() -> None:
         ("x", "b", 20, 0.0, 0.1, -0.1, -0.3, 0.1, ""),
         ("y", "c", 5, 0.1, 0.0, 0.1, 0.05, 0.2, ""),  # trained once, or not after the adjustment
     ]
-    table = pd.DataFrame(rows, columns=["family", "short", "n", "A", "B", "difference", "low", "high", "who"])
+    table = pd.DataFrame(rows, columns=["family", "short", "n", "A", "B", "difference", "low", "high", "winner"])
     sides = ("<b>Ours</b>", "SASRec")
     figure = charts.forest(table, plot.LIGHT, sides, family="family")
     marks = figure.data[-1]

@@ -122,8 +122,8 @@ def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) 
     row = {"label": "sasrec", "family": "other systems", "low": 0.1, "high": 0.2, "n": 70, "seeds_counted": True}
 
     def asked(data_set: DataSet, system: System, protocol: str) -> pd.DataFrame:
-        new = {"difference": 0.15, "who": "A", "adjusted": 0.01}
-        return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "who": "B", "adjusted": 0.01})])
+        new = {"difference": 0.15, "winner": "A", "adjusted": 0.01}
+        return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "winner": "B", "adjusted": 0.01})])
 
     (one,) = answer_question(BY_KEY["sasrec"], groups, asked).findings
     assert one.answer == "yes" and one.brief.endswith("+0.1500 (full-seen −0.0500, worse)")
@@ -136,7 +136,7 @@ def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     row = {"family": "other systems", "difference": 0.01, "low": 0.004, "high": 0.016, "n": 943, "seeds_counted": True}
     rest = row | {"label": "lisa", "seeds_counted": False}  # trained once, so nobody adjusts for it
     for adjusted, who, answer in ((0.07, "", "not known"), (0.03, "A", "yes")):
-        table = pd.DataFrame([row | {"label": "sasrec", "adjusted": adjusted, "who": who}, row | {"label": "hstu"}, rest])
+        table = pd.DataFrame([row | {"label": "sasrec", "adjusted": adjusted, "winner": who}, row | {"label": "hstu"}, rest])
         found = answer_question(BY_KEY["sasrec"], [group], lambda *asked, table=table: table)
         (one,) = found.findings
         assert (found.answer, one.why) == (answer, "" if who else "may be luck among 2 comparisons")

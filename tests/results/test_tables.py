@@ -152,11 +152,11 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
         "A": "1 of 2 systems of others (our own variants are not counted), and worse than none",
         "B": "0 of 2 systems of others (our own variants are not counted), and worse than b",
     }.items():
-        said = system_summary(table, found.assign(who=[who, ""]), "a")
+        said = system_summary(table, found.assign(winner=[who, ""]), "a")
         assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
-    close = system_summary(table, found.assign(who=["A", ""], seeds_counted=True), "a")
+    close = system_summary(table, found.assign(winner=["A", ""], seeds_counted=True), "a")
     assert close.endswith("worse than none. 1 is too close to call: c.")
-    both = system_summary(table, found.assign(who=["A", "B"]), "a")
+    both = system_summary(table, found.assign(winner=["A", "B"]), "a")
     assert both == "a is better than 1 of 2 systems of others (our own variants are not counted), and worse than c."
 
 
