@@ -8,12 +8,12 @@ import numpy as np
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import Ranks
 from elastic_core.data import load
-from elastic_core.results.reproduce import PlannedRun, rows
+from elastic_core.results.reproduce import PlannedRun, planned_runs
 from elastic_core.runs import CONFIG, Run
 from elastic_core.runs.ranks import Report
 from elastic_core.services.evidence import meaning
 
-PLAN = {row.name: row for row in rows()}
+PLAN = {row.name: row for row in planned_runs()}
 
 
 def write_ranked_run(root: Path, row: PlannedRun, good: float, seed: int) -> Run:

@@ -43,9 +43,9 @@ def ended(run: Run, reason: str, best: int, epochs: int, **test: float) -> Run:
 
 def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[Recommender, Dataset, Run]) -> None:
     data = tiny[1]
-    found = baselines.judge(run, data, baselines.WITH_SEEN)
-    baselines.write(run, found)
-    assert baselines.read(run) == found and found.people == data.histories.n_users
+    found = baselines.compare_with_baselines(run, data, baselines.WITH_SEEN)
+    baselines.write_comparison(run, found)
+    assert baselines.read_comparison(run) == found and found.people == data.histories.n_users
     mine = run.report().values(found.protocol, "NDCG@10")
     for row, name in zip(found.rows, ("cooccurrence", "popularity"), strict=True):
         model = models.build(ModelConfig.known[name](), data.catalog)
@@ -92,7 +92,7 @@ def test_the_verdict_is_the_interval(run: Run) -> None:
         (-0.08, 0.02, "No clear difference from Co"),
         (0.01, 0.02, "Better than Co"),
     ):
-        baselines.write(
+        baselines.write_comparison(
             run,
             BaselineComparison(
                 80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), BaselineRow("Vast", fault="too many items"))

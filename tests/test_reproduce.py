@@ -15,7 +15,16 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.results import reproduce as reproduce_module
 from elastic_core.results.markdown import run_tables
-from elastic_core.results.reproduce import PlannedRun, System, has_weights, reproduce, rows, run_of, select, status
+from elastic_core.results.reproduce import (
+    PlannedRun,
+    System,
+    has_weights,
+    planned_runs,
+    planned_status,
+    run_of,
+    select_runs,
+    train_planned,
+)
 from elastic_core.results.store import StoredRun
 from elastic_core.results.store import load as load_runs
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
@@ -37,17 +46,17 @@ def world() -> Dataset:
 
 
 def test_names_are_unique_and_the_shipped_runs_are_among_them() -> None:
-    names = [row.name for row in rows()]
+    names = [row.name for row in planned_runs()]
     assert len(set(names)) == len(names)
     assert {f"{data}-{model}" for data in ("ml-100k", "planted", "ml-1m") for model in ("elastic", "sasrec")} <= set(names)
-    assert {row.name for row in select("ml-100k-elastic-seed*")} == {"ml-100k-elastic-seed1", "ml-100k-elastic-seed2"}
+    assert {row.name for row in select_runs("ml-100k-elastic-seed*")} == {"ml-100k-elastic-seed1", "ml-100k-elastic-seed2"}
     with pytest.raises(InputError, match="no-such-run"):
-        select("no-such-run")
+        select_runs("no-such-run")
 
 
 def test_variants_differ_from_the_base_in_what_their_name_says() -> None:
-    base = next(row for row in rows() if row.name == "ml-1m-elastic").config.to_dict()
-    for row in rows():
+    base = next(row for row in planned_runs() if row.name == "ml-1m-elastic").config.to_dict()
+    for row in planned_runs():
         if row.name.startswith("ml-1m-elastic-") and "seed" not in row.name:
             model = row.config.to_dict()["model"]
             changed = {key for key in model if model[key] != base["model"].get(key)} - {"balance_weight"}
@@ -56,40 +65,42 @@ def test_variants_differ_from_the_base_in_what_their_name_says() -> None:
 
 def test_a_budget_of_time_is_part_of_a_row_that_has_one(world: Dataset, tmp_path: Path) -> None:
     timed = dataclasses.replace(ROW, config=ROW.config.override("train.minutes=5"))
-    assert reproduce(timed, world, tmp_path, "cuda"), "it stays on the device of its budget"
-    assert status(timed, tmp_path) == status(ROW, tmp_path) == "finished"
-    assert status(dataclasses.replace(ROW, config=ROW.config.override("train.minutes=6")), tmp_path) == "other settings"
+    assert train_planned(timed, world, tmp_path, "cuda"), "it stays on the device of its budget"
+    assert planned_status(timed, tmp_path) == planned_status(ROW, tmp_path) == "finished"
+    assert planned_status(dataclasses.replace(ROW, config=ROW.config.override("train.minutes=6")), tmp_path) == "other settings"
 
 
 def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(world: Dataset, tmp_path: Path) -> None:
-    assert status(ROW, tmp_path) == "missing"
-    assert reproduce(ROW, world, tmp_path / "whole", "cpu")
+    assert planned_status(ROW, tmp_path) == "missing"
+    assert train_planned(ROW, world, tmp_path / "whole", "cpu")
     calls = 0
-    while not reproduce(ROW, world, tmp_path / "pieces", "cpu", at=time.monotonic() + (0.0 if calls == 0 else 1e9)):
+    while not train_planned(ROW, world, tmp_path / "pieces", "cpu", at=time.monotonic() + (0.0 if calls == 0 else 1e9)):
         calls += 1
-        assert status(ROW, tmp_path / "pieces") == "interrupted"
+        assert planned_status(ROW, tmp_path / "pieces") == "interrupted"
         assert not Run(tmp_path / "pieces/toy").finished
         begun = Run(tmp_path / "pieces/toy")
         begun.save_config(begun.config.override("train.device=cuda"))  # as if another machine had begun it, with a GPU
-    assert calls == 1 and status(ROW, tmp_path / "pieces") == "finished"
+    assert calls == 1 and planned_status(ROW, tmp_path / "pieces") == "finished"
     whole, pieces = (Run(tmp_path / where / "toy").last("test") for where in ("whole", "pieces"))
     assert whole is not None and pieces is not None and whole["protocols"] == pieces["protocols"]
 
 
 def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path: Path) -> None:
-    assert reproduce(ROW, world, tmp_path, "cpu")
+    assert train_planned(ROW, world, tmp_path, "cpu")
     other = PlannedRun("toy", "planted", System("elastic"), TOY.override("model.k=3"))
-    assert status(other, tmp_path) == "other settings"
+    assert planned_status(other, tmp_path) == "other settings"
     with pytest.raises(InputError, match="other settings"):
-        reproduce(other, world, tmp_path, "cpu")
-    assert status(PlannedRun("toy", "planted", System("elastic"), TOY.override("train.device=cuda")), tmp_path) == "finished"
+        train_planned(other, world, tmp_path, "cpu")
+    assert (
+        planned_status(PlannedRun("toy", "planted", System("elastic"), TOY.override("train.device=cuda")), tmp_path) == "finished"
+    )
 
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
     """The only planned run; the command trains it in a moment."""
     row = dataclasses.replace(ROW, config=ROW.config.override("train.epochs=1"))
-    monkeypatch.setattr(reproduce_module, "rows", lambda: (row,))
+    monkeypatch.setattr(reproduce_module, "planned_runs", lambda: (row,))
     return row
 
 
@@ -101,7 +112,7 @@ def test_a_finished_run_is_added_to_the_tables_and_counts_without_its_folder(pla
     assert command(tmp_path) == 0
     trained = Run(planned.folder(tmp_path)).report()
     shutil.rmtree(planned.folder(tmp_path))
-    assert status(planned, tmp_path) == "finished" and not has_weights(planned, tmp_path)
+    assert planned_status(planned, tmp_path) == "finished" and not has_weights(planned, tmp_path)
     stored = run_of(planned, tmp_path)
     assert isinstance(stored, StoredRun) and stored.report().metrics == trained.metrics
     assert (stored.system, stored.recipe) == ("elastic", "") and stored.path.parent.name == planned.data
@@ -125,7 +136,7 @@ def test_only_its_whole_name_makes_a_finished_run_again(
 def test_runs_that_were_trained_elsewhere_are_added(
     planned: PlannedRun, world: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert reproduce(planned, world, tmp_path / "elsewhere", "cpu")
+    assert train_planned(planned, world, tmp_path / "elsewhere", "cpu")
     folder = planned.folder(tmp_path / "elsewhere")
     assert command(tmp_path, "--add", str(folder)) == 0 and capsys.readouterr().out == "added: toy\n"
     assert [run.name for run in load_runs(tmp_path)] == ["toy"]
@@ -141,7 +152,7 @@ def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path)
         PlannedRun(f"toy-{seed}", "planted", ROW.system, TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)
     ]
     for row in seeds:
-        assert reproduce(row, world, tmp_path, "cpu")
+        assert train_planned(row, world, tmp_path, "cpu")
     printed = run_tables(seeds, tmp_path, "pop100")
     assert world.hash in printed and "pop100" in printed and f"{world.histories.n_users} people" in printed
     line = printed.splitlines()[-1]

@@ -15,7 +15,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import at_hand
 from elastic_core.errors import InputError
 from elastic_core.results import store
-from elastic_core.results.reproduce import rows, run_status
+from elastic_core.results.reproduce import planned_runs, run_status
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run, list_runs, ranks
 from elastic_core.runs.ranks import evaluate
 
@@ -43,7 +43,7 @@ def test_its_ranks_give_the_numbers_of_its_row(run: store.StoredRun) -> None:
 
 @pytest.mark.parametrize("run", STORED, ids=lambda run: run.name)
 def test_it_is_a_planned_run_and_its_epochs_are_those_of_its_training(run: store.StoredRun) -> None:
-    row = next(row for row in rows() if row.name == run.name)
+    row = next(row for row in planned_runs() if row.name == run.name)
     assert run_status(row, run) == "finished" and run.path.parent.name == row.data
     end, epochs = run.last("end"), run.events("epoch")
     assert [epoch["epoch"] for epoch in epochs] == list(range(1, int(run.row["epochs"]) + 1))

@@ -31,8 +31,8 @@ from elastic_core.errors import InputError
 from elastic_core.machine import find_device, one_thread_each
 from elastic_core.recipes import GRID, grid_point
 from elastic_core.results.grid import FILE, read_outcomes, train_grid
-from elastic_core.results.markdown import rewrite, run_tables
-from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, reproduce, select, status
+from elastic_core.results.markdown import rewrite_documents, run_tables
+from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, planned_status, select_runs, train_planned
 from elastic_core.results.store import stored_runs
 
 
@@ -62,15 +62,15 @@ def run(arguments: Namespace) -> int:
         raise InputError(f"--minutes must be 0 or more, not {arguments.minutes:g}")
     if arguments.grid:
         return _grid(arguments)
-    chosen = select(arguments.only)
+    chosen = select_runs(arguments.only)
     if arguments.list:
-        print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))
+        print("\n".join(f"{planned_status(row, arguments.root):<16}{row.name}" for row in chosen))
         return 0
     if arguments.add:
         print("\n".join(f"added: {add_run(folder, arguments.root).name}" for folder in arguments.add))
         return 0
     if arguments.readme:
-        print("\n".join(f"written: {path}" for path in rewrite(arguments.root)))
+        print("\n".join(f"written: {path}" for path in rewrite_documents(arguments.root)))
         return 0
     if not arguments.table:
         _train(chosen, arguments)
@@ -85,7 +85,7 @@ def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
     for row in chosen:
         folder, stored = row.folder(arguments.root), stored_runs(arguments.root)
         wanted = row.name == arguments.only and not has_weights(row, arguments.root)
-        stand = status(row, arguments.root)
+        stand = planned_status(row, arguments.root)
         if stand == "other settings" or (row.name in stored and not wanted):
             say(f"{row.name}: {stand}, left alone")
             continue
@@ -95,7 +95,7 @@ def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
         if row.data not in loaded:
             loaded = {row.data: load(row.config.data, say)}  # one at a time in memory
         say(f"{row.name}: {'going on' if folder.exists() else 'starting'}")
-        if not reproduce(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train.epochs)):
+        if not train_planned(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train.epochs)):
             say(f"{row.name}: time is up, goes on next time")
             return
         if row.name not in stored:

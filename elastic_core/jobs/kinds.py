@@ -103,11 +103,11 @@ class Trainings(Queue[Training]):
         dataset = load(job.config.data, progress=context.log)
         if not job.run.finished:
             train(job.config, dataset, job.run.path, on_event=say, stop=context.stop)
-        if baselines.read(job.run) is None:  # what only counts, on the same people
+        if baselines.read_comparison(job.run) is None:  # what only counts, on the same people
             try:
                 protocol = baselines.usual_protocol(dataset)
                 tell = lambda name: context.say({"event": "beside", "system": name})  # noqa: E731
-                baselines.write(job.run, baselines.judge(job.run, dataset, protocol, tell))
+                baselines.write_comparison(job.run, baselines.compare_with_baselines(job.run, dataset, protocol, tell))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
                 traceback.print_exc()
         return str((job.run.last("end") or {}).get("reason", ""))
@@ -121,7 +121,7 @@ class Trainings(Queue[Training]):
     def can_resume(self, job: Training) -> bool:
         """A finished one that has no baselines beside it (results/baselines.py) has only that left to do; any other goes on from
         its last whole epoch."""
-        return super().can_resume(job) or (job.state in ("finished", "stopped") and baselines.read(job.run) is None)
+        return super().can_resume(job) or (job.state in ("finished", "stopped") and baselines.read_comparison(job.run) is None)
 
     def forget(self, job: Training) -> None:
         if job.run.path.is_dir() and not job.run.finished:

@@ -61,7 +61,7 @@ def usual_protocol(dataset: Dataset) -> str:
     return WITH_SEEN if count_repeats(dataset).stay else ONLY_UNSEEN
 
 
-def judge(
+def compare_with_baselines(
     run: Run, dataset: Dataset, protocol: str = ONLY_UNSEEN, tell: Callable[[str], None] = lambda name: None
 ) -> BaselineComparison:
     """Fits and ranks every model that needs no training; `tell` hears its name first.
@@ -79,20 +79,20 @@ def judge(
             model = models.build(config(), dataset.catalog)
             model.fit(dataset)
             theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
-            found = compare_reports([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
+            difference = compare_reports([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
             mean, _, low, high = theirs.interval(protocol, METRIC)
-            rows.append(BaselineRow(label, mean, low, high, found.difference, found.low, found.high))
+            rows.append(BaselineRow(label, mean, low, high, difference.difference, difference.low, difference.high))
         except InputError as error:
             rows.append(BaselineRow(label, fault=str(error)))
     return BaselineComparison(len(mine.users), random_ndcg(dataset, protocol), tuple(rows), protocol)
 
 
-def write(run: Run, comparison: BaselineComparison) -> None:
+def write_comparison(run: Run, comparison: BaselineComparison) -> None:
     """Raises InputError where the disk does not take it."""
     disk.write_text(run.path / FILE, json.dumps(asdict(comparison), indent=1))
 
 
-def read(run: Run) -> BaselineComparison | None:
+def read_comparison(run: Run) -> BaselineComparison | None:
     """What was kept with the run; None where there is none, or it cannot be read as one."""
     try:
         plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import pandas as pd
 
 from elastic_core.results.compare import needs_training, noise_of_comparison, p_text, side_of_zero
-from elastic_core.results.reproduce import REPEATS, System, rows
+from elastic_core.results.reproduce import REPEATS, System, planned_runs
 from elastic_core.results.statistics import LEVEL, detectable_from_interval
 from elastic_core.results.systems import (
     BUDGET,
@@ -108,7 +108,7 @@ class Verdict(NamedTuple):
         if not self.findings or not self.findings[0].where:
             return {"": self.findings[0].sentence if self.findings else self.absent}
         briefs = {answer: [each.brief for each in self.findings if each.answer == answer] for answer in get_args(Answer)}
-        return {answer: f"{', '.join(some)}." for answer, some in briefs.items() if some}
+        return {answer: f"{', '.join(of_answer)}." for answer, of_answer in briefs.items() if of_answer}
 
 
 class Question(NamedTuple):
@@ -161,7 +161,7 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
         a = _asked_system(question, data_set)
         if a is None:
             continue
-        b = _control(question, a, data_set)
+        b = _control_system(question, a, data_set)
         table = differences(data_set, a, PROTOCOL) if b in data_set.systems else pd.DataFrame(columns=["label"])
         row = _row_of(table, b)
         if row is None:
@@ -169,7 +169,7 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
             continue
         together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
         other = _other_answer_with_seen(data_set, a, b, row["winner"], differences)
-        findings.append(_finding(data_set, a, b, row, together, other))
+        findings.append(_make_finding(data_set, a, b, row, together, other))
     titles = join_names([data_set.title for data_set, _ in missing])
     absent = f"No finished run on {titles}." if missing else "" if findings else "No run here."
     command = _command_for(missing)
@@ -181,7 +181,7 @@ def _asked_system(question: Question, data_set: DataSet) -> System | None:
     return next((system for system in mine if (system.mark == REPEATS) == question.with_repeats), None)
 
 
-def _control(question: Question, a: System, data_set: DataSet) -> System:
+def _control_system(question: Question, a: System, data_set: DataSet) -> System:
     """The system that A must be better than. Against SASRec it is the fairer of two: the one with the same convolution, where it
     was run. What beats only a model that lacks a part of its own may owe its lead to that part."""
     if question.b == SASREC:
@@ -205,12 +205,12 @@ def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str
 
 def _command_for(missing: Sequence[tuple[DataSet, System]]) -> str:
     """What would run the first of these systems that is planned on its data."""
-    wanted = {(data_set.key, system) for data_set, system in missing}
-    name = next((row.name for row in rows() if (row.data, row.system) in wanted), "")
+    missing_pairs = {(data_set.key, system) for data_set, system in missing}
+    name = next((row.name for row in planned_runs() if (row.data, row.system) in missing_pairs), "")
     return f'python -m elastic_core reproduce --only "{name}*"' if name else ""
 
 
-def _finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:
+def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:
     """`together`: how many comparisons the p of this one was adjusted for, itself among them."""
     low, high, difference = map(float, row[["low", "high", "difference"]])
     sides = (data_set.systems[a], data_set.systems[b])

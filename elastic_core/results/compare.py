@@ -17,7 +17,7 @@ import numpy as np
 from elastic_core.core.evaluate import NAMES
 from elastic_core.errors import InputError
 from elastic_core.models import model_class
-from elastic_core.results.statistics import LEVEL, NoiseParts, contrast, holm
+from elastic_core.results.statistics import LEVEL, NoiseParts, adjust_by_holm, paired_difference
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Interval, Report
 
@@ -83,7 +83,7 @@ def _is_readable(run: Run) -> bool:
         return False
 
 
-def average(reports: Sequence[Report], protocol: str, metric: str) -> Interval:
+def average_over_seeds(reports: Sequence[Report], protocol: str, metric: str) -> Interval:
     """A system's mean over its seeds, with the standard error over users of each user's average."""
     return Interval.of(np.stack([report.values(protocol, metric) for report in reports]).mean(0))
 
@@ -148,7 +148,7 @@ def compare_reports(
         users=left.shape[1],
         means_a=tuple(left.mean(1).tolist()),
         means_b=tuple(right.mean(1).tolist()),
-        **contrast(left, right, trained)._asdict(),
+        **paired_difference(left, right, trained)._asdict(),
     )
 
 
@@ -198,7 +198,7 @@ class Measured(Protocol):
     def seeds_counted(self) -> bool: ...
 
 
-def better(measured: Measured, adjusted_p: float | None = None) -> Winner:
+def find_winner(measured: Measured, adjusted_p: float | None = None) -> Winner:
     """Who may be called better, if anybody. An interval of NaN claims nothing.
 
     `adjusted_p`: its p after the adjustment for all that was asked together; None for a question that was asked alone."""
@@ -208,7 +208,7 @@ def better(measured: Measured, adjusted_p: float | None = None) -> Winner:
 
 
 def side_of_zero(low: float, high: float) -> Winner:
-    """On which side of 0 an interval lies, if it leaves it out. No claim yet: that is `better`."""
+    """On which side of 0 an interval lies, if it leaves it out. No claim yet: that is `find_winner`."""
     return "A" if low > 0 else "B" if high < 0 else ""
 
 
@@ -233,9 +233,10 @@ def make_claims(comparisons: Sequence[Comparison | None]) -> list[Claim]:
     """What may be claimed of comparisons that belong together, adjusted for as many as count the noise of training."""
     counted = [at for at, each in enumerate(comparisons) if each is not None and each.seeds_counted]
     adjusted = np.full(len(comparisons), math.nan)
-    adjusted[counted] = holm(np.array([comparisons[at].p for at in counted]))  # type: ignore[union-attr]
+    adjusted[counted] = adjust_by_holm(np.array([comparisons[at].p for at in counted]))  # type: ignore[union-attr]
     return [
-        Claim(each, float(p), better(each, p) if each is not None else "") for each, p in zip(comparisons, adjusted, strict=True)
+        Claim(each, float(p), find_winner(each, p) if each is not None else "")
+        for each, p in zip(comparisons, adjusted, strict=True)
     ]
 
 
@@ -252,7 +253,7 @@ def compare_if_ranked(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comp
 
 def claim_sentence(comparison: Comparison, a: str, b: str) -> str:
     """What may be claimed about systems called `a` and `b`, asked alone, in one sentence."""
-    winner = better(comparison)
+    winner = find_winner(comparison)
     if not winner:
         note = "" if comparison.seeds_counted else f" ({ONE_RUN})"
         return f"On these {comparison.users:,} people {NO_CLAIM}{note}."

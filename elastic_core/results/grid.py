@@ -15,7 +15,7 @@ from elastic_core import disk
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
-from elastic_core.results.reproduce import PlannedRun, System, reproduce, status
+from elastic_core.results.reproduce import PlannedRun, System, planned_status, train_planned
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import OnEvent
@@ -44,7 +44,7 @@ def train_grid(
     for point in points:
         folder = grid_folder(root, model, point)
         row = PlannedRun(folder.name, dataset.name, System(model, point), config(model, point))
-        if not reproduce(row, dataset, root, device, at, on_event):
+        if not train_planned(row, dataset, root, device, at, on_event):
             return False
         add_outcome(root / FILE, grid_outcome(row, root, model, point))
     return True
@@ -52,8 +52,8 @@ def train_grid(
 
 def grid_outcome(row: PlannedRun, root: Path, model: str, point: str) -> dict[str, object]:
     """A finished run, as validation saw it. Raises InputError if it is not finished."""
-    if status(row, root) != "finished":
-        raise InputError(f"{row.name} is {status(row, root)}, so it has no outcome yet")
+    if planned_status(row, root) != "finished":
+        raise InputError(f"{row.name} is {planned_status(row, root)}, so it has no outcome yet")
     run = Run(row.folder(root))
     start, epochs = run.last("start"), run.events("epoch")
     best = max(epochs, key=lambda epoch: float(epoch["valid"]["NDCG@10"]))

@@ -20,12 +20,12 @@ from elastic_core.results.compare import (
     NO_RANKS,
     Claim,
     Comparison,
-    average,
+    average_over_seeds,
     compare_if_ranked,
     make_claims,
     p_text,
 )
-from elastic_core.results.reproduce import OWN_OUTPUT, REPEATS, PlannedRun, System, rows
+from elastic_core.results.reproduce import OWN_OUTPUT, REPEATS, PlannedRun, System, planned_runs
 from elastic_core.results.systems import (
     BASELINES,
     OURS,
@@ -62,7 +62,7 @@ MODULATED: tuple[tuple[System, System, str, tuple[float, ...], tuple[float, ...]
 MORE = "More: our other model against each system, what is below counting and how it learned, hosts with and without"
 
 
-def rewrite(root: Path) -> list[Path]:
+def rewrite_documents(root: Path) -> list[Path]:
     """Writes the tables anew between `BEGIN` and `END`: of the README beside `root`, and of RESULTS.md in it.
 
     Raises InputError where a file is missing or has no such place; then none is written."""
@@ -82,7 +82,7 @@ def rewrite(root: Path) -> list[Path]:
 
 def readme_tables(root: Path) -> str:
     """What stands in the README between `BEGIN` and `END`."""
-    return "\n\n".join([BEGIN, *_summary(_data_in_order(root)), END])
+    return "\n\n".join([BEGIN, *_summary_table(_data_in_order(root)), END])
 
 
 def results_tables(root: Path) -> str:
@@ -94,13 +94,13 @@ def results_tables(root: Path) -> str:
 
 def run_tables(planned: Iterable[PlannedRun], root: Path, protocol: str = "full") -> str:
     """A section per data set, with 95% intervals over users; `protocol` may be `all` (NDCG@10 under each)."""
-    found = planned_data_sets(root, planned)
-    return "\n\n".join(_run_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
+    by_data = planned_data_sets(root, planned)
+    return "\n\n".join(_run_section(data, systems, protocol) for data, systems in by_data.items()) or "nothing is finished yet"
 
 
 def _data_in_order(root: Path) -> list[Systems]:
-    found = planned_data_sets(root)
-    return [found[data] for name in DATA_ORDER for data in found if data.split(" (")[0] == name]
+    by_data = planned_data_sets(root)
+    return [by_data[data] for name in DATA_ORDER for data in by_data if data.split(" (")[0] == name]
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -110,34 +110,34 @@ def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines))
 
 
-def _scores(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
+def _score_cells(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
     """`0.1282 ± 0.0168` for each protocol and metric, or why not."""
     if not all(run.has_report for run in runs):
         return [NO_RANKS] + [""] * (len(measured) - 1)
     reports = [run.report() for run in runs]
-    intervals = [average(reports, protocol, metric) for protocol, metric in measured]
+    intervals = [average_over_seeds(reports, protocol, metric) for protocol, metric in measured]
     return [f"{each.mean:.4f} ± {1.96 * each.error:.4f}" for each in intervals]
 
 
-def _score(runs: list[Run], protocol: str = "full") -> str:
-    return _scores(runs, [(protocol, METRIC)])[0]
+def _score_cell(runs: list[Run], protocol: str = "full") -> str:
+    return _score_cells(runs, [(protocol, METRIC)])[0]
 
 
-def _spread(runs: list[Run], protocol: str) -> str:
+def _spread_cell(runs: list[Run], protocol: str) -> str:
     """Standard deviation over seeds."""
     if len(runs) < 2 or not all(run.has_report for run in runs):
         return ""
     return f"{statistics.stdev(run.report().metrics[protocol][METRIC] for run in runs):.4f}"
 
 
-def _difference(comparison: Comparison | None) -> str:
+def _difference_cell(comparison: Comparison | None) -> str:
     """`+0.0150 (+0.0047 to +0.0252), 0.0683`"""
     if comparison is None:
         return ""
     return f"{comparison.difference:+.4f} ({comparison.low:+.4f} to {comparison.high:+.4f}), {p_text(comparison.p)}"
 
 
-def _claim(claim: Claim, a: str, b: str) -> str:
+def _claim_cell(claim: Claim, a: str, b: str) -> str:
     return f"**{claim.text(a, b)}**" if claim.winner else claim.text(a, b)
 
 
@@ -145,7 +145,7 @@ def _n_seeds(runs: list[Run]) -> str:
     return str(len(runs)) if runs[0].last("start").get("parameters") else "–"
 
 
-def _titles(systems: Systems) -> tuple[str, str]:
+def _data_titles(systems: Systems) -> tuple[str, str]:
     """What a data set is called, and how many users and items it has."""
     run = next(iter(systems.values()))[0]  # a baseline has its table of items, runs that are kept for their ranks have none
     start, test = run.last("start"), run.last("test")
@@ -157,7 +157,7 @@ def _titles(systems: Systems) -> tuple[str, str]:
 # --- README -----------------------------------------------------------------------------------------------------------
 
 
-def _summary(data_sets: Sequence[Systems]) -> Iterable[str]:
+def _summary_table(data_sets: Sequence[Systems]) -> Iterable[str]:
     """One table: NDCG@10 of a data set and recipe, and ELASTIC minus the SASRec that is fair to compare with, bold where it may
     be claimed."""
     lines = []
@@ -166,11 +166,11 @@ def _summary(data_sets: Sequence[Systems]) -> Iterable[str]:
         for ours in (system for system in our_systems(systems) if system.model == OURS[0] and system.mark != REPEATS):
             sasrec, slots, control = ours._replace(model="sasrec"), ours._replace(model=OURS[1]), fair_sasrec(ours, systems)
             shown = (best, sasrec, sasrec._replace(variant="local"), ours, slots)
-            cells = [_score(systems[each]) if each in systems else "" for each in shown]
+            cells = [_score_cell(systems[each]) if each in systems else "" for each in shown]
             claims = compare_system(systems, ours, rivals_of(ours, systems), "full")  # adjusted as in RESULTS
             note = "" if control.variant or sasrec not in claims else "plain SASRec: "
             cells.append(note + _summary_claim(claims[control]) if control in claims else "")
-            lines.append([_titles(systems)[0] + recipe_label(ours), *cells])
+            lines.append([_data_titles(systems)[0] + recipe_label(ours), *cells])
     if lines:
         heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", model_label("sasrec"), "with our convolution"]
         heads += [model_label(OURS[0]), "with interest slots", "ELASTIC minus SASRec with our convolution: 95%, p"]
@@ -178,11 +178,11 @@ def _summary(data_sets: Sequence[Systems]) -> Iterable[str]:
 
 
 def _summary_claim(claim: Claim) -> str:
-    found = claim.comparison
-    if found is None:
+    by_data = claim.comparison
+    if by_data is None:
         return NO_RANKS
-    bold, p = "**" if claim.winner else "", p_text(claim.adjusted_p) if found.seeds_counted else "one run"
-    return f"{bold}{found.difference:+.4f}{bold} ({found.low:+.4f} to {found.high:+.4f}), {p}"
+    bold, p = "**" if claim.winner else "", p_text(claim.adjusted_p) if by_data.seeds_counted else "one run"
+    return f"{bold}{by_data.difference:+.4f}{bold} ({by_data.low:+.4f} to {by_data.high:+.4f}), {p}"
 
 
 # --- RESULTS ----------------------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ def _system_table(systems: Systems) -> Iterable[str]:
     plain = {system: runs for system, runs in systems.items() if not is_variant(system)}
     if not plain:
         return
-    name, size = _titles(plain)
+    name, size = _data_titles(plain)
     yield f"### {name}\n\n{size}"
     measured = [*((protocol, METRIC) for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
     yield markdown_table(heads, [
-        (system_title(system, runs), _n_seeds(runs), *_scores(runs, measured), _spread(runs, "full"))
+        (system_title(system, runs), _n_seeds(runs), *_score_cells(runs, measured), _spread_cell(runs, "full"))
         for system, runs in plain.items()
     ])  # fmt: skip
 
@@ -227,7 +227,7 @@ def _rival_tables(systems: Systems, *models: str) -> Iterable[str]:
 
 def _variant_tables(systems: Systems) -> Iterable[str]:
     """Our models against forms of their own that lack one thing, in the order of their training."""
-    trained = [row.name for row in rows()]
+    trained = [row.name for row in planned_runs()]
     for whole in sorted(our_systems(systems), key=lambda system: (system.model, trained.index(systems[system][0].name))):
         parts = {
             about: systems[system]
@@ -249,10 +249,10 @@ def _difference_table(
     name, lines = model_label(runs[0].config.model.name), []
     claims = make_claims([compare_if_ranked(runs, other, protocols[0]) for other in peers.values()])
     for (peer, other), claim in zip(peers.items(), claims, strict=True):
-        cells = [_score(other)] if show_score else []
-        cells.append(_difference(claim.comparison))
-        cells += [_difference(compare_if_ranked(runs, other, protocol)) for protocol in protocols[1:]]
-        lines.append([peer, *cells, _claim(claim, name, peer)])
+        cells = [_score_cell(other)] if show_score else []
+        cells.append(_difference_cell(claim.comparison))
+        cells += [_difference_cell(compare_if_ranked(runs, other, protocol)) for protocol in protocols[1:]]
+        lines.append([peer, *cells, _claim_cell(claim, name, peer)])
     heads = [title, *(["full"] if show_score else []), *(f"{protocol}: 95%, p" for protocol in protocols), "claim, full"]
     return markdown_table(heads, lines)
 
@@ -284,11 +284,11 @@ def _marked_table(systems: Systems, mark: str, title: str) -> Iterable[str]:
     }
     if not pairs:
         return
-    claims, lines = {protocol: _gains(pairs, protocol) for protocol in ("full", "full-seen")}, []
+    claims, lines = {protocol: _gain_table(pairs, protocol) for protocol in ("full", "full-seen")}, []
     for name, sides in pairs.items():
         cells = []
         for protocol, of_names in claims.items():
-            cells += [_score(side, protocol) for side in sides] + [_difference(of_names[name].comparison)]
+            cells += [_score_cell(side, protocol) for side in sides] + [_difference_cell(of_names[name].comparison)]
         claim = claims["full"][name]
         words = {"A": "**better with it**", "B": "**better without**"}.get(claim.winner, claim.text("", ""))
         lines.append([name, ", ".join(str(len(side)) for side in sides), *cells, words])
@@ -297,7 +297,7 @@ def _marked_table(systems: Systems, mark: str, title: str) -> Iterable[str]:
     yield markdown_table([*heads, "claim, full"], lines)
 
 
-def _gains(pairs: Mapping[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:
+def _gain_table(pairs: Mapping[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:
     """What may be said of each name's runs with something (second) minus those without (first), adjusted for them all."""
     comparisons = [compare_if_ranked(after, before, protocol) for before, after in pairs.values()]
     return dict(zip(pairs, make_claims(comparisons), strict=True))
@@ -313,13 +313,13 @@ def _below_baseline_table(systems: Systems, root: Path) -> Iterable[str]:
     below = [system for system in means if system.model not in BASELINES and means[system] < means[best]]
     outcomes, lines = grid.read_outcomes(root / grid.FILE), []
     for system, claim in compare_system(systems, best, below, "full").items():
-        found, curves = claim.comparison, [epochs for run in systems[system] if (epochs := run.events("epoch"))]
-        if found is None or not curves:
+        by_data, curves = claim.comparison, [epochs for run in systems[system] if (epochs := run.events("epoch"))]
+        if by_data is None or not curves:
             continue
         same = (outcomes["model"] == str(system)) & (outcomes["data_hash"] == systems[system][0].last("start").get("data_hash"))
         points = [f"{point} {valid:.3f}" for point, valid in outcomes.loc[same, ["point", "valid"]].itertuples(index=False)]
         claimed = f"**{model_label(best.model)} is better**" if claim.winner == "A" else claim.text("", "")
-        minus = f"{-found.difference:+.4f} ({-found.high:+.4f} to {-found.low:+.4f}), {p_text(found.p)}"
+        minus = f"{-by_data.difference:+.4f} ({-by_data.high:+.4f} to {-by_data.low:+.4f}), {p_text(by_data.p)}"
         lines.append([system_title(system, systems[system]), minus, claimed, *_training_cells(curves), ", ".join(points)])
     if lines:
         name = model_label(best.model)
@@ -342,14 +342,14 @@ def _modulated_table(systems: Systems) -> Iterable[str]:
     if not any(system in systems for _, system, *_ in MODULATED):
         return
     pairs = {name: (systems.get(host, []), systems.get(system, [])) for host, system, name, *_ in MODULATED}
-    claims = _gains({name: sides for name, sides in pairs.items() if all(sides)}, "full")
+    claims = _gain_table({name: sides for name, sides in pairs.items() if all(sides)}, "full")
     lines = []
     for _, _, name, before, after in MODULATED:
-        claim, scores = claims.get(name), [_score(runs) if runs else "not run" for runs in pairs[name]]
+        claim, scores = claims.get(name), [_score_cell(runs) if runs else "not run" for runs in pairs[name]]
         words = {"A": f"**{name} is better**", "B": "**the host alone is better**"}
         claimed = words.get(claim.winner, claim.text("", "")) if claim else ""
         gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
-        lines.append([name, *scores, _difference(claim.comparison if claim else None), claimed, gain])
+        lines.append([name, *scores, _difference_cell(claim.comparison if claim else None), claimed, gain])
     heads = ["Self-modulating attention, previous interval, full", "host alone", "with it", "with − without: 95%, p"]
     yield markdown_table([*heads, "claim", "paper’s gain"], lines)
 
@@ -373,7 +373,7 @@ def _run_section(data: str, systems: Systems, protocol: str) -> str:
         used = [test["used"] for run in runs if "used" in (test := run.last("test"))]
         starts = [run.last("start") for run in runs]
         lines.append([
-            str(system), str(len(runs)), *_scores(runs, measured), _spread(runs, measured[0][0]),
+            str(system), str(len(runs)), *_score_cells(runs, measured), _spread_cell(runs, measured[0][0]),
             f"{starts[0].get('parameters', 0):,}", f"{statistics.fmean(used):.0%}" if used else "",
             ", ".join(sorted({str(start.get("device", "?")) for start in starts})),
         ])  # fmt: skip

@@ -118,83 +118,93 @@ class PlannedRun:
 
 
 @functools.cache
-def rows() -> tuple[PlannedRun, ...]:
+def planned_runs() -> tuple[PlannedRun, ...]:
     """All of them, the quick ones first."""
-    long = (*_each("planted-long", "popularity", SEEDS[:1]), *_each("planted-long", LONG))
-    return (*_planted(), *long, *_groceries(), *_movielens_100k(), *_video_games(), *_movielens_1m(), *_interest_curve())
+    long = (*_plan_each("planted-long", "popularity", SEEDS[:1]), *_plan_each("planted-long", LONG))
+    return (
+        *_planted_runs(),
+        *long,
+        *_grocery_runs(),
+        *_movielens_100k_runs(),
+        *_video_games_runs(),
+        *_movielens_1m_runs(),
+        *_interest_curve_runs(),
+    )
 
 
-def select(pattern: str) -> list[PlannedRun]:
+def select_runs(pattern: str) -> list[PlannedRun]:
     """Rows whose name fits a shell pattern or contains it. Raises InputError if none does."""
-    chosen = [row for row in rows() if fnmatch.fnmatch(row.name, pattern) or pattern in row.name]
+    chosen = [row for row in planned_runs() if fnmatch.fnmatch(row.name, pattern) or pattern in row.name]
     if not chosen:
         raise InputError(f"no run fits {pattern!r}; reproduce --list shows them all")
     return chosen
 
 
-def _planted() -> Iterator[PlannedRun]:
-    yield from _each("planted", f"{COUNTING} sasrec elastic elastic-slots", SEEDS[:1])
-    yield from _each("planted", "elastic-slots/memory-none")
-    yield from _each("planted", "sasrec elastic elastic-slots", SEEDS[1:])
-    yield from _each("planted", "sasrec/local")  # is ELASTIC ahead of SASRec because of its memory, or of the convolution?
-    yield from _each("planted-64", COUNTING, SEEDS[:1])
-    yield from _each("planted-64", "elastic-slots elastic-slots/memory-none sasrec sasrec/local elastic")
-    yield from _each("planted-64", FIRST)  # who else finds what slots find?
-    yield from _each("planted", f"{_sizes('planted')} {TABLE_3}", SEEDS[:1])
-    yield from _each("planted-64", "sasrec", SEEDS[:1], REPEATS)
-    yield from _each("planted-64", "elastic-slots/query-mean", SEEDS[:1])
-    yield from _each("planted", "elastic/two-way")
-    yield from _each("planted-64", "elastic/two-way")
+def _planted_runs() -> Iterator[PlannedRun]:
+    yield from _plan_each("planted", f"{COUNTING} sasrec elastic elastic-slots", SEEDS[:1])
+    yield from _plan_each("planted", "elastic-slots/memory-none")
+    yield from _plan_each("planted", "sasrec elastic elastic-slots", SEEDS[1:])
+    yield from _plan_each("planted", "sasrec/local")  # is ELASTIC ahead of SASRec because of its memory, or of the convolution?
+    yield from _plan_each("planted-64", COUNTING, SEEDS[:1])
+    yield from _plan_each("planted-64", "elastic-slots elastic-slots/memory-none sasrec sasrec/local elastic")
+    yield from _plan_each("planted-64", FIRST)  # who else finds what slots find?
+    yield from _plan_each("planted", f"{_memory_sizes('planted')} {TABLE_3}", SEEDS[:1])
+    yield from _plan_each("planted-64", "sasrec", SEEDS[:1], REPEATS)
+    yield from _plan_each("planted-64", "elastic-slots/query-mean", SEEDS[:1])
+    yield from _plan_each("planted", "elastic/two-way")
+    yield from _plan_each("planted-64", "elastic/two-way")
 
 
-def _movielens_100k() -> Iterator[PlannedRun]:
-    yield from _each("ml-100k", COUNTING, SEEDS[:1])
-    yield from _each("ml-100k", "sasrec elastic elastic-slots")
-    yield from _each("ml-100k", "elastic-slots/memory-none sasrec/local")
+def _movielens_100k_runs() -> Iterator[PlannedRun]:
+    yield from _plan_each("ml-100k", COUNTING, SEEDS[:1])
+    yield from _plan_each("ml-100k", "sasrec elastic elastic-slots")
+    yield from _plan_each("ml-100k", "elastic-slots/memory-none sasrec/local")
     for seed in SEEDS:
-        yield from _each("ml-100k", TOLD, (seed,), REPEATS)
-        yield from _each("ml-100k", "elastic/votes", (seed,))
-    yield from _each("ml-100k", f"{TABLE_3} {REST}", SEEDS[:1])
+        yield from _plan_each("ml-100k", TOLD, (seed,), REPEATS)
+        yield from _plan_each("ml-100k", "elastic/votes", (seed,))
+    yield from _plan_each("ml-100k", f"{TABLE_3} {REST}", SEEDS[:1])
     # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/results/test_grid.py)
-    yield from _each("ml-100k", "elastic/grid")
+    yield from _plan_each("ml-100k", "elastic/grid")
     for (model, point), seed in itertools.product(ALSO_CHOSEN.items(), SEEDS):
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
         yield PlannedRun(name, "ml-100k", System(base, f"{model.removeprefix(base)[1:]}-grid"), config)
-    yield from _each("ml-100k", "elastic/two-way")
-    yield from _each("ml-100k", _sizes("ml-100k"), SEEDS[:1])
-    yield from _each("ml-100k", PEERS)
+    yield from _plan_each("ml-100k", "elastic/two-way")
+    yield from _plan_each("ml-100k", _memory_sizes("ml-100k"), SEEDS[:1])
+    yield from _plan_each("ml-100k", PEERS)
 
 
-def _video_games() -> Iterator[PlannedRun]:
+def _video_games_runs() -> Iterator[PlannedRun]:
     ours = "sasrec sasrec/local elastic elastic/memory-none elastic-slots elastic-slots/memory-none"
-    yield from _each("video-games", COUNTING, SEEDS[:1])
-    yield from _each("video-games", f"{ours} {FIRST}")
-    yield from _each("video-games", "sasrec elastic", SEEDS[:1], OWN_OUTPUT)
+    yield from _plan_each("video-games", COUNTING, SEEDS[:1])
+    yield from _plan_each("video-games", f"{ours} {FIRST}")
+    yield from _plan_each("video-games", "sasrec elastic", SEEDS[:1], OWN_OUTPUT)
 
 
-def _groceries() -> Iterator[PlannedRun]:
-    yield from _each("groceries", COUNTING, SEEDS[:1])
-    yield from _each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none")
-    yield from _each("groceries", "sasrec/local sasrec elastic/two-way")
+def _grocery_runs() -> Iterator[PlannedRun]:
+    yield from _plan_each("groceries", COUNTING, SEEDS[:1])
+    yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none")
+    yield from _plan_each("groceries", "sasrec/local sasrec elastic/two-way")
 
 
-def _movielens_1m() -> Iterator[PlannedRun]:
-    yield from _each("ml-1m", COUNTING, SEEDS[:1])
-    yield from _each("ml-1m-cpu", "elastic elastic/memory-none elastic/votes sasrec sasrec/local elastic-slots")
-    yield from _each("ml-1m-cpu", FIRST)
-    yield from _each("ml-1m-cpu", "sasrec elastic", SEEDS[:1], REPEATS)
-    yield from _each("ml-1m-cpu", "sasrec sasrec/local elastic", mark=OWN_OUTPUT)
-    yield from _each("ml-1m-converged", CONVERGED, SEEDS[:2], OWN_OUTPUT)  # does the memory pay once nothing is left to learn?
-    yield from _each("ml-1m-cpu", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
-    yield from _each("ml-1m-converged", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
-    yield from _each("ml-1m", "sasrec elastic")
-    yield from _each("ml-1m", f"{TABLE_3} {REST} elastic/votes", SEEDS[:1])
-    yield from _each("ml-1m", "elastic", SEEDS[:1], REPEATS)
-    yield from _each("ml-1m", _sizes("ml-1m"), SEEDS[:1])
+def _movielens_1m_runs() -> Iterator[PlannedRun]:
+    yield from _plan_each("ml-1m", COUNTING, SEEDS[:1])
+    yield from _plan_each("ml-1m-cpu", "elastic elastic/memory-none elastic/votes sasrec sasrec/local elastic-slots")
+    yield from _plan_each("ml-1m-cpu", FIRST)
+    yield from _plan_each("ml-1m-cpu", "sasrec elastic", SEEDS[:1], REPEATS)
+    yield from _plan_each("ml-1m-cpu", "sasrec sasrec/local elastic", mark=OWN_OUTPUT)
+    yield from _plan_each(
+        "ml-1m-converged", CONVERGED, SEEDS[:2], OWN_OUTPUT
+    )  # does the memory pay once nothing is left to learn?
+    yield from _plan_each("ml-1m-cpu", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
+    yield from _plan_each("ml-1m-converged", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
+    yield from _plan_each("ml-1m", "sasrec elastic")
+    yield from _plan_each("ml-1m", f"{TABLE_3} {REST} elastic/votes", SEEDS[:1])
+    yield from _plan_each("ml-1m", "elastic", SEEDS[:1], REPEATS)
+    yield from _plan_each("ml-1m", _memory_sizes("ml-1m"), SEEDS[:1])
 
 
-def _interest_curve() -> Iterator[PlannedRun]:
+def _interest_curve_runs() -> Iterator[PlannedRun]:
     """Experts of one's own against the same number for everybody, in worlds that differ in their number of interests alone."""
     for k, seed, interests in itertools.product(RETRIEVED, SEEDS[:2], INTERESTS):
         for model, variant in itertools.product(("elastic-slots", "elastic"), ("", "memory-none")):
@@ -205,14 +215,14 @@ def _interest_curve() -> Iterator[PlannedRun]:
             yield PlannedRun(name, world, System(model, "-".join(filter(None, [f"k{k}", variant]))), config)
 
 
-def _sizes(data: str) -> str:
+def _memory_sizes(data: str) -> str:
     """Figure 5: other numbers of experts, and of those that are retrieved."""
     base = recipe(data).to_dict()["model"]
     values = [("side", side) for side in SIDES] + [("k", k) for k in EXPERTS]
     return " ".join(f"elastic/{name}-{value}" for name, value in values if value != base[name])
 
 
-def _each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str = "") -> Iterator[PlannedRun]:
+def _plan_each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str = "") -> Iterator[PlannedRun]:
     """A row a seed and system."""
     for seed, text in itertools.product(seeds, systems.split()):
         model, _, variant = text.partition("/")
@@ -259,7 +269,7 @@ def run_of(row: PlannedRun, root: Path) -> Run | None:
     return store.stored_runs(root).get(row.name) or (folder if (folder.path / CONFIG).exists() else None)
 
 
-def status(row: PlannedRun, root: Path) -> Status:
+def planned_status(row: PlannedRun, root: Path) -> Status:
     """Where a row stands."""
     run = run_of(row, root)
     return "missing" if run is None else run_status(row, run)
@@ -268,7 +278,7 @@ def status(row: PlannedRun, root: Path) -> Status:
 def run_status(row: PlannedRun, run: Run) -> Status:
     """Whether a run is that of a row. Device and snapshots may differ from the recipe's, and a time budget it does not have."""
     timed = row.config.train.minutes > 0
-    if _essence(run.config, timed) != _essence(row.config, timed):
+    if _comparable_config(run.config, timed) != _comparable_config(row.config, timed):
         return "other settings"
     return "finished" if run.finished else "interrupted"
 
@@ -278,7 +288,7 @@ def has_weights(row: PlannedRun, root: Path) -> bool:
     return Run(run_folder(root, row.name)).has_weights
 
 
-def reproduce(
+def train_planned(
     row: PlannedRun,
     dataset: Dataset,
     root: Path,
@@ -306,7 +316,7 @@ def add_run(folder: Path, root: Path) -> PlannedRun:
 
     Raises InputError if no row has this name, for other settings than the row's, and for a run that is not finished."""
     run = open_run(folder)
-    row = next((row for row in rows() if row.name == folder.resolve().name), None)
+    row = next((row for row in planned_runs() if row.name == folder.resolve().name), None)
     if row is None:
         raise InputError(f"no planned run is called {run.name}; reproduce --list shows them all")
     if run_status(row, run) == "other settings":
@@ -317,6 +327,6 @@ def add_run(folder: Path, root: Path) -> PlannedRun:
     return row
 
 
-def _essence(config: RunConfig, timed: bool) -> RunConfig:
+def _comparable_config(config: RunConfig, timed: bool) -> RunConfig:
     budget = config.train.minutes if timed else 0.0
     return replace(config, train=replace(config.train, device="cpu", minutes=budget, snapshots=False))

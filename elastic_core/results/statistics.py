@@ -61,7 +61,9 @@ class TrainingNoise(NamedTuple):
         return cls(total / degrees, degrees) if degrees else None
 
 
-def contrast(a: ndarray, b: ndarray, trained: tuple[bool, bool] = (True, True), noise: TrainingNoise | None = None) -> Contrast:
+def paired_difference(
+    a: ndarray, b: ndarray, trained: tuple[bool, bool] = (True, True), noise: TrainingNoise | None = None
+) -> Contrast:
     """Mean of a [S_A, n] minus mean of b [S_B, n], a metric by training seed and user.
 
     `trained`: does a seed move A, does one move B? `noise`: what is known of how far a training moves a result, where the two
@@ -114,7 +116,7 @@ def _seed_variance(side: ndarray) -> float:
 
 def interval_over_users(differences: ndarray) -> tuple[float, float]:
     """95% interval of the mean of one run's differences [n], over users: for a change that needs no other training."""
-    measured = contrast(differences[None], np.zeros((1, len(differences))), trained=(False, False))
+    measured = paired_difference(differences[None], np.zeros((1, len(differences))), trained=(False, False))
     return measured.low, measured.high
 
 
@@ -143,7 +145,7 @@ def sign_flip_test(differences: ndarray) -> float:
     return float((1 + extreme.sum()) / (1 + SIGN_FLIPS))
 
 
-def holm(p: ndarray) -> ndarray:
+def adjust_by_holm(p: ndarray) -> ndarray:
     """p values `[m]` of m questions to the same users, adjusted by Holm (1979): the i-th smallest of m times m - i + 1, never
     falling, at most 1."""
     order = np.argsort(p, kind="stable")
@@ -191,8 +193,9 @@ class NoiseParts(NamedTuple):
         return cls(users, seeds_a + seeds_b, rest_a + rest_b, a.shape[1], min(len(a), len(b)))
 
     def detectable(self, users: int | None = None, seeds: int | None = None) -> float:
-        """The smallest difference that `contrast` finds four times out of five, with so many users and seeds a side (default: as
-        many as there are). Few seeds tell the width of the interval badly, so how wide it comes out is drawn DRAWS times."""
+        """The smallest difference that `paired_difference` finds four times out of five, with so many users and seeds a side
+        (default: as many as there are). Few seeds tell the width of the interval badly, so how wide it comes out is drawn
+        DRAWS times."""
         n, n_seeds = users or self.n, max(seeds or self.n_seeds, 2)
         rest = self.rest / (n * n_seeds)
         deviation = math.sqrt(self.users / n + self.seeds / n_seeds + rest)
@@ -207,7 +210,7 @@ class NoiseParts(NamedTuple):
 
     def seeds_for(self, difference: float) -> int | None:
         """How many seeds a side find this difference; None where not even MOST_SEEDS do, because users alone are too few."""
-        return _first(range(2, MOST_SEEDS + 1), lambda seeds: self.detectable(seeds=seeds) <= difference)
+        return _find_first(range(2, MOST_SEEDS + 1), lambda seeds: self.detectable(seeds=seeds) <= difference)
 
     def users_for(self, difference: float, seeds: int | None = None) -> int | None:
         """How many users find this difference; None where not even MOST_USERS do, because seeds alone are too few."""
@@ -216,10 +219,10 @@ class NoiseParts(NamedTuple):
             if upper > MOST_USERS:
                 return None
             upper *= 2
-        return _first(range(max(upper // 2, 2), upper + 1), lambda users: self.detectable(users, seeds) <= difference)
+        return _find_first(range(max(upper // 2, 2), upper + 1), lambda users: self.detectable(users, seeds) <= difference)
 
 
-def _first(numbers: range, is_enough: Callable[[int], bool]) -> int | None:
+def _find_first(numbers: range, is_enough: Callable[[int], bool]) -> int | None:
     """The least of rising numbers that `is_enough`, as all of them beyond it are; None where even the last is not."""
     place = bisect.bisect_left(numbers, True, key=is_enough)
     return numbers[place] if place < len(numbers) else None

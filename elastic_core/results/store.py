@@ -172,13 +172,13 @@ def _stored_runs(root: Path, runs_stamp: tuple[int, ...], epochs_stamp: tuple[in
 def _start_event(row: Mapping[str, Any]) -> dict[str, Any]:
     event = {"event": "start", "time": row["started"], "data": row["data_name"]}
     event |= {name: row[name] for name in ("commit", "torch", "device", "threads", "seed", "data_hash", "parameters")}
-    return event | _known(row, "tied")
+    return event | _known_values(row, "tied")
 
 
 def _epoch_events(epochs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in epochs.drop(columns="run").to_dict("records"):
         event: dict[str, Any] = {"event": "epoch", "auxiliary": {}, "valid": {}}
-        for column in _known(row, *row):
+        for column in _known_values(row, *row):
             group, _, name = str(column).partition(".")
             if name:
                 event[group][name] = row[column]
@@ -191,9 +191,9 @@ def _test_event(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = {p: {name: row[f"{p} {name}"] for name in ("NDCG@10", "HR@10")} for p in PROTOCOLS}
     errors = {p: {"NDCG@10": row[f"{p} NDCG@10 error"]} for p in PROTOCOLS}
     event = {"event": "test", "users": row["users"], "protocols": metrics, "errors": errors}
-    if "experts_used" in _known(row, "experts_used"):
+    if "experts_used" in _known_values(row, "experts_used"):
         event |= {"used": row["experts_used"], "entropy": row["entropy"], "gini": row["gini"]}
-    if basket := _known(row, *BASKET_METRICS):
+    if basket := _known_values(row, *BASKET_METRICS):
         event["basket"] = basket
     return event
 
@@ -202,7 +202,7 @@ def _end_event(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"event": "end", "reason": row["stopped"], "best_epoch": row["best_epoch"], "seconds": row["seconds"]}
 
 
-def _known(row: Mapping[Any, Any], *names: Any) -> dict[str, Any]:
+def _known_values(row: Mapping[Any, Any], *names: Any) -> dict[str, Any]:
     """What of these is not left empty in a row."""
     return {name: row[name] for name in names if not pd.isna(row[name]) and row[name] != ""}
 
@@ -308,8 +308,8 @@ def add_run(run: Run, root: Path, system: str, recipe: str, data: str) -> None:
     row, epochs = _run_row(run, report, system, recipe, data), _epoch_rows(run)
     with FileLock(root / LOCK):
         write_ranks(report, ranks_path(root, data, run.name), run.name)
-        _write_table(root, EPOCHS, _replaced(root / EPOCHS, read_epochs, "run", run.name, epochs[list(EPOCH_COLUMNS)]))
-        _write_table(root, RUNS, _replaced(root / RUNS, read_runs, "name", run.name, pd.DataFrame([row])[list(COLUMNS)]))
+        _write_table(root, EPOCHS, _replace_rows(root / EPOCHS, read_epochs, "run", run.name, epochs[list(EPOCH_COLUMNS)]))
+        _write_table(root, RUNS, _replace_rows(root / RUNS, read_runs, "name", run.name, pd.DataFrame([row])[list(COLUMNS)]))
 
 
 def _run_row(run: Run, report: Report, system: str, recipe: str, data: str) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def _epoch_rows(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(EPOCH_COLUMNS))
 
 
-def _replaced(path: Path, read: Any, key: str, name: str, rows: pd.DataFrame) -> pd.DataFrame:
+def _replace_rows(path: Path, read: Any, key: str, name: str, rows: pd.DataFrame) -> pd.DataFrame:
     """A table with these rows in place of those of a run, in the order of names."""
     if not path.exists():
         return rows

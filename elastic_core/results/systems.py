@@ -22,7 +22,7 @@ from elastic_core.results.reproduce import (
     SIDES,
     PlannedRun,
     System,
-    rows,
+    planned_runs,
     run_of,
     run_status,
 )
@@ -150,7 +150,7 @@ def run_label(run: Run) -> str:
     ends with that of its folder, which is all that is left of a run that cannot be read."""
     try:
         model = run.config.model.name  # who has the name of a run that came along, and another model, is somebody's own
-        planned = next((row.system for row in rows() if row.name == run.name and row.config.model.name == model), None)
+        planned = next((row.system for row in planned_runs() if row.name == run.name and row.config.model.name == model), None)
         name = _short_label(planned) if planned else model_label(model)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
         own = "" if planned else run.name.removeprefix("local-")
@@ -161,14 +161,14 @@ def run_label(run: Run) -> str:
 
 def labels_apart(a: Run, b: Run) -> tuple[str, str]:
     """What two runs are called beside each other: the system, and of the rest no more than tells them apart."""
-    one, two = (run_label(run).split(" · ") for run in (a, b))
-    if BUDGET.findall(one[0]) == BUDGET.findall(two[0]):
-        one[0], two[0] = (BUDGET.sub("", parts[0]) for parts in (one, two))
-    if one[0] != two[0]:
-        return one[0], two[0]
-    mine = [part for part in one if part not in two] or [a.name]
-    theirs = [part for part in two if part not in one] or [b.name]
-    return " · ".join((one[0], *mine)), " · ".join((two[0], *theirs))
+    parts_a, parts_b = (run_label(run).split(" · ") for run in (a, b))
+    if BUDGET.findall(parts_a[0]) == BUDGET.findall(parts_b[0]):
+        parts_a[0], parts_b[0] = (BUDGET.sub("", parts[0]) for parts in (parts_a, parts_b))
+    if parts_a[0] != parts_b[0]:
+        return parts_a[0], parts_b[0]
+    mine = [part for part in parts_a if part not in parts_b] or [a.name]
+    theirs = [part for part in parts_b if part not in parts_a] or [b.name]
+    return " · ".join((parts_a[0], *mine)), " · ".join((parts_b[0], *theirs))
 
 
 def _short_label(system: System) -> str:
@@ -268,7 +268,7 @@ def planned_data_sets(root: Path, planned: Iterable[PlannedRun] | None = None) -
     Raises InputError for a run that cannot be read."""
     by_data: dict[str, Systems] = {}
     first: dict[str, Run] = {}
-    for row in rows() if planned is None else planned:
+    for row in planned_runs() if planned is None else planned:
         run = run_of(row, root)
         if run is None or run_status(row, run) != "finished":
             continue
@@ -283,8 +283,8 @@ def data_sets(runs: Sequence[Run]) -> tuple[list[DataSet], list[Unreadable]]:
     """Data sets with their systems in the order of the tables, the one with most systems first; and runs whose ranks cannot be
     read. Any run that is not of the plan is another seed of a system that is, if nothing but its seed differs, or a system of its
     own. Runs that keep no ranks are in neither."""
-    found, faults = dict[tuple[object, ...], DataSet](), list[Unreadable]()
-    plan = {row.name: row for row in rows()}
+    by_evaluation, faults = dict[tuple[object, ...], DataSet](), list[Unreadable]()
+    plan = {row.name: row for row in planned_runs()}
     for run in sorted(runs, key=lambda run: (run.name not in plan, run.name)):
         if not run.has_report:
             continue
@@ -292,22 +292,22 @@ def data_sets(runs: Sequence[Run]) -> tuple[list[DataSet], list[Unreadable]]:
             key, row = evaluation_key(run), plan.get(run.name)
             if row is not None and run_status(row, run) != "finished":
                 row = None
-            data_set = found.setdefault(key, DataSet("", "", run.report().data_hash))
+            data_set = by_evaluation.setdefault(key, DataSet("", "", run.report().data_hash))
             _add_run(data_set, run, row)
             data_set.users = len(run.report().users)
             if not data_set.title:
                 data_set.title = data_label(run)
                 data_set.key = row.data if row is not None else data_set.hash
-                if data_set.key in [other.key for other in found.values() if other is not data_set]:
+                if data_set.key in [other.key for other in by_evaluation.values() if other is not data_set]:
                     data_set.key = "-".join(map(str, key))  # the same name, other events, users or candidates
         except InputError as error:
             faults.append(Unreadable(run.path, str(error)))
-    some = [data_set for data_set in found.values() if data_set.systems]
-    titles = [data_set.title for data_set in some]
-    for data_set in some:
+    tested = [data_set for data_set in by_evaluation.values() if data_set.systems]
+    titles = [data_set.title for data_set in tested]
+    for data_set in tested:
         data_set.systems = _in_order(data_set.systems)
         data_set.title += f" ({data_set.key})" if titles.count(data_set.title) > 1 else ""
-    return sorted(some, key=lambda data_set: (-len(data_set.systems), data_set.key)), faults
+    return sorted(tested, key=lambda data_set: (-len(data_set.systems), data_set.key)), faults
 
 
 def _add_run(data_set: DataSet, run: Run, row: PlannedRun | None) -> None:

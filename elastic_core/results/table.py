@@ -20,9 +20,9 @@ from elastic_core.results.compare import (
     Claim,
     CompareRuns,
     Comparison,
-    average,
-    better,
+    average_over_seeds,
     compare_if_ranked,
+    find_winner,
     make_claims,
     needs_training,
 )
@@ -74,7 +74,7 @@ def result_table(
             if not all(protocol in report.ranks for report in reports):
                 continue
             for metric in metrics:
-                mean, error, low, high = average(reports, protocol, metric)
+                mean, error, low, high = average_over_seeds(reports, protocol, metric)
                 of_seeds = [report.metrics[protocol][metric] for report in reports]
                 spread = statistics.stdev(of_seeds) if len(of_seeds) > 1 else math.nan
                 lines.append((system, len(runs), protocol, metric, len(reports[0].users), mean, 1.96 * error, low, high, spread))
@@ -181,10 +181,10 @@ def baseline_cards(systems: Systems, protocol: str) -> dict[System, list[Baselin
     if any(system.model in BASELINES for system in systems):
         return {}
     cards = {
-        system: [card for run in runs if (card := baselines.read(run)) and card.protocol == protocol and card.best]
+        system: [card for run in runs if (card := baselines.read_comparison(run)) and card.protocol == protocol and card.best]
         for system, runs in systems.items()
     }
-    return {system: some for system, some in cards.items() if some}
+    return {system: of_system for system, of_system in cards.items() if of_system}
 
 
 def _beside_cards(systems: Systems, cards: dict[System, list[BaselineComparison]]) -> dict[System, str]:
@@ -257,24 +257,24 @@ def difference_table(data_set: DataSet, ours: System, protocol: str, compare: Co
     if ours not in systems:
         return pd.DataFrame(columns=list(DIFFERENCES))
     name, rows = system_title(ours, systems[ours]), list[dict[str, Any]]()
-    for family, others in _families(systems, ours).items():
+    for family, others in _comparison_families(systems, ours).items():
         for other, claim in compare_system(systems, ours, others, protocol, compare).items():
-            found = claim.comparison
-            if found is None:
+            comparison = claim.comparison
+            if comparison is None:
                 continue
             other_name = system_title(other, systems[other])
             short = other_name.partition(": ")[2] if family == VARIANTS else ""
             rows.append({
                 "family": family, "system": other_name, "short": short or other_name, "label": str(other),
-                "seeds": len(systems[other]), "n": found.users, "A": found.mean_a, "B": found.mean_b,
-                "difference": found.difference, "low": found.low, "high": found.high, "p": found.p,
-                "adjusted": claim.adjusted_p, "seeds_counted": found.seeds_counted, "winner": claim.winner,
+                "seeds": len(systems[other]), "n": comparison.users, "A": comparison.mean_a, "B": comparison.mean_b,
+                "difference": comparison.difference, "low": comparison.low, "high": comparison.high, "p": comparison.p,
+                "adjusted": claim.adjusted_p, "seeds_counted": comparison.seeds_counted, "winner": claim.winner,
                 "claim": claim.text(name, other_name),
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
 
 
-def _families(systems: Systems, ours: System) -> dict[str, list[System]]:
+def _comparison_families(systems: Systems, ours: System) -> dict[str, list[System]]:
     """What is asked together: the rivals, its own variants (neither holds a run of somebody's own), and then all others."""
     families: dict[str, list[System]] = {}
     if ours in our_systems(systems) and not ours.own:
@@ -289,7 +289,7 @@ def protocol_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     rows = [
         {
             "protocol": each.protocol, "n": each.users, "A": each.mean_a, "B": each.mean_b, "difference": each.difference,
-            "low": each.low, "high": each.high, "p": each.p, "seeds_counted": each.seeds_counted, "winner": better(each),
+            "low": each.low, "high": each.high, "p": each.p, "seeds_counted": each.seeds_counted, "winner": find_winner(each),
         }
         for each in comparisons
     ]  # fmt: skip

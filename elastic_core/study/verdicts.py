@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from elastic_core.results.compare import ONE_RUN, better, p_text
-from elastic_core.results.statistics import Contrast, TrainingNoise, contrast, detectable_from_interval, holm
+from elastic_core.results.compare import ONE_RUN, find_winner, p_text
+from elastic_core.results.statistics import Contrast, TrainingNoise, adjust_by_holm, detectable_from_interval, paired_difference
 
 Answer = Literal["yes", "no", "not known"]
 
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
     @property
     def contrast(self) -> Contrast:
-        return contrast(self.a, self.b, self.trained, self.luck)
+        return paired_difference(self.a, self.b, self.trained, self.luck)
 
 
 class Found(NamedTuple):
@@ -51,14 +51,14 @@ class Found(NamedTuple):
     @property
     def behind(self) -> bool:
         """Whether B may be called better."""
-        return better(self.contrast, self.adjusted) == "B"
+        return find_winner(self.contrast, self.adjusted) == "B"
 
     @property
     def answer(self) -> Answer:
         """What is behind and was not done learning is no answer."""
         if self.behind:
             return "not known" if self.question.cut else "no"
-        return "yes" if better(self.contrast, self.adjusted) == "A" else "not known"
+        return "yes" if find_winner(self.contrast, self.adjusted) == "A" else "not known"
 
     @property
     def people(self) -> int:
@@ -88,7 +88,9 @@ def judged(questions: Mapping[str, Question]) -> dict[str, Found]:
     """All of them together. One that is asked of fewer than two people, or of one training, is not known."""
     found = {key: one.contrast for key, one in questions.items()}
     counted = [key for key, one in found.items() if one.seeds_counted]
-    adjusted = dict(zip(counted, holm(np.array([found[key].p for key in counted])).tolist(), strict=True)) if counted else {}
+    adjusted = (
+        dict(zip(counted, adjust_by_holm(np.array([found[key].p for key in counted])).tolist(), strict=True)) if counted else {}
+    )
     return {key: Found(questions[key], found[key], adjusted.get(key, math.nan)) for key in questions}
 
 

@@ -95,7 +95,7 @@ def usual_protocol(data_set: DataSet) -> str:
         return baselines.ONLY_UNSEEN
     if runs[0].config.data.source == PLANTED:
         return baselines.usual_protocol(cache.dataset(runs[0].config.data))
-    return next((card.protocol for run in runs if (card := baselines.read(run))), baselines.ONLY_UNSEEN)
+    return next((card.protocol for run in runs if (card := baselines.read_comparison(run))), baselines.ONLY_UNSEEN)
 
 
 @cached_data(16)

@@ -104,7 +104,7 @@ def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: O
     assert app.dataframe[0].value["NDCG@10"].iloc[0] == baselines.random_ndcg(data, "full")
     assert opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol="pop100").selectbox(key="res_protocol").value == "pop100"
     row = BaselineRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    baselines.write(Run(app_runs / "tiny"), BaselineComparison(70, 0.05, (row,), "full-seen"))
+    baselines.write_comparison(Run(app_runs / "tiny"), BaselineComparison(70, 0.05, (row,), "full-seen"))
     app = opened(PAGE, ev_depth=SYSTEMS, run="tiny")
     table = app.dataframe[0].value.set_index("system")
     assert table.loc["Co-occurrence", "beside the baseline"] == "the best baseline"

@@ -195,7 +195,7 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert begin(job.path.parent, job.id)
     end(job.path.parent, job.id, "finished", "all epochs done")
     row = BaselineRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
-    baselines.write(job.run, BaselineComparison(100, 0.01, (row, BaselineRow("Vast", fault="too many items"))))
+    baselines.write_comparison(job.run, BaselineComparison(100, 0.01, (row, BaselineRow("Vast", fault="too many items"))))
     well(at.run())
     assert r"Worse than Co\-\<b\>occurrence" in " ".join(each.value for each in at.markdown)
     assert "all 2 epochs" in texts(at.markdown)

@@ -21,11 +21,11 @@ from elastic_core.errors import InputError
 from elastic_core.results import markdown
 from elastic_core.results.compare import (
     ONE_RUN,
-    average,
-    better,
+    average_over_seeds,
     claim_sentence,
     compare_reports,
     compare_runs,
+    find_winner,
     make_claims,
     needs_training,
     numbers_text,
@@ -33,7 +33,7 @@ from elastic_core.results.compare import (
     with_its_seeds,
 )
 from elastic_core.results.reproduce import System
-from elastic_core.results.statistics import Contrast, contrast
+from elastic_core.results.statistics import Contrast, paired_difference
 from elastic_core.results.systems import data_sets, planned_data_sets
 from elastic_core.results.table import leaderboard, result_table
 from elastic_core.runs import EVENTS, Run, list_runs, ranks
@@ -61,19 +61,25 @@ def test_the_paired_difference_equals_a_loop() -> None:
         total += sum(mine) / 2 - sum(theirs) / 3
     assert found.difference == pytest.approx(total / found.users) and found.low < found.difference < found.high
     assert found.means_a == tuple(float(each.values("full", "NDCG@10").mean()) for each in a)
-    assert average(a, "full", "NDCG@10").mean == pytest.approx(found.mean_a)
+    assert average_over_seeds(a, "full", "NDCG@10").mean == pytest.approx(found.mean_a)
 
 
 def test_one_run_has_no_noise_of_training_to_show_and_nothing_is_claimed() -> None:
     good, bad = [report(places(i, good=0.4)) for i in range(3)], [report(places(9, good=0.05))]
     found = compare_reports(good, bad)
     assert found.low > 0 and not found.seeds_counted and found.means_b == (found.mean_b,)
-    assert better(found) == "" and ONE_RUN in claim_sentence(found, "X", "Y") and "better" not in claim_sentence(found, "X", "Y")
-    alone = contrast(np.stack([r.values("full", "NDCG@10") for r in good]).mean(0)[None], bad[0].values("full", "NDCG@10")[None])
+    assert (
+        find_winner(found) == ""
+        and ONE_RUN in claim_sentence(found, "X", "Y")
+        and "better" not in claim_sentence(found, "X", "Y")
+    )
+    alone = paired_difference(
+        np.stack([r.values("full", "NDCG@10") for r in good]).mean(0)[None], bad[0].values("full", "NDCG@10")[None]
+    )
     assert (found.low, found.high, found.p) == pytest.approx((alone.low, alone.high, alone.p), abs=1e-7), "people only"
     floor = compare_reports(good, bad, trained=(True, False))  # one run of what needs no training is all there is
-    assert floor.seeds_counted and better(floor) == "A" and claim_sentence(floor, "X", "Y").startswith("X is better than Y")
-    assert better(compare_reports(bad, good, trained=(False, True))) == "B"
+    assert floor.seeds_counted and find_winner(floor) == "A" and claim_sentence(floor, "X", "Y").startswith("X is better than Y")
+    assert find_winner(compare_reports(bad, good, trained=(False, True))) == "B"
     assert ONE_RUN in numbers_text(found) and ONE_RUN not in numbers_text(floor)
 
 
@@ -93,9 +99,9 @@ def test_a_p_is_not_told_more_exactly_than_noise_is_known() -> None:
 
 def test_a_claim_needs_the_adjusted_p_and_one_run_claims_nothing() -> None:
     clear = Contrast(0.1, 0.05, 0.15, 0.001, True)
-    assert better(clear) == better(clear, 0.04) == "A"
-    assert better(clear, 0.05) == better(clear, float("nan")) == ""
-    assert better(clear._replace(seeds_counted=False), 0.001) == ""
+    assert find_winner(clear) == find_winner(clear, 0.04) == "A"
+    assert find_winner(clear, 0.05) == find_winner(clear, float("nan")) == ""
+    assert find_winner(clear._replace(seeds_counted=False), 0.001) == ""
     good, bad, once = ([report(places(i, good=g)) for i in range(n)] for g, n in ((0.4, 3), (0.05, 2), (0.05, 1)))
     comparisons = [compare_reports(good, bad), compare_reports(good, once), None, compare_reports(good, good)]
     first, alone, unranked, level = make_claims(comparisons)

@@ -12,7 +12,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
 from elastic_core.results.grid import COLUMNS, FILE, grid_folder, read_outcomes, train_grid
-from elastic_core.results.reproduce import rows
+from elastic_core.results.reproduce import planned_runs
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 
@@ -84,14 +84,14 @@ def test_what_is_tuned_beside_the_registered_models_had_every_point() -> None:
             assert grid_point(name, point) == grid_point(model, point).override(*changes) != grid_point(model, point)
         chosen = best_outcome(read_outcomes(SHIPPED), name)
         assert chosen is not None
-        found_rows = [row for row in rows() if row.name.startswith(f"ml-100k-{name}-grid")]
+        found_rows = [row for row in planned_runs() if row.name.startswith(f"ml-100k-{name}-grid")]
         assert [row.config for row in found_rows] == [grid_point(name, chosen).override(f"train.seed={n}") for n in range(3)]
 
 
 def test_elastic_has_a_row_learned_as_the_grid_chose_for_it() -> None:
     chosen = best_outcome(read_outcomes(SHIPPED), "elastic")
     assert chosen is not None and points_of("elastic") == set(GRID)
-    for seed, row in enumerate(row for row in rows() if row.system[:2] == ("elastic", "grid")):
+    for seed, row in enumerate(row for row in planned_runs() if row.system[:2] == ("elastic", "grid")):
         assert row.config == grid_point("elastic", chosen).override(f"train.seed={seed}")
     assert seed == 2
 

@@ -12,7 +12,7 @@ from ranked_runs import PLAN, write_ranked_run, write_ranked_runs
 from elastic_core.errors import InputError
 from elastic_core.results import grid, markdown, systems
 from elastic_core.results.compare import NO_RANKS, ONE_RUN
-from elastic_core.results.markdown import BEGIN, END, readme_tables, results_tables, rewrite
+from elastic_core.results.markdown import BEGIN, END, readme_tables, results_tables, rewrite_documents
 from elastic_core.results.reproduce import System
 from elastic_core.results.table import compare_system
 from elastic_core.runs import Run
@@ -47,16 +47,16 @@ def test_both_files_are_rewritten_or_neither(tmp_path: Path) -> None:
     write_ranked_run(root, PLAN["planted-popularity"], 0.02, 0)
     (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter")
     with pytest.raises(InputError, match=r"RESULTS\.md cannot be read: No such file"):
-        rewrite(root)
+        rewrite_documents(root)
     (root / "RESULTS.md").write_bytes(b"\xff" + f"{BEGIN}{END}".encode())
     with pytest.raises(InputError, match=r"no UTF-8"):
-        rewrite(root)
+        rewrite_documents(root)
     (root / "RESULTS.md").write_text(BEGIN)
     with pytest.raises(InputError, match=r"has no place for tables"):
-        rewrite(root)
+        rewrite_documents(root)
     assert "old" in (tmp_path / "README.md").read_text()
     (root / "RESULTS.md").write_text(f"{BEGIN}{END}")
-    assert rewrite(root) == [tmp_path / "README.md", root / "RESULTS.md"]
+    assert rewrite_documents(root) == [tmp_path / "README.md", root / "RESULTS.md"]
     assert (tmp_path / "README.md").read_text() == f"before\n{readme_tables(root)}\nafter"
     assert (root / "RESULTS.md").read_text() == results_tables(root) and "Popularity" in results_tables(root)
 
@@ -95,7 +95,7 @@ def test_two_recipes_on_one_data_set_have_a_line_each(tmp_path: Path, monkeypatc
     data = PLAN["planted-sasrec"].config.data  # films need not be on this machine
     made_up = [replace(PLAN[name], config=replace(PLAN[name].config, data=data)) for name in ours]
     for module in (markdown, systems):
-        monkeypatch.setattr(module, "rows", lambda: made_up)
+        monkeypatch.setattr(module, "planned_runs", lambda: made_up)
     for number, (row, good) in enumerate(zip(made_up, (0.02, 0.2, 0.1, 0.05), strict=True)):
         write_ranked_run(tmp_path, row, good, number)
     _, _, *lines = readme_tables(tmp_path).split("\n\n")[1].splitlines()

@@ -11,14 +11,14 @@ from scipy import stats
 
 from elastic_core.commands.compare import power_text
 from elastic_core.errors import InputError
-from elastic_core.results.compare import better
+from elastic_core.results.compare import find_winner
 from elastic_core.results.statistics import (
     Contrast,
     NoiseParts,
-    contrast,
+    adjust_by_holm,
     half_width_of_mean,
-    holm,
     interval_over_users,
+    paired_difference,
     sign_flip_test,
 )
 
@@ -56,7 +56,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(
     covered, alone, trained = [], [], (True, bool(seeds[1]))
     for i in range(1000):
         a, b = simulated(0.2, seeds, 120, training, np.random.default_rng(i))
-        found, people_only = contrast(a, b, trained), contrast(a.mean(0)[None], b.mean(0)[None], trained)
+        found, people_only = paired_difference(a, b, trained), paired_difference(a.mean(0)[None], b.mean(0)[None], trained)
         covered.append(found.low <= 0.2 <= found.high)
         alone.append(people_only.low <= 0.2 <= people_only.high)
         assert found.seeds_counted and not people_only.seeds_counted
@@ -74,7 +74,7 @@ def test_the_variance_is_its_parts_written_out(seeds: tuple[int, int], people: i
     parts = [(statistics.variance([a[:, u].mean() - b[:, u].mean() for u in range(people)]) / people, people - 1)]
     parts += [(statistics.variance([float(np.mean(run)) for run in side]) / len(side), len(side) - 1) for side in (a, b)]
     variance = sum(part for part, _ in parts)
-    found = contrast(a, b)
+    found = paired_difference(a, b)
     if variance < 1e-12:
         return
     t = stats.t(variance**2 / sum(part**2 / degrees for part, degrees in parts))
@@ -87,14 +87,14 @@ def test_what_rounding_leaves_is_no_difference_and_what_few_all_share_is_no_clai
     rng = np.random.default_rng(5)
     for _ in range(50):
         one = rng.random((1, 30))
-        same = contrast(np.repeat(one, 3, 0), one, trained=(True, False))  # (x + x + x) / 3 may not be x
-        assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1) and better(same) == ""
-        assert contrast(np.repeat(one, 3, 0), np.repeat(one, 2, 0)).p == 1
+        same = paired_difference(np.repeat(one, 3, 0), one, trained=(True, False))  # (x + x + x) / 3 may not be x
+        assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1) and find_winner(same) == ""
+        assert paired_difference(np.repeat(one, 3, 0), np.repeat(one, 2, 0)).p == 1
     for people in range(2, 9):  # A hits, B misses, all of them alike: no variance, and no more than so many equal signs
-        found = contrast(np.ones((2, people)), np.zeros((2, people)))
+        found = paired_difference(np.ones((2, people)), np.zeros((2, people)))
         assert found.p == 2.0 ** (1 - people) and found.seeds_counted
-        assert better(found) == ("A" if people > 5 else "") and np.isnan(found.low) == (people <= 5)
-    assert contrast(np.zeros((2, 9)), np.zeros((2, 9))) == Contrast(0, 0, 0, 1, True)
+        assert find_winner(found) == ("A" if people > 5 else "") and np.isnan(found.low) == (people <= 5)
+    assert paired_difference(np.zeros((2, 9)), np.zeros((2, 9))) == Contrast(0, 0, 0, 1, True)
 
 
 def test_over_users_alone_it_is_student_s_interval() -> None:
@@ -119,7 +119,7 @@ def test_holm_against_the_definition() -> None:
         p = rng.random(size) ** 3
         ranked = sorted(range(size), key=lambda i: p[i])
         slow = [max(min(1.0, (size - j) * p[ranked[j]]) for j in range(ranked.index(i) + 1)) for i in range(size)]
-        assert holm(p) == pytest.approx(slow)
+        assert adjust_by_holm(p) == pytest.approx(slow)
 
 
 # --- power ---
@@ -147,7 +147,7 @@ def test_what_is_detectable_is_found_four_times_out_of_five(runs: int, seed: flo
     monkeypatch.setitem(SD, "seed", seed)
     truth = NoiseParts(SD["users"] ** 2, 2 * seed**2, 2 * SD["rest"] ** 2, 400, runs)
     gap, rng = truth.detectable(), np.random.default_rng(1)
-    found = [contrast(*drawn(rng, runs, 400, gap)) for _ in range(1000)]
+    found = [paired_difference(*drawn(rng, runs, 400, gap)) for _ in range(1000)]
     assert np.mean([one.p < 0.05 and one.difference > 0 for one in found]) == pytest.approx(0.8, abs=0.07)
 
 

@@ -73,7 +73,7 @@ def test_a_row_is_what_the_ranks_say(root: Path) -> None:
         assert line[["difference", "low", "high", "p"]].tolist() == [found.difference, found.low, found.high, found.p]
         assert line["adjusted"] >= line["p"] and line["claim"] == "ELASTIC, K = 8², k = 8 is better"
         (across,) = protocol_table([found]).itertuples()
-        assert (across.difference, across.who, across.n) == (found.difference, "A", 2_000)
+        assert (across.difference, across.winner, across.n) == (found.difference, "A", 2_000)
     words = leaderboard(mine, "full").set_index("label")["beside the baseline"]
     assert words["cooccurrence"] == "the best baseline" and words["elastic"].startswith("above Co-occurrence by 0.")
     assert words["elastic-slots"].endswith("trained once: no claim") and words["sasrec"].endswith("may be chance")
@@ -123,7 +123,7 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     )
     again = (dataclasses.replace(counts[0], difference=0.03), counts[1])
     for name, rows_of in (("planted-sasrec", counts), ("planted-sasrec-seed1", again)):
-        baselines.write(
+        baselines.write_comparison(
             Run(tmp_path / name), BaselineComparison(2_000, 0.01, (*rows_of, BaselineRow("Vast", fault="too large")), "full-seen")
         )
     mine = measured(tmp_path)

@@ -11,7 +11,7 @@ import pandas as pd
 from elastic_core.data import Dataset, Truth
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES, at_hand
 from elastic_core.errors import InputError
-from elastic_core.results.reproduce import System, rows
+from elastic_core.results.reproduce import System, planned_runs
 from elastic_core.results.systems import is_variant, system_label
 from elastic_core.results.table import remembered_by_systems
 from elastic_core.run_config import DataConfig
@@ -226,7 +226,7 @@ def system_of(run: str) -> str:
 
 @functools.cache
 def _planned() -> dict[str, System]:
-    return {row.name: row.system for row in rows()}
+    return {row.name: row.system for row in planned_runs()}
 
 
 def _truth(data: Dataset) -> Truth:

@@ -13,7 +13,7 @@ from elastic_core.data.repeats import count_repeats
 from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_expert_count
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.compare import Comparison, claim_sentence, side_of_zero, with_its_seeds
-from elastic_core.results.compare import better as who_is_better
+from elastic_core.results.compare import find_winner as who_is_better
 from elastic_core.results.store import load
 from elastic_core.results.systems import labels_apart, run_label
 from elastic_core.runs import Run

@@ -49,7 +49,7 @@ class TrainingOutcome(NamedTuple):
 def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
     epochs, end = run.events("epoch"), run.last("end") or {}
-    found = baselines.read(run)
+    found = baselines.read_comparison(run)
     protocol = found.protocol if found is not None else ONLY_UNSEEN
     score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
