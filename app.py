@@ -6,13 +6,13 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.frame import failure, guard, moved, wake
+from pages.frame import server
 
 
 def load_screens() -> list[Callable[[Any], None]]:
     """First what navigation.py imports, in its order: two threads that enter a package by two doors may each find half of it.
     Returned are the screens that ask everybody, or every run."""
-    from pages.frame import dress, screens, sidebar, worlds  # noqa: F401, I001
+    from pages.frame import browser_history, dress, screens, sidebar, worlds  # noqa: F401, I001
     from pages.kit import person, plot, present, view  # noqa: F401
     from pages.tour import classroom, panel  # noqa: F401
 
@@ -25,8 +25,8 @@ def load_screens() -> list[Callable[[Any], None]]:
 
 app = st.App(
     "pages/navigation.py",
-    lifespan=wake.up(load_screens),
-    routes=moved.ROUTES,
-    on_script_error=failure.say,
-    middleware=[Middleware(guard.Guard)],
+    lifespan=server.start(load_screens),
+    routes=server.ROUTES,
+    on_script_error=server.explain_failure,
+    middleware=[Middleware(server.Guard)],
 )

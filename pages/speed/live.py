@@ -4,14 +4,10 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Measurement, Measurements
-from elastic_core.services import public
 from elastic_core.services.speed import costs, curves, measure
 from elastic_core.services.speed.plan import Plan, all_systems
 from pages.kit import shell, view, waiting
 from pages.kit.control import bound, button, number
-
-CANCELLED = "spd_cancelled"  # the id of what the visitor cancelled
-EVERY = 2.0  # seconds; each redraw takes time from what is measured
 
 
 def plan() -> Plan | None:
@@ -44,62 +40,35 @@ def plan() -> Plan | None:
     return made
 
 
-def act(what: str, *arguments: object) -> None:
-    """A button's callback: submit or stop."""
-    if waiting.act(Measurements(shell.RUNS), what, *arguments):
-        if what == "submit":
-            st.session_state["spd_source"] = curves.MEASURED
-        st.session_state[CANCELLED] = arguments[0] if what == "stop" else None
+def start(wanted: Plan) -> None:
+    """A button's callback."""
+    if waiting.act(Measurements(shell.RUNS), "submit", wanted):
+        st.session_state["spd_source"] = curves.MEASURED
 
 
 def panel() -> Measurement | None:
     """Controls, button and progress; returns the measurement of this machine that answers."""
-    all_of_them = Measurements(shell.RUNS)
-    found, shown = all_of_them.latest(), all_of_them.shown()
-    active = found is not None and found.active
+    jobs = Measurements(shell.RUNS)
+    latest, shown = jobs.latest(), jobs.shown()
+    active = latest is not None and latest.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         wanted = plan()
         held = shell.off("measurement")
         button(
-            "Start measuring", "spd_start", act, "submit", wanted, icon="play_arrow", type="primary",
+            "Start measuring", "spd_start", start, wanted, icon="play_arrow", type="primary",
             disabled=wanted is None or active or held, help="You may leave the page meanwhile.",
         )  # fmt: skip
         st.caption("This takes one to three minutes. Leave the machine alone meanwhile, or it will look slower than it is.")
-    waiting.refused(all_of_them)
-    state, share = (found.state, found.share) if found else ("", 0.0)
-    st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)
-    if found and shown and shown.id != found.id:
+    waiting.refused(jobs)
+    if latest is None:
+        return shown
+    waiting.watch(jobs, [latest], "spd", lambda job: "Measuring")
+    if latest.state == "failed":
+        st.error(f"The last measurement failed: {shell.plain(latest.reason)}")
+        with st.expander("What it said"):
+            st.code(latest.log or "nothing", language=None)
+    elif latest.state in ("interrupted", "stopped"):
+        st.caption(f"The last measurement was {'cancelled' if latest.state == 'stopped' else 'interrupted'}.")
+    if shown and shown.id != latest.id:
         st.caption(f"“{curves.MEASURED.capitalize()}” shows the one before it, which finished.")
     return shown
-
-
-def _progress(drawn: str, share: float) -> None:
-    """The bar while it runs; the whole page again when there is something new to draw."""
-    all_of_them = Measurements(shell.RUNS)
-    problem, found = waiting.go_on(all_of_them), all_of_them.latest()
-    if (found.state if found else "") != drawn or (found and found.active and found.share != share):
-        st.rerun(scope="app")
-    if problem:
-        st.error(f"No measurement can begin now: {shell.plain(problem)}.")
-    gone = st.session_state.get(CANCELLED)
-    if gone and all(each.id != gone for each in all_of_them.all()):  # it still waited, and leaves no trace
-        st.caption("Cancelled before it began.")
-        if found is None or not found.active:  # what became of an older one was said before
-            return
-    if found is None:
-        return
-    if found.active:
-        with st.container(border=True, key="spd_running"):
-            st.progress(found.share, text=f"Measuring: {waiting.stage(all_of_them, found)}")
-            if found.state == "not responding":
-                st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
-            button(
-                "Cancel", "spd_cancel", act, "stop", found.id, icon="stop_circle", disabled=public.on() or found.stopping,
-                help="Ends at once. What is measured so far stays.",
-            )  # fmt: skip
-    elif found.state == "failed":
-        st.error(f"The last measurement failed: {shell.plain(found.reason)}")
-        with st.expander("What it said"):
-            st.code(found.log or "nothing", language=None)
-    elif found.state in ("interrupted", "stopped"):
-        st.caption(f"The last measurement was {'cancelled' if found.state == 'stopped' else found.state}.")

@@ -16,7 +16,7 @@ from elastic_core.runs import list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.experts import overview
 from elastic_core.services.traffic import load as load_of
-from pages.frame import sidebar, wake
+from pages.frame import server, sidebar
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / "demo"
 Open = Callable[..., AppTest]
@@ -134,10 +134,10 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
 
     st.cache_data.clear()
     st.cache_resource.clear()
-    monkeypatch.setattr(wake, "QUIET", 0.0)
+    monkeypatch.setattr(server, "QUIET", 0.0)
     for module, name in ((overview, "survey"), (load_of, "beside_chance")):
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
-    wake.begin(load_screens)
+    server.open_first_run(load_screens)
     assert set(asked) == {"survey", "beside_chance"}
     asked.clear()
     opened("experts/page.py", run="tiny")

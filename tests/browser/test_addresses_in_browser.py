@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from visiting import SAID
 
-from pages.frame.moved import DEPTH, MOVED
+from pages.frame.server import DEPTH, OLD_PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 EXPERTS = ("Experts", "What does expert")
@@ -92,7 +92,7 @@ def test_a_page_that_is_none_says_so(visit: Any) -> None:
     visit.errors.clear()  # Streamlit writes the same sentence to the console
 
 
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", OLD_PAGES)
 def test_a_page_that_is_elsewhere_now_is_found(server: Any, name: str) -> None:
     with urlopen(f"{server.url}/{name}?user=12") as answer:
-        assert answer.url == f"{server.url}/evidence?{urlencode({DEPTH: MOVED[name], 'user': 12})}"
+        assert answer.url == f"{server.url}/evidence?{urlencode({DEPTH: OLD_PAGES[name], 'user': 12})}"

@@ -25,7 +25,7 @@ from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train.estimate import estimate
-from pages.frame import guard, wake
+from pages.frame import server
 from pages.kit import shell
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
@@ -185,11 +185,11 @@ def test_an_open_address_is_warned_of(
     address: str | None, mode: str, warned: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(public.VARIABLE, mode)
-    monkeypatch.setattr(wake.st, "get_option", {"server.address": address}.__getitem__)
-    monkeypatch.setattr(wake, "begin", lambda load_screens: None)
+    monkeypatch.setattr(server.st, "get_option", {"server.address": address}.__getitem__)
+    monkeypatch.setattr(server, "open_first_run", lambda load_screens: None)
 
     async def live() -> None:
-        async with wake.up(list)(None):  # type: ignore[arg-type]
+        async with server.start(list)(None):  # type: ignore[arg-type]
             pass
 
     done(live())
@@ -208,7 +208,7 @@ async def _ask(path: str) -> dict[str, Any]:
         answer.update({"status": message["status"], **dict(message["headers"])} if "status" in message else {})
         answer["body"] += message.get("body", b"")
 
-    await guard.Guard(app)({"type": "http", "path": path, "method": "PUT"}, None, send)  # type: ignore[arg-type]
+    await server.Guard(app)({"type": "http", "path": path, "method": "PUT"}, None, send)  # type: ignore[arg-type]
     return answer
 
 
