@@ -19,7 +19,7 @@ from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table, trait_table
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.results.statistics import interval_over_users
 from elastic_core.runs import Run
@@ -37,7 +37,7 @@ World = tuple[Recommender, Dataset, Survey]
 @pytest.fixture(scope="module")
 def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
     model, dataset, _ = tiny
-    return model, dataset, overview.survey(Population(model, dataset, routing(model, dataset, "test")))
+    return model, dataset, overview.survey(Population(model, dataset, route_users(model, dataset, "test")))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small
     with torch.no_grad():
         table = model.events.items.weight  # type: ignore[union-attr]
         model.memories[0].values.weight[7] = torch.from_numpy(holds[:, 1]) @ table  # type: ignore[index, union-attr]
-    asked = Population(model, small_world, routing(model, small_world))
+    asked = Population(model, small_world, route_users(model, small_world))
     found, random = (items.preferred(asked, expert) for expert in (7, 8))
     assert found is not None and found[0] == genres[1] and found[1] > found[2] > 1
     assert random is not None and random[1] < found[1]
@@ -193,7 +193,7 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     torch.manual_seed(0)
     config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
-    asked = Population(model, small_world, traffic := routing(model, small_world, "test"))
+    asked = Population(model, small_world, traffic := route_users(model, small_world, "test"))
     found, expert = overview.survey(asked), int(traffic.load.argmax())
     assert len(overview.expert_table(found)) == 16
     people = expert_people.examples(asked, found, expert)

@@ -16,7 +16,7 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.train import Loop, out_of_minutes
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, ranks
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE_EPOCHS, Run, ranks
 from elastic_core.runs.initial_weights import initial_weights
 from elastic_core.runs.training import train
 
@@ -38,7 +38,7 @@ def alike(found: Run, whole: Run) -> None:
     assert (rows, {k: v for k, v in test.items() if k != "scored"}, snapshots) == numbers(whole)
     assert (found.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
     assert found.report().values("full", "NDCG@10").tolist() == whole.report().values("full", "NDCG@10").tolist()
-    assert not (found.path / WHOLE).exists()
+    assert not (found.path / WHOLE_EPOCHS).exists()
 
 
 def test_more_epochs_are_those_of_an_unbroken_run(world: Dataset, unbroken: Run, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_an_epoch_that_the_clock_cut_short_is_gone_through_again(
         patched.setattr(Loop, "_valid", lambda loop, m: {**valid(loop, m), "NDCG@10": score} if loop.stopped else valid(loop, m))
         run = train(tiny(epochs=5, minutes=1), world, tmp_path / "run")
     assert "budget" in (run.last("end") or {})["reason"] and run.events("epoch")[-1]["epoch"] == cut_at + 1
-    assert (run.path / WHOLE).exists() == (cut_at > 0 and score > 0.5)
+    assert (run.path / WHOLE_EPOCHS).exists() == (cut_at > 0 and score > 0.5)
     alike(train(tiny(epochs=5), world, run.path), unbroken)
     assert Run(run.path).config.train.minutes == 0
 

@@ -18,7 +18,7 @@ from elastic_core.core.histories import Catalog, Histories
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import trace as journey_trace
@@ -233,7 +233,7 @@ def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recomm
 
 
 def test_genre_shares_are_of_what_is_read(small_world: Dataset, model: Recommender) -> None:
-    found = of_histories(model, small_world, routing(model, small_world, "test"))
+    found = of_histories(model, small_world, route_users(model, small_world, "test"))
     assert found is not None
     for user in (0, 11):
         genres = [g for item in user_history(small_world, user).items[-16:] for g in small_world.catalog.genres[item]]  # type: ignore[index]

@@ -13,7 +13,7 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset, load
 from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
@@ -109,7 +109,7 @@ def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Da
 def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
     table = knobs.knob_table(
-        [knobs.measure_knobs(Population(model, dataset, routing(model, dataset)), factors=(0.0, 8.0))]
+        [knobs.measure_knobs(Population(model, dataset, route_users(model, dataset)), factors=(0.0, 8.0))]
     ).set_index("knob")
     down, up = table.loc["own, × 0"], table.loc["own, × 8"]
     assert up["own_low"] > 0 > down["own_high"]
@@ -143,7 +143,7 @@ def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
     row = knobs.knob_table(
-        [knobs.measure_knobs(Population(model, small_world, routing(model, small_world)), factors=(8.0,))]
+        [knobs.measure_knobs(Population(model, small_world, route_users(model, small_world)), factors=(8.0,))]
     ).iloc[0]
     assert abs(row["d_own"]) < 0.1
 
@@ -152,7 +152,7 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     """With as many experts as everybody retrieves there is none to lend, and that ends."""
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").override("model.side=2").model, small_world.catalog).eval()
-    traffic = routing(model, small_world)
+    traffic = route_users(model, small_world)
     if len(np.unique(knobs.expert_genres(Population(model, small_world, traffic)))) < 2:
         pytest.skip("the four stand for one block")
     table = knobs.knob_table([knobs.measure_knobs(Population(model, small_world, traffic), factors=(2.0,))]).set_index("knob")
@@ -163,13 +163,13 @@ def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> N
     model, dataset, _ = tiny
     bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
     with pytest.raises(InputError, match="no genres"):
-        knobs.measure_knobs(Population(model, bare, routing(model, dataset)))
+        knobs.measure_knobs(Population(model, bare, route_users(model, dataset)))
 
 
 def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(slots: tuple[Recommender, Dataset]) -> None:
     """The list, its shares and every random turn recounted one by one."""
     model, dataset = slots
-    traffic = routing(model, dataset)
+    traffic = route_users(model, dataset)
     means = knobs.expert_genres(Population(model, dataset, traffic))
     history, own = user_history(dataset, 3), traffic.experts[3].tolist()
     genres, holds = genre_table(dataset.catalog)
@@ -208,7 +208,7 @@ def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
     slots: tuple[Recommender, Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, dataset = slots
-    of = Population(model, dataset, traffic := routing(model, dataset))
+    of = Population(model, dataset, traffic := route_users(model, dataset))
     expert = int(traffic.load.argmax())
     told: list[float] = []
     table = steering.turn_cost(of, {expert: 4.0}, told.append)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.data import Dataset
-from elastic_core.memory.gauges import overlap
+from elastic_core.memory.routing_metrics import mean_overlap
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.map import compute, trust
@@ -111,7 +111,7 @@ def test_a_store_comes_back_for_its_own_values_only(tmp_path: Path) -> None:
     back = p.read_store(run, values)
     assert back is not None and list(back.layouts) == [Settings().key(0)]
     near = trust.nearest(points(60, 2), 5, angles=False)
-    assert overlap(near, trust.nearest(back.layouts[Settings().key(0)].astype(float), 5, angles=False)) > 0.97
+    assert mean_overlap(near, trust.nearest(back.layouts[Settings().key(0)].astype(float), 5, angles=False)) > 0.97
     assert p.read_store(run, values + 1) is None, "more training, another map"
     for content in (path.read_bytes()[:200], b"", b"not a store"):
         path.write_bytes(content)

@@ -19,9 +19,17 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory import gaps
-from elastic_core.memory.gauges import gauges
-from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls, broken, ceiling, recover
-from elastic_core.memory.routing import Routing, check_expert_count, routing, too_many_experts
+from elastic_core.memory.recovery import (
+    NULLS,
+    TRAINED,
+    UNTRAINED,
+    best_possible_ami,
+    break_memory,
+    compare_with_nulls,
+    measure_recovery,
+)
+from elastic_core.memory.routing import Routing, check_expert_count, route_users, too_many_experts
+from elastic_core.memory.routing_metrics import measure_routing
 from elastic_core.recipes import recipe
 from elastic_core.results.store import load as load_runs
 from elastic_core.services.data import cards
@@ -39,7 +47,7 @@ def test_shipped_planted_run_beats_popularity_widely_and_its_memory_lives(world:
     assert test and floor
     for protocol, values in test["protocols"].items():
         assert values["NDCG@10"] > 2 * floor["protocols"][protocol]["NDCG@10"], protocol
-    found = routing(run.model(), world, "test")
+    found = route_users(run.model(), world, "test")
     assert found.used >= 0.9 and found.entropy >= 0.85
     assert (found.used, found.entropy) == pytest.approx((test["used"], test["entropy"]), abs=2e-3)
 
@@ -50,7 +58,7 @@ def test_the_gauges_of_the_query_ask_every_history_once(world: Dataset) -> None:
     passes: list[np.ndarray] = []
     network = model.memories[0].query_network  # type: ignore[index, union-attr]
     network.register_forward_hook(lambda module, given, asked: passes.append(asked.detach().numpy()))  # type: ignore[union-attr, operator]
-    found = routing(model, world, "valid", batch=200)
+    found = route_users(model, world, "valid", batch=200)
     people = world.histories.n_users
     assert len(passes) == -(-people // 200)
     raw = np.concatenate(passes)
@@ -63,21 +71,21 @@ def test_recovery_stands_beside_models_with_broken_keys_and_values(world: Datase
     model = shipped_run("planted-elastic").model()
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     for null in NULLS:
-        other = broken(model, world.catalog, null)
+        other = break_memory(model, world.catalog, null)
         changed = {name for name, value in other.state_dict().items() if not torch.equal(value, kept[name])}
         assert changed == {"memories.0.keys.sub_keys" if "keys drawn" in null else "memories.0.values.weight"}
     assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
-    scores = beside_nulls(model, world, people=250, shuffles=4)
+    scores = compare_with_nulls(model, world, people=250, shuffles=4)
     assert list(scores) == [TRAINED, *NULLS, UNTRAINED]
     assert scores[TRAINED].strongest.ami > scores["keys drawn anew"].strongest.ami + 0.05
     assert scores["values replaced by noise"].strongest == scores[TRAINED].strongest  # values decide nothing about who is asked
     for found in (scores[UNTRAINED].strongest, scores[UNTRAINED].events):
         assert abs(found.ami) < 0.08 and abs(found.ami_chance) < 0.02
-    assert scores[TRAINED].strongest.ami < ceiling(world, model.length) < 1
+    assert scores[TRAINED].strongest.ami < best_possible_ami(world, model.length) < 1
     with pytest.raises(InputError, match="planted world"):
-        recover(shipped_run("planted-sasrec").model(), world)
+        measure_recovery(shipped_run("planted-sasrec").model(), world)
     with pytest.raises(InputError, match="no null"):
-        broken(model, world.catalog, "nonsense")
+        break_memory(model, world.catalog, "nonsense")
 
 
 class Rule(Retrieves):
@@ -98,9 +106,11 @@ class Rule(Retrieves):
 def test_the_gauges_tell_a_router_of_interests_from_one_of_activity(world: Dataset) -> None:
     assert world.truth is not None
     of_item, rng = world.truth.item_interest, np.random.default_rng(0)
-    ours = gauges(Rule(world, lambda items: np.argsort(-np.bincount(of_item[items], minlength=16), kind="stable")[:2]), world)
-    active = gauges(Rule(world, lambda items: (np.arange(2) + int(10 * np.log(len(items)))) % 64), world)
-    random = gauges(Rule(world, lambda items: rng.choice(64, 2, replace=False)), world)
+    ours = measure_routing(
+        Rule(world, lambda items: np.argsort(-np.bincount(of_item[items], minlength=16), kind="stable")[:2]), world
+    )
+    active = measure_routing(Rule(world, lambda items: (np.arange(2) + int(10 * np.log(len(items)))) % 64), world)
+    random = measure_routing(Rule(world, lambda items: rng.choice(64, 2, replace=False)), world)
     assert ours.halves > 0.7 > 0.3 > ours.stranger and ours.quarter > 0.6 > 0.3 > ours.quarter_stranger
     assert ours.genres > 0.5 and ours.length < 0.1 and abs(ours.genres_shuffled) < 0.05
     assert ours.length_kinds == active.length_kinds < 0.1  # of the world, not of the router
@@ -115,16 +125,16 @@ def test_the_gauges_tell_a_router_of_interests_from_one_of_activity(world: Datas
 def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> None:
     """The oracle itself has all of it; gaps are counted by hand; a model of the last item's successors forgets."""
     assert world.truth is not None
-    gap, oracle = gaps.gaps(world), gaps.oracle_values(world)
+    gap, oracle = gaps.events_since_interest(world), gaps.oracle_values(world)
     for user in (0, 7, 500, 1999):
         start, end = world.histories.offsets[user], world.ends("test")[user]
         events = world.truth.event_interest[start:end].tolist()[::-1]
         interest = world.truth.event_interest[end]
         assert gap[user] == (events.index(interest) + 1 if interest != NOISE and interest in events else 0)
-    perfect = gaps.by_gap(oracle, oracle, gap)
+    perfect = gaps.share_by_gap(oracle, oracle, gap)
     assert perfect["share"].tolist() == pytest.approx([1.0] * 5) and perfect["people"].sum() == (gap > 0).sum()
     local = shipped_run("planted-cooccurrence").report().values("full-seen", "NDCG@10")
-    shares = gaps.by_gap(local, oracle, gap)["share"].to_numpy()
+    shares = gaps.share_by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
     curves = cards.remembered_by_runs(load_runs(CHECKPOINTS), world)  # of every system on this world, with a memory or without
     control = "SASRec with ELASTIC's local convolution"
@@ -136,12 +146,12 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
         local.mean() / oracle.mean()
     )
     seeds = [shipped_run(f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")]
-    mean = gaps.by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
+    mean = gaps.share_by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
     assert curves[curves["system"] == "SASRec"]["share"].tolist()[1:] == pytest.approx(mean)
     variant = cards.system_of("planted-elastic-memory-none")
     assert variant in set(cards.remembered_by_runs(load_runs(CHECKPOINTS), world, "planted-elastic-memory-none")["system"])
     with pytest.raises(InputError, match="planted"):
-        gaps.gaps(replace(world, truth=None))
+        gaps.events_since_interest(replace(world, truth=None))
 
 
 def test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not() -> None:

@@ -6,7 +6,7 @@ from shipped import FOLDERS
 
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import at_hand
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import can_retrieve
 from elastic_core.runs import Run
 from elastic_core.services.experts import overview
@@ -34,7 +34,7 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
     if not can_retrieve(model):
         pytest.skip("its interests are the same for everybody: there is nothing to retrieve")
     people = np.linspace(0, data.histories.n_users - 1, PEOPLE).astype(np.int64)
-    traffic = routing(model, data, "test", users=people)
+    traffic = route_users(model, data, "test", users=people)
     for row, user in enumerate(people.tolist()):
         start = predict_user(model, data, user).active_experts
         journey = predict_user(model, data, user, n_events=len(data.histories.of(user)) - 1)

@@ -11,7 +11,7 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.ranks import evaluate
@@ -137,7 +137,7 @@ def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:
 
 
 def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommender) -> None:
-    here, traffic = predict_user(model, data, 9), routing(model, data, "test")
+    here, traffic = predict_user(model, data, 9), route_users(model, data, "test")
     assert here.retrieved is not None
     table = inspect.experts(model, data, 9)
     assert table["expert"].tolist() == here.active_experts and table["rank"].tolist() == list(range(1, K + 1))

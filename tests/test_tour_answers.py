@@ -10,7 +10,7 @@ from shipped import shipped_run
 from elastic_core.core.evaluate import Ranks
 from elastic_core.data import Dataset
 from elastic_core.data.repeats import count_repeats
-from elastic_core.memory.routing import band, routing
+from elastic_core.memory.routing import random_load_limits, route_users
 from elastic_core.models import Recommender
 from elastic_core.results.compare import ONE_RUN, compare_reports
 from elastic_core.runs import Run
@@ -24,7 +24,7 @@ from elastic_core.services.tour.answers import TourAsked
 @pytest.fixture(scope="module")
 def asked(tiny: tuple[Recommender, Dataset, Run]) -> TourAsked:
     model, dataset, run = tiny
-    return TourAsked(run, model, dataset, 3, routing(model, dataset, "test"), run.path.parent)
+    return TourAsked(run, model, dataset, 3, route_users(model, dataset, "test"), run.path.parent)
 
 
 def test_how_many_suggestions_stay(asked: TourAsked) -> None:
@@ -56,7 +56,7 @@ def test_strongest_expert_and_load(asked: TourAsked) -> None:
     assert count_repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
     expert = predict_user(asked.model, asked.dataset, 3, keep_seen=True).strongest
     load = int((asked.traffic.experts == expert).sum())
-    found, (low, high) = answers.whose(asked), band(asked.traffic)
+    found, (low, high) = answers.whose(asked), random_load_limits(asked.traffic)
     assert f"{load} of {len(asked.traffic.experts)} people use expert {expert}" in found.reason
     assert f"By pure chance it would be {low} to {high}." in found.reason
     assert found.option == (0 if load > high else 2 if load < low else 1)

@@ -38,7 +38,7 @@ def flow(people: int = 300, k: int = 4, size: int = 64, seed: int = 0, measure: 
 @given(loads)
 def test_gini_divergence_and_holders_are_their_definitions(load: np.ndarray) -> None:
     n, share = len(load), load / load.sum()
-    assert t.gini(load) == pytest.approx(np.abs(load[:, None] - load).sum() / (2 * n * load.sum()))
+    assert t.gini_index(load) == pytest.approx(np.abs(load[:, None] - load).sum() / (2 * n * load.sum()))
     assert t.divergence(load) == pytest.approx(sum(p * np.log(p * n) for p in share if p > 0), abs=1e-9)
     for wanted in (0.5, 0.9, 0.99):
         held = t.holders(load, wanted)
@@ -49,7 +49,7 @@ def test_gini_divergence_and_holders_are_their_definitions(load: np.ndarray) -> 
 
 def test_extremes() -> None:
     even, one = np.full(16, 3), np.eye(16)[5] * 7
-    assert (t.gini(even), t.divergence(even), t.holders(even, 0.5)) == (0, 0, 8)
+    assert (t.gini_index(even), t.divergence(even), t.holders(even, 0.5)) == (0, 0, 8)
     assert (t.holders(one, 0.99), t.divergence(one)) == (1, pytest.approx(np.log(16)))
     assert t.by_marginals(np.outer([1, 2, 3], [4, 1, 1]).ravel()) == pytest.approx(1)
 
@@ -85,7 +85,7 @@ def test_the_band_covers_a_simulated_random_router() -> None:
     assert 0.93 <= np.mean((each >= band.each[0]) & (each <= band.each[1])) <= 0.985
     ordered = np.stack([np.sort(now.load)[::-1] for now in fresh])
     assert ((ordered >= band.ordered[0]) & (ordered <= band.ordered[1])).mean() >= 0.94
-    gini = np.array([t.gini(now.load) for now in fresh])
+    gini = np.array([t.gini_index(now.load) for now in fresh])
     assert 0.88 <= ((gini >= band.health.at["gini", "low"]) & (gini <= band.health.at["gini", "high"])).mean() <= 1
     assert band.top[-1] == pytest.approx(1) and band.top[0] > 1 / 64
 

@@ -25,7 +25,7 @@ from pandas import DataFrame
 
 from elastic_core.commands.arguments import Loaded, load_run, options, say
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, routing
+from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, route_users
 from elastic_core.services.experts import ablation, knobs, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts import people as expert_people
@@ -95,7 +95,7 @@ def _with_experts(name: str) -> Loaded:
 
 
 def _population(loaded: Loaded) -> Population:
-    return Population(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, "test"))
+    return Population(loaded.model, loaded.dataset, route_users(loaded.model, loaded.dataset, "test"))
 
 
 def frame_text(frame: DataFrame, csv: bool) -> str:

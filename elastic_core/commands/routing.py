@@ -1,7 +1,7 @@
 """Is a run's memory alive, and what do its experts stand for?
 
 Prints how many experts anybody retrieves, how evenly (entropy 1 = uniform, with what a uniformly random router would
-give), the spectrum of the query before and after normalisation, and four gauges of whether the choice of experts speaks of
+give), the spectrum of the query before and after normalisation, and four figures of whether the choice of experts speaks of
 interests or of activity, each beside what it would be by chance. On the planted world, where the truth is known, also how well
 experts recover the planted interests, beside models in which keys or values are broken, and what the model remembers: its share
 of the oracle by how many events ago the interest of what came next last showed. That is told of a model without a memory, too.
@@ -19,9 +19,9 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory import gaps
-from elastic_core.memory.gauges import gauges
-from elastic_core.memory.recovery import Score, beside_nulls, ceiling
-from elastic_core.memory.routing import routing
+from elastic_core.memory.recovery import Score, best_possible_ami, compare_with_nulls
+from elastic_core.memory.routing import route_users
+from elastic_core.memory.routing_metrics import measure_routing
 from elastic_core.models import Recommender
 from elastic_core.runs.ranks import evaluate
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{found.name} on {dataset.label} has no interest memory, so nothing is routed")
         _remembered(model, dataset)
         return 0
-    now = routing(model, dataset, arguments.split)
+    now = route_users(model, dataset, arguments.split)
     low, high, chance = now.chance()
     busiest = np.argsort(-now.load)[:5]
     print(f"{found.name} on {dataset.label}, {arguments.split}, {len(now.experts):,} people, {now.experts.shape[1]} experts each")
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _interest_or_activity(model: Recommender, dataset: Dataset, split: Split) -> None:
-    found = gauges(model, dataset, split)
+    found = measure_routing(model, dataset, split)
     print(f"interest or activity? ({found.people:,} people with 8 events or more; in brackets what it is without the claim)")
     for words, value, null, without in (
         ("experts of odd events found again by even ones", found.halves, "people of like length", found.stranger),
@@ -76,10 +76,10 @@ def _interest_or_activity(model: Recommender, dataset: Dataset, split: Split) ->
 
 
 def _recovered(model: Recommender, dataset: Dataset) -> None:
-    most = ceiling(dataset, model.length)
+    most = best_possible_ami(dataset, model.length)
     print("recovery of the planted interests (adjusted mutual information; in brackets with the truth shuffled)")
     print(f"  {'':<28} strongest expert ~ heaviest interest   expert that reads an event ~ its interest")
-    for name, scores in beside_nulls(model, dataset).items():
+    for name, scores in compare_with_nulls(model, dataset).items():
         print(f"  {name:<28} {_line(scores.strongest):<38} {_line(scores.events)}")
     print(f"  {'knowing every interest':<28} {most:.3f}")
 

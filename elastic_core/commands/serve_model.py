@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--threads must be a number from 1 on")
     torch.set_num_threads(arguments.threads)
     served, catalog, model = open_items(arguments.run_name)
-    counts = items.counts(served.path / items.FILE, served.path)
+    counts = items.read_counts(served.path / items.FILE, served.path)
     dataset = None if arguments.without_data else load_data(served)
     ranker = ItemRanker(model, catalog, (lambda: dataset) if dataset else None, counts)
     path = None if arguments.states == IN_MEMORY else Path(arguments.states or f"{served.name}.people.sqlite")

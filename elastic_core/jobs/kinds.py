@@ -19,7 +19,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
 from elastic_core.jobs.queue import Job, JobContext, Queue
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.results import baselines
 from elastic_core.run_config import DataConfig, RunConfig
@@ -372,7 +372,7 @@ class Ablations(RunQueue):
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: context.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.remove_each(ablation.Population(model, dataset, routing(model, dataset, "test")), tell)
+        found = ablation.remove_each(ablation.Population(model, dataset, route_users(model, dataset, "test")), tell)
         disk.write_text(context.path / EFFECTS, found.to_csv(index=False))
         return ""
 

@@ -30,17 +30,17 @@ METRIC, PROTOCOL = "NDCG@10", "full-seen"
 ALL = "all"
 
 
-def gaps(dataset: Dataset, split: Split = "test") -> ndarray:
+def events_since_interest(dataset: Dataset, split: Split = "test") -> ndarray:
     """Events since the target's interest last showed, int [users]; 0 where the target is noise or its interest is new."""
     truth = truth_of(dataset)
     ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]
-    found = np.zeros(len(ends), dtype=np.int64)
+    gap = np.zeros(len(ends), dtype=np.int64)
     for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
         interest = truth.event_interest[end]
-        met = np.flatnonzero(truth.event_interest[start:end] == interest)
-        if interest != NOISE and len(met):
-            found[user] = end - start - met[-1]
-    return found
+        same_interest = np.flatnonzero(truth.event_interest[start:end] == interest)
+        if interest != NOISE and len(same_interest):
+            gap[user] = end - start - same_interest[-1]
+    return gap
 
 
 def oracle_ranks(dataset: Dataset, protocol: str, split: Split = "test") -> Ranks:
@@ -56,18 +56,18 @@ def oracle_ranks(dataset: Dataset, protocol: str, split: Split = "test") -> Rank
     return Ranks.join(parts)
 
 
-def by_gap(found: ndarray, oracle: ndarray, gap: ndarray) -> DataFrame:
+def share_by_gap(values: ndarray, oracle: ndarray, gap: ndarray) -> DataFrame:
     """A metric per person of a model and of the oracle, `[users]`: their means and the share, one row per range of gaps."""
     rows = []
     for low, high in BINS:
         here = (gap >= low) & (gap <= high)
         if here.any():
-            name, mean, best = name_of(low, high), float(found[here].mean()), float(oracle[here].mean())
+            name, mean, best = gap_name(low, high), float(values[here].mean()), float(oracle[here].mean())
             rows.append({"gap": name, "people": int(here.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)})
     return DataFrame(rows)
 
 
-def covers(report: "Report", dataset: Dataset) -> bool:
+def covers_world(report: "Report", dataset: Dataset) -> bool:
     """Whether it is of the test of this world, all its people, so that its people have the gaps of this world's."""
     return (report.data_hash, report.split, len(report.users)) == (dataset.hash, "test", dataset.histories.n_users)
 
@@ -75,10 +75,10 @@ def covers(report: "Report", dataset: Dataset) -> bool:
 def remembered_shares(values: Mapping[str, ndarray], dataset: Dataset) -> DataFrame:
     """What systems remember, by their NDCG@10 (full-seen) per person: system, gap, people, share. First of all gaps together
     (`ALL`), with everybody, also those whose next item is noise or of a new interest."""
-    gap, oracle, tables = gaps(dataset), oracle_values(dataset), []
+    gap, oracle, tables = events_since_interest(dataset), oracle_values(dataset), []
     for name, mine in values.items():
-        whole = {"gap": ALL, "people": len(mine), "share": float(mine.mean()) / max(float(oracle.mean()), 1e-12)}
-        tables.append(pd.concat([DataFrame([whole]), by_gap(mine, oracle, gap)]).assign(system=name))
+        over_all = {"gap": ALL, "people": len(mine), "share": float(mine.mean()) / max(float(oracle.mean()), 1e-12)}
+        tables.append(pd.concat([DataFrame([over_all]), share_by_gap(mine, oracle, gap)]).assign(system=name))
     columns = ["system", "gap", "people", "share"]
     return pd.concat(tables)[columns].reset_index(drop=True) if tables else DataFrame(columns=columns)
 
@@ -88,7 +88,7 @@ def oracle_values(dataset: Dataset) -> ndarray:
     return expected(oracle_ranks(dataset, PROTOCOL))[METRIC]
 
 
-def name_of(low: int, high: int) -> str:
+def gap_name(low: int, high: int) -> str:
     """`1`, `2-10`, `> 500`"""
     return str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
 

@@ -54,11 +54,11 @@ NULLS: dict[str, Callable[[Tensor, Tensor], object]] = {
     "values swapped among keys": lambda values, keys: values.copy_(values[torch.randperm(len(values))]),
 }
 TRAINED, UNTRAINED = "as trained", "never trained"
-PEOPLE = 2_000  # who are asked at most
+MOST_USERS = 2_000  # who are asked at most
 
 
 @torch.no_grad()
-def broken(model: Recommender, catalog: Catalog, null: str) -> Recommender:
+def break_memory(model: Recommender, catalog: Catalog, null: str) -> Recommender:
     """The model with what is claimed broken: one of `NULLS`, or `UNTRAINED`. Raises InputError for another name."""
     if null not in (*NULLS, UNTRAINED):
         raise InputError(f"there is no null {null!r}; there are {', '.join((*NULLS, UNTRAINED))}")
@@ -73,29 +73,29 @@ def broken(model: Recommender, catalog: Catalog, null: str) -> Recommender:
         return other
 
 
-def beside_nulls(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles: int = 5) -> dict[str, Recovery]:
+def compare_with_nulls(model: Recommender, dataset: Dataset, people: int = MOST_USERS, shuffles: int = 5) -> dict[str, Recovery]:
     """The scores of the model (`TRAINED`) and of every null, by name."""
-    asked = {TRAINED: model} | {name: broken(model, dataset.catalog, name) for name in (*NULLS, UNTRAINED)}
-    return {name: recover(one, dataset, people, shuffles) for name, one in asked.items()}
+    models_by_name = {TRAINED: model} | {name: break_memory(model, dataset.catalog, name) for name in (*NULLS, UNTRAINED)}
+    return {name: measure_recovery(other, dataset, people, shuffles) for name, other in models_by_name.items()}
 
 
-def ceiling(dataset: Dataset, length: int) -> float:
+def best_possible_ami(dataset: Dataset, length: int) -> float:
     """The best people's score (AMI) of who knows every interest of the last `length` events and counts with a half-life."""
     truth, ends = truth_of(dataset), dataset.ends("test")
     starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
     heaviest, best = truth.user_mixture.argmax(1), 0.0
     for half_life in (4.0, 8.0, 16.0, 32.0, 1e9):
-        told = np.full(len(ends), NOISE)
+        heaviest_recent = np.full(len(ends), NOISE)
         for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            met = truth.event_interest[start:end]
-            weight = 0.5 ** (np.arange(end - start)[::-1] / half_life) * (met != NOISE)
-            told[user] = np.bincount(np.maximum(met, 0), weight).argmax()
-        best = max(best, recovery(told, heaviest)["ami"])
+            interests = truth.event_interest[start:end]
+            weight = 0.5 ** (np.arange(end - start)[::-1] / half_life) * (interests != NOISE)
+            heaviest_recent[user] = np.bincount(np.maximum(interests, 0), weight).argmax()
+        best = max(best, label_agreement(heaviest_recent, heaviest)["ami"])
     return best
 
 
 @torch.inference_mode()
-def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles: int = 50) -> Recovery:
+def measure_recovery(model: Recommender, dataset: Dataset, people: int = MOST_USERS, shuffles: int = 50) -> Recovery:
     """Scores a model that retrieves on a planted world (test split). Raises InputError where there is no truth or memory."""
     if dataset.truth is None or not model.retrieves:
         raise InputError("recovery needs a planted world (its truth is known) and a model that retrieves experts")
@@ -110,26 +110,26 @@ def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles
         rows = slice(at, at + 256)
         batch = reading_batch(dataset, users[rows], ends[rows], model.length)
         trace = tracing(model).trace(batch)
-        found = trace.retrieved[0].experts
-        experts.append(found.numpy())
+        experts_of = trace.retrieved[0].experts
+        experts.append(experts_of.numpy())
         strongest_reader = trace.taken.argmax(1)  # [B, N] rank of the expert that takes most of the event
-        labels.append(found.gather(1, strongest_reader)[batch.real].numpy())
+        labels.append(experts_of.gather(1, strongest_reader)[batch.real].numpy())
         interests.append(event_truth(dataset, users[rows], ends[rows], batch.items.shape[1]))
     chosen, read, true = np.concatenate(experts), np.concatenate(labels), np.concatenate(interests)
     if len(true) > 20_000:
         sample = rng.choice(len(true), 20_000, replace=False)
         read, true = read[sample], true[sample]
     return Recovery(
-        strongest=_score(chosen[:, 0], heaviest, rng, shuffles),
-        retrieved=_score(chosen, np.repeat(heaviest[:, None], chosen.shape[1], axis=1), rng, shuffles),
-        events=_score(read[true != NOISE], true[true != NOISE], rng, shuffles),
+        strongest=_score_beside_chance(chosen[:, 0], heaviest, rng, shuffles),
+        retrieved=_score_beside_chance(chosen, np.repeat(heaviest[:, None], chosen.shape[1], axis=1), rng, shuffles),
+        events=_score_beside_chance(read[true != NOISE], true[true != NOISE], rng, shuffles),
     )
 
 
-def _score(found: ndarray, truth: ndarray, rng: np.random.Generator, shuffles: int) -> Score:
+def _score_beside_chance(labels: ndarray, truth: ndarray, rng: np.random.Generator, shuffles: int) -> Score:
     """Rows (people or events) are shuffled whole, so what one person's k experts share is kept."""
-    seen = recovery(found.ravel(), truth.ravel())
-    chance = [recovery(found.ravel(), truth[rng.permutation(len(truth))].ravel()) for _ in range(shuffles)]
+    seen = label_agreement(labels.ravel(), truth.ravel())
+    chance = [label_agreement(labels.ravel(), truth[rng.permutation(len(truth))].ravel()) for _ in range(shuffles)]
     ami = np.array([c["ami"] for c in chance])
     purity = float(np.mean([c["purity"] for c in chance]))
     return Score(seen["purity"], purity, seen["ami"], float(ami.mean()), float(np.quantile(ami, 0.975)), len(truth))
@@ -142,12 +142,12 @@ def event_truth(dataset: Dataset, users: ndarray, ends: ndarray, length: int) ->
     return dataset.truth.event_interest[where[where >= dataset.histories.offsets[users][:, None]]]
 
 
-def recovery(found: ndarray, truth: ndarray) -> dict[str, float]:
+def label_agreement(experts: ndarray, truth: ndarray) -> dict[str, float]:
     """Purity and adjusted mutual information (Vinh et al. 2010) of found labels (experts) against true ones, without noise."""
     from sklearn.metrics import adjusted_mutual_info_score  # a second to import, for worlds whose truth is known alone
     from sklearn.metrics.cluster import contingency_matrix
 
-    kept = np.asarray(truth) != NOISE
-    labels, true = np.asarray(found)[kept], np.asarray(truth)[kept]
+    labelled = np.asarray(truth) != NOISE
+    labels, true = np.asarray(experts)[labelled], np.asarray(truth)[labelled]
     common = contingency_matrix(true, labels).max(0).sum() if len(true) else 0  # events of a label's commonest true one
     return {"purity": float(common / max(len(true), 1)), "ami": float(adjusted_mutual_info_score(true, labels))}

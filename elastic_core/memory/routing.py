@@ -45,7 +45,7 @@ class Routing:
 
     @property
     def gini(self) -> float:
-        return gini(self.load)
+        return gini_index(self.load)
 
     def chance(self, draws: int = 200, seed: int = 0) -> tuple[ndarray, ndarray, float]:
         """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share.
@@ -66,7 +66,7 @@ class Routing:
         return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
 
 
-def gini(load: ndarray) -> float:
+def gini_index(load: ndarray) -> float:
     """0 = everyone carries the same load, towards 1 = one expert carries all."""
     ordered = np.sort(load).astype(float)
     n, total = len(ordered), max(ordered.sum(), 1e-12)
@@ -74,17 +74,17 @@ def gini(load: ndarray) -> float:
 
 
 @torch.inference_mode()
-def routing(
+def route_users(
     model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: ndarray | None = None
 ) -> Routing:
     """What histories retrieve at `split` (first layer's retrieval): those of `users`, by default everybody's."""
     users, ends = np.arange(dataset.histories.n_users) if users is None else users, dataset.ends(split)
     parts = (users[at : at + batch] for at in range(0, len(users), batch))
-    found = [
+    retrievals = [
         (each.experts, each.gates.float(), each.query.float(), each.raw.float())
-        for each in retrieved(model, (reading_batch(dataset, rows, ends[rows], model.length) for rows in parts))
+        for each in retrieve_batches(model, (reading_batch(dataset, rows, ends[rows], model.length) for rows in parts))
     ]
-    chosen, weights, queries, before = (torch.cat(each).cpu().numpy() for each in zip(*found, strict=True))
+    chosen, weights, queries, before = (torch.cat(each).cpu().numpy() for each in zip(*retrievals, strict=True))
     size = memory_of(model).n_experts
     lengths = np.minimum((ends - dataset.histories.offsets[:-1])[users], model.length)
     return Routing(
@@ -92,13 +92,13 @@ def routing(
         gates=weights,
         load=np.bincount(chosen.ravel(), minlength=size),
         traffic=np.bincount(chosen.ravel(), weights=weights.ravel(), minlength=size),
-        spectrum=_spectrum(queries),
-        raw_spectrum=_spectrum(before),
+        spectrum=_variance_shares(queries),
+        raw_spectrum=_variance_shares(before),
         length_correlation=_first_axis_correlation(before, lengths),
     )
 
 
-def retrieved(model: Recommender, batches: Iterable[Batch]) -> Iterator[Retrieved]:
+def retrieve_batches(model: Recommender, batches: Iterable[Batch]) -> Iterator[Retrieved]:
     """What batches of histories retrieve, as they are served."""
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
@@ -120,7 +120,7 @@ def check_expert_count(model: Recommender) -> None:
         raise InputError(reason)
 
 
-def _spectrum(x: ndarray) -> ndarray:
+def _variance_shares(x: ndarray) -> ndarray:
     values = np.linalg.svd(x - x.mean(0), compute_uv=False) ** 2
     return values / max(values.sum(), 1e-12)
 
@@ -143,21 +143,21 @@ def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Ite
             yield rng.random((people, size)).argpartition(k - 1, axis=1)[:, :k]
             continue
         chosen = rng.integers(size, size=(people, k))
-        again = np.arange(people)
-        while len(again):  # whoever got the same expert twice draws anew
-            ordered = np.sort(chosen[again], axis=1)
-            again = again[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
-            chosen[again] = rng.integers(size, size=(len(again), k))
+        repeated = np.arange(people)
+        while len(repeated):  # whoever got the same expert twice draws anew
+            ordered = np.sort(chosen[repeated], axis=1)
+            repeated = repeated[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
+            chosen[repeated] = rng.integers(size, size=(len(repeated), k))
         yield chosen
 
 
-def band(traffic: Routing) -> tuple[int, int]:
+def random_load_limits(traffic: Routing) -> tuple[int, int]:
     """What the random router gives any one expert in 95% of cases (2.5% and 97.5% quantile)."""
     people, k = traffic.experts.shape
-    return likely_load(people, k, len(traffic.load))
+    return binomial_load_limits(people, k, len(traffic.load))
 
 
-def likely_load(people: int, k: int, size: int) -> tuple[int, int]:
+def binomial_load_limits(people: int, k: int, size: int) -> tuple[int, int]:
     """The same from the numbers: it picks k different experts for each person, so its load is binomial with share k / K."""
     from scipy.special import bdtr
 
@@ -171,6 +171,6 @@ def limits_of(drawn: Sequence[float] | ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def status(load: ndarray, limits: tuple[float, float]) -> ndarray:
+def load_status(load: ndarray, limits: tuple[float, float]) -> ndarray:
     """How busy: above, within or below what the random router gives, or never used."""
     return np.select([load == 0, load > limits[1], load < limits[0]], [DEAD, HOT, COLD], USUAL)

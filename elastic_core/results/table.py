@@ -348,6 +348,6 @@ def remembered_by_systems(systems: Mapping[str, Sequence[Run]], world: Dataset) 
     values = {}
     for name, runs in systems.items():
         reports = [run.report() for run in runs if run.has_report]
-        if len(reports) == len(runs) and all(gaps.covers(report, world) for report in reports):
+        if len(reports) == len(runs) and all(gaps.covers_world(report, world) for report in reports):
             values[name] = np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
     return gaps.remembered_shares(values, world)

@@ -39,13 +39,13 @@ from elastic_core.errors import InputError, unless_memory
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import items, log, ranks
 from elastic_core.runs.ranks import Report
-from elastic_core.runs.weights import model_from, tensors
+from elastic_core.runs.weights import model_from, read_tensors
 
 if TYPE_CHECKING:
     from elastic_core.recommendations import ItemRanker, Recommendations, Users
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
-WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
+WHOLE_EPOCHS, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 DEMO = "demo"  # below checkpoints/: the folders of runs that came along with their weights
 MOST_CONFIG, MOST_WEIGHTS = 2**18, 2**30  # bytes that are read at most
 
@@ -79,7 +79,7 @@ class Run:
         try:
             return RunConfig.from_dict(plain)
         except InputError as error:
-            raise InputError(f"{self._called(CONFIG)}: {error}") from None
+            raise InputError(f"{self._file_name(CONFIG)}: {error}") from None
 
     @cached_property
     def setup(self) -> str:
@@ -112,12 +112,12 @@ class Run:
         if dataset is not None:
             self.check_data(dataset)
         if not models.model_class(self.config.model.name).objective:
-            return self._fitted(dataset)
+            return self._fit_model(dataset)
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
-        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS)).eval()
+        return model_from(path, self.config.model, catalog, name=self._file_name(WEIGHTS)).eval()
 
-    def _fitted(self, dataset: Dataset | None) -> Recommender:
+    def _fit_model(self, dataset: Dataset | None) -> Recommender:
         if dataset is None:
             raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
         learned = (self.last("start") or {}).get("data_hash", dataset.hash)
@@ -145,7 +145,7 @@ class Run:
             raise InputError(
                 f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
             )
-        return _report(self, disk.stamp(self.path / ranks.FILE), disk.stamp(self.path / EVENTS))
+        return _read_report(self, disk.stamp(self.path / ranks.FILE), disk.stamp(self.path / EVENTS))
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """The epochs whose memory was kept, in order: number and file, which `snapshot` reads."""
@@ -154,8 +154,8 @@ class Run:
 
     def snapshot(self, path: Path) -> Snapshot:
         """What one of the files in `snapshots` holds. Raises InputError if it is damaged."""
-        name = self._called(str(path.relative_to(self.path)))
-        memory = tensors(path, name)
+        name = self._file_name(str(path.relative_to(self.path)))
+        memory = read_tensors(path, name)
         if not {"load", "values"} <= set(memory):
             raise InputError(f"{name} is no snapshot: it must hold the load and the values of experts")
         return Snapshot(memory["load"].numpy(), memory["values"].float().numpy())
@@ -179,7 +179,7 @@ class Run:
         if not models.model_class(self.config.model.name).objective:
             dataset = load(self.config.data)  # a model that counts is fitted to it
             return ItemRanker(self.model(dataset), dataset.catalog, lambda: dataset)
-        counts = items.counts(self.path / ITEMS, self.path)
+        counts = items.read_counts(self.path / ITEMS, self.path)
         return ItemRanker(self.model(), self.catalog(), partial(load, self.config.data), counts)
 
     def recommend(self, users: "Users" = None, k: int = 10, **options: Any) -> "Recommendations":
@@ -191,15 +191,15 @@ class Run:
         if self.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
             raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
 
-    def _called(self, name: str) -> str:
+    def _file_name(self, name: str) -> str:
         return disk.file_name(self.path / name, self.path)
 
     # writing, used by the trainer only
 
     def start(self, config: RunConfig, dataset: Dataset) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
-            left.unlink(missing_ok=True)  # of an attempt that died
+        for snapshot in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
+            snapshot.unlink(missing_ok=True)  # of an attempt that died
         self.save_config(config)
         items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
 
@@ -231,16 +231,16 @@ class Run:
     def forget_report(self) -> None:
         (self.path / ranks.FILE).unlink(missing_ok=True)
 
-    def set_aside(self) -> None:
+    def keep_whole_weights(self) -> None:
         """Keeps the weights there are beside those that take their place."""
         if self.has_weights:
             path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
-            disk.write_whole(self.path / WHOLE, lambda beside: shutil.copyfile(path, beside))
+            disk.write_whole(self.path / WHOLE_EPOCHS, lambda beside: shutil.copyfile(path, beside))
 
-    def put_back(self) -> None:
+    def restore_whole_weights(self) -> None:
         """The weights that were set aside are the run's again."""
         with suppress(FileNotFoundError), disk.said(self.path):
-            os.replace(self.path / WHOLE, self.path / WEIGHTS)
+            os.replace(self.path / WHOLE_EPOCHS, self.path / WEIGHTS)
 
     def save_weights(self, model: torch.nn.Module) -> None:
         weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
@@ -260,15 +260,15 @@ class Run:
             unless_memory(error)
             state = None
         if not isinstance(state, dict):
-            raise InputError(f"{self._called(RESUME)} is damaged; delete it to start this run again")
+            raise InputError(f"{self._file_name(RESUME)} is damaged; delete it to start this run again")
         return state
 
     def save_snapshot(self, epoch: int, load: np.ndarray, values: torch.Tensor) -> None:
         """The memory after an epoch: how many validation people retrieve each expert, and the experts (half precision)."""
         with disk.said(self.path):
             (self.path / SNAPSHOTS).mkdir(exist_ok=True)
-        kept = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
-        disk.write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(kept, beside))
+        memory = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
+        disk.write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(memory, beside))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -284,8 +284,8 @@ class Run:
                 raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
         try:
             with disk.said(self.path):
-                for left in self.path.rglob(".*.[0-9]*"):
-                    left.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
+                for unfinished in self.path.rglob(".*.[0-9]*"):
+                    unfinished.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
             yield
         finally:
             lock.release()
@@ -300,13 +300,13 @@ def open_run(path: Path | str) -> Run:
 
 
 @functools.lru_cache(maxsize=256)
-def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
+def _read_report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
-    called = run._called(ranks.FILE)
-    found = ranks.read_ranks(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
-    if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
-        raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
-    return found
+    called = run._file_name(ranks.FILE)
+    report = ranks.read_ranks(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    if report.data_hash != (run.last("start") or {}).get("data_hash", report.data_hash):
+        raise InputError(f"{called} is of other data ({report.data_hash}) than the run")
+    return report
 
 
 def run_folder(root: Path, name: str) -> Path:
@@ -320,18 +320,18 @@ def list_runs(root: Path | str = "checkpoints") -> list[Run]:
     `unreadable_runs`.
 
     While a folder stays as it is, everybody gets the same run, whose configuration is read once."""
-    return [run for run, fault in _looked_at(Path(root)) if not fault]
+    return [run for run, fault in _runs_and_faults(Path(root)) if not fault]
 
 
 def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
     """The folders below `root` that have a run's files and cannot be one, by name, and why."""
-    return [disk.Unreadable(run.path, fault) for run, fault in _looked_at(Path(root)) if fault]
+    return [disk.Unreadable(run.path, fault) for run, fault in _runs_and_faults(Path(root)) if fault]
 
 
-def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
+def _runs_and_faults(root: Path) -> Iterator[tuple[Run, str]]:
     shipped = {path.name: path for path in _run_folders(root / DEMO)}
     for path in sorted([*shipped.values(), *_run_folders(root)], key=lambda path: path.name):
-        run, fault = _looked(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
+        run, fault = _open_folder(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
         if shipped.get(path.name, path) != path:
             fault = fault or "a run that came along has the same name"
         yield run, fault
@@ -344,13 +344,13 @@ def _run_folders(root: Path) -> Iterator[Path]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _looked(path: Path, stamps: tuple[tuple[int, ...], ...]) -> tuple[Run, str]:
+def _open_folder(path: Path, stamps: tuple[tuple[int, ...], ...]) -> tuple[Run, str]:
     """The run in a folder, the same one while its files are the same, and why it is none, or nothing."""
     run = Run(path)
-    return run, _fault(run)
+    return run, _fault_of(run)
 
 
-def _fault(run: Run) -> str:
+def _fault_of(run: Run) -> str:
     """What takes longer to tell (do the weights fit?) is told when it is opened."""
     try:
         run.events()

@@ -32,23 +32,23 @@ def write_items(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray |
 
 def read_items(path: Path, within: Path) -> Catalog:
     """Raises InputError for what is no such table, and where it is cut short."""
-    columns = _columns(path, within)
+    columns = _read_columns(path, within)
     genres = columns.get("genres")
     listed = None if genres is None else tuple(tuple(filter(None, cell.split(BETWEEN))) for cell in genres)
     return Catalog(columns["raw"], columns.get("title"), listed)
 
 
-def counts(path: Path, within: Path) -> np.ndarray | None:
+def read_counts(path: Path, within: Path) -> np.ndarray | None:
     """Training events of every item, int64 `[n_items + 1]`; None where the run does not say. Raises as `read_items` does."""
-    found = _columns(path, within).get(EVENTS)
-    if found is None:
+    cells = _read_columns(path, within).get(EVENTS)
+    if cells is None:
         return None
-    if not all(cell.isascii() and cell.isdecimal() and len(cell) < 16 for cell in found[1:]):
+    if not all(cell.isascii() and cell.isdecimal() and len(cell) < 16 for cell in cells[1:]):
         raise InputError(f"{disk.file_name(path, within)} counts events that are no numbers")
-    return np.array([0, *map(int, found[1:])], dtype=np.int64)
+    return np.array([0, *map(int, cells[1:])], dtype=np.int64)
 
 
-def _columns(path: Path, within: Path) -> dict[str, np.ndarray]:
+def _read_columns(path: Path, within: Path) -> dict[str, np.ndarray]:
     called = disk.file_name(path, within)
     try:
         rows = list(csv.reader(io.StringIO(disk.read_text(path, MOST_BYTES, within))))

@@ -134,7 +134,7 @@ def write_ranks(report: Report, path: Path) -> None:
     metadata = {
         "split": report.split, "data_hash": report.data_hash, "seed": str(report.seed), "commit": report.commit or commit(),
     }  # fmt: skip
-    save_file({name: _narrowest(values) for name, values in tensors.items()}, path, metadata)
+    save_file({name: _narrowest_type(values) for name, values in tensors.items()}, path, metadata)
 
 
 def read_ranks(path: Path, name: str) -> Report:
@@ -152,6 +152,6 @@ def read_ranks(path: Path, name: str) -> Report:
         return Report(ranks, np.arange(n_users), "test", data_hash, seed, 0.0, metadata.get("commit", ""))
 
 
-def _narrowest(values: np.ndarray) -> np.ndarray:
+def _narrowest_type(values: np.ndarray) -> np.ndarray:
     """A copy in the first of `KINDS` that holds all of them."""
     return values.astype(next(kind for kind in KINDS.values() if values.max(initial=0) <= np.iinfo(kind).max))

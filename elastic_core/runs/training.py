@@ -24,7 +24,7 @@ from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
 from elastic_core.machine import commit, device_name, find_device
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
 from elastic_core.runs.ranks import evaluate
@@ -105,12 +105,12 @@ class Training(Loop):
 
     def run_all(self) -> Run:
         first = self.ranks.first
-        over, resume = first(self.recorder.left, self.device)
+        over, resume = first(self.recorder.resume_point, self.device)
         if over:
             self.on_event({"event": "over", "reason": over})
             return self.run
         if self.model.trained:
-            self.learn(self.ranks.together(lambda: self._prepared(resume)), resume)
+            self.learn(self.ranks.together(lambda: self._prepare_learner(resume)), resume)
         else:  # it is fitted when the run is opened for its test
             first(self.recorder.begin, self.model, self.device, self.ranks.count)
             first(self.run.save_weights, self.model)
@@ -119,16 +119,16 @@ class Training(Loop):
         first(self.recorder.end, self.stopped or ALL_DONE, self.best_epoch, self.seconds)
         return self.run
 
-    def _prepared(self, resume: dict[str, Any] | None) -> Learner:
+    def _prepare_learner(self, resume: dict[str, Any] | None) -> Learner:
         """A learner as it was when the run broke off, or a fresh one."""
         self.model.to(self.device)
         budget.check_budget(self.config, self.model, self.objective(), self.dataset, self.device, self.ranks.count)
         learner = self.fresh_learner()
         if resume is not None:
-            self._restore(learner, resume)
+            self._restore_learner(learner, resume)
         return learner
 
-    def _restore(self, learner: Learner, resume: dict[str, Any]) -> None:
+    def _restore_learner(self, learner: Learner, resume: dict[str, Any]) -> None:
         """Raises InputError if `resume` is not of this training."""
         try:
             learner.restore(resume)
@@ -149,7 +149,7 @@ class Recorder(Keeper):
     def __init__(self, run: Run, config: RunConfig, dataset: Dataset, on_event: OnEvent, begin: Run | None = None) -> None:
         self.run, self.config, self.dataset, self.on_event, self.first = run, config, dataset, on_event, begin
 
-    def left(self, device: torch.device) -> tuple[str, dict[str, Any] | None]:
+    def resume_point(self, device: torch.device) -> tuple[str, dict[str, Any] | None]:
         """Why there is nothing left to do, "" if there is; and what going on needs, None for a beginning.
 
         Raises InputError if the folder holds another run, or an ended one that keeps nothing to go on from."""
@@ -160,18 +160,18 @@ class Recorder(Keeper):
         if run.has_report and not run.finished:  # killed between the test's ranks and the last row: what was judged stays
             self.test(device)
             rows = run.events("epoch")
-            self.end(self._over(run.config.train) or ASKED, _best(rows), rows[-1]["seconds"] if rows else 0.0)
-        if run.finished and (over := self._over(self.config.train)):
+            self.end(self._why_over(run.config.train) or ASKED, _best_epoch(rows), rows[-1]["seconds"] if rows else 0.0)
+        if run.finished and (over := self._why_over(self.config.train)):
             return over, None
-        resume, whole = run.load_resume(), self._whole_epochs()
-        if run.finished and whole and resume is None:
+        resume, whole_epochs = run.load_resume(), self._whole_epochs()
+        if run.finished and whole_epochs and resume is None:
             if run.config.to_dict() == self.config.to_dict():
                 return str((run.last("end") or {})["reason"]), None
             raise InputError(
                 f"{run.name} keeps no {RESUME} to go on from; train --from {run.path} begins a new run with its weights"
             )
         done = resume.get("epoch") if resume else 0
-        if isinstance(done, int) and self.config.train.epochs < done <= len(whole):
+        if isinstance(done, int) and self.config.train.epochs < done <= len(whole_epochs):
             raise InputError(f"{run.name} has {done} epochs already, more than the {self.config.train.epochs} asked for")
         return "", resume
 
@@ -184,8 +184,8 @@ class Recorder(Keeper):
         if self.first is not None and start.get("from", self.first.name) != self.first.name:
             others.append(("the run it began with", start["from"], self.first.name))
         if others:
-            said = "; ".join(f"{path} is {value_text(old)} there, {value_text(new)} here" for path, old, new in others[:3])
-            raise InputError(f"{self.run.path} already holds a run with other settings ({said}); choose another folder")
+            differences = "; ".join(f"{path} is {value_text(old)} there, {value_text(new)} here" for path, old, new in others[:3])
+            raise InputError(f"{self.run.path} already holds a run with other settings ({differences}); choose another folder")
         if start.get("data_hash", self.dataset.hash) != self.dataset.hash:
             raise InputError(f"{self.dataset.label} has changed since {self.run.name} began; choose another folder")
 
@@ -193,33 +193,35 @@ class Recorder(Keeper):
         """The log's epochs that were not cut short."""
         return [row for row in self.run.events("epoch") if "cut" not in row]
 
-    def _over(self, train: TrainConfig) -> str:
+    def _why_over(self, train: TrainConfig) -> str:
         """Why a training with this budget would be over by now, as the log tells."""
-        rows, whole = self.run.events("epoch"), self._whole_epochs()
+        rows, whole_epochs = self.run.events("epoch"), self._whole_epochs()
         if not rows:
             return NO_TRAINING
         if train.minutes and rows[-1]["seconds"] >= train.minutes * 60:
             return out_of_minutes(train.minutes)
-        return out_of_patience(train, len(whole), _best(whole)) or ALL_DONE * (len(whole) >= train.epochs)
+        return out_of_patience(train, len(whole_epochs), _best_epoch(whole_epochs)) or ALL_DONE * (
+            len(whole_epochs) >= train.epochs
+        )
 
     def go_on(self, epochs: int) -> None:
         """Before the first new step: an ended run is opened again, and the budget that holds from now on is written down."""
-        self._reopen(epochs)
-        self.run.put_back()
+        self._reopen_run(epochs)
+        self.run.restore_whole_weights()
         if self.run.config.to_dict() != self.config.to_dict():
             self.run.save_config(self.config)
 
-    def _reopen(self, epochs: int) -> None:
+    def _reopen_run(self, epochs: int) -> None:
         if self.run.finished:
             reason = self.run.last("end")["reason"]
             self.run.forget_report()
-            self.emit({"event": "reopened", "time": round(time.time(), 1), "epoch": epochs, "reason": reason})
+            self.write_event({"event": "reopened", "time": round(time.time(), 1), "epoch": epochs, "reason": reason})
 
     def begin(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
         """A fresh attempt: what an earlier one left half-done does not count."""
-        self._reopen(0)
+        self._reopen_run(0)
         self.run.start(self.config, self.dataset)
-        self.emit(
+        self.write_event(
             {
                 "event": "start",
                 "time": round(time.time(), 1),
@@ -239,15 +241,15 @@ class Recorder(Keeper):
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
         if can_retrieve(judged):
-            traffic = routing(judged, self.dataset, users=drawn_people(self.dataset, self.config.train.judged_people))
+            traffic = route_users(judged, self.dataset, users=drawn_people(self.dataset, self.config.train.judged_people))
             row = row | traffic.summary()
             if self.config.train.snapshots:
                 self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())
-        self.emit({"event": "epoch"} | row)
+        self.write_event({"event": "epoch"} | row)
 
     def best(self, judged: Recommender, cut: bool) -> None:
         if cut:
-            self.run.set_aside()
+            self.run.keep_whole_weights()
         self.run.save_weights(judged)
 
     def whole(self, state: dict[str, Any]) -> None:
@@ -271,16 +273,16 @@ class Recorder(Keeper):
             from elastic_core.runs.basket_scores import basket_scores  # of the few data that have baskets
 
             row |= {"basket": basket_scores(best, self.dataset, device=device)}
-        self.emit(row | (routing(best, self.dataset, split="test").summary() if can_retrieve(best) else {}))
+        self.write_event(row | (route_users(best, self.dataset, split="test").summary() if can_retrieve(best) else {}))
 
     def end(self, reason: str, best_epoch: int, seconds: float) -> None:
-        self.emit({"event": "end", "reason": reason, "best_epoch": best_epoch, "seconds": round(seconds, 2)})
+        self.write_event({"event": "end", "reason": reason, "best_epoch": best_epoch, "seconds": round(seconds, 2)})
 
-    def emit(self, event: dict[str, Any]) -> None:
+    def write_event(self, event: dict[str, Any]) -> None:
         self.run.append(event)
         self.on_event(event)
 
 
-def _best(rows: list[dict[str, Any]]) -> int:
+def _best_epoch(rows: list[dict[str, Any]]) -> int:
     """The epoch of the best validation, 0 for none."""
     return int(max(rows, key=lambda row: float(row["valid"][SELECTION]))["epoch"]) if rows else 0

@@ -28,18 +28,18 @@ def model_from(
     """The model on the CPU, in eval mode. Raises InputError, which calls the file `name`, if it is cut short, does not fit, or
     holds weights that are no numbers or give no scores."""
     _check_shapes(path, config, catalog, name)
-    weights = tensors(path, name)
+    weights = read_tensors(path, name)
     model = models.build(config, catalog)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         unless_memory(error)
-        raise _unfit(name, " ".join(str(error).split())[:200]) from None
+        raise _unfit_weights(name, " ".join(str(error).split())[:200]) from None
     _check_scores(model.eval(), name)
     return model
 
 
-def tensors(path: Path, name: str) -> dict[str, Tensor]:
+def read_tensors(path: Path, name: str) -> dict[str, Tensor]:
     """All tensors of a file, which must be finite. Raises InputError, which calls the file `name` and names the tensor."""
     with parsing(name):
         found = load_file(path)
@@ -59,7 +59,7 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
     for key, values in outline.state_dict().items():
         if shapes.get(key) != list(values.shape):
             there = "missing" if key not in shapes else str(shapes[key])
-            raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")
+            raise _unfit_weights(name, f"{key} is {there} where {list(values.shape)} belongs")
 
 
 def _check_scores(model: Recommender, name: str) -> None:
@@ -75,5 +75,5 @@ def _check_scores(model: Recommender, name: str) -> None:
         raise InputError(f"{name} holds weights under which no item gets a score that is a number")
 
 
-def _unfit(name: str, reason: str) -> InputError:
+def _unfit_weights(name: str, reason: str) -> InputError:
     return InputError(f"{name} does not fit its configuration: {reason}")

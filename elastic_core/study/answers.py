@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elastic_core.data.traits import genre_table
-from elastic_core.memory.gaps import BINS, name_of
+from elastic_core.memory.gaps import BINS, gap_name
 from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.results.statistics import TrainingNoise
 from elastic_core.runs.ranks import Interval
@@ -124,7 +124,7 @@ def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     gap = asking.since_alike(data)[data.asked("test")]
     wanted = (side.best, *(own for own, _ in MEMORIES), side.floor)
     some = list(dict.fromkeys(label for label in wanted if label and label in side.systems))
-    bins = [(name_of(*each), (gap >= each[0]) & (gap <= each[1])) for each in BINS]
+    bins = [(gap_name(*each), (gap >= each[0]) & (gap <= each[1])) for each in BINS]
     bins = [(width, where) for width, where in bins if where.sum() >= FEW_AT_GAP]
     if not bins:
         return ["Too few people’s next item is of a kind that they had before: recall by silence is not known."], []

@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
-from elastic_core.memory.recovery import PEOPLE
+from elastic_core.memory.recovery import MOST_USERS
 from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
@@ -33,7 +33,7 @@ SHARES = (
 )
 SAYS = prose.of(__file__)
 BLOCKS, PATH, GAPS = map(SAYS.about, ("BLOCKS", "PATH", "GAPS"))
-SCORE = prose.about_of(SAYS("SCORE", people=f"{PEOPLE:,}"))
+SCORE = prose.about_of(SAYS("SCORE", people=f"{MOST_USERS:,}"))
 
 
 def part() -> None:

@@ -29,7 +29,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.repeats import Repeats, count_repeats
 from elastic_core.data.source_catalog import gone
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import Routing, routing
+from elastic_core.memory.routing import Routing, route_users
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.results import store
 from elastic_core.results.store import StoredRun
@@ -283,7 +283,7 @@ def strongest(of: OpenRun, user: int) -> int | None:
 @cached_data(6, "Counting how many people retrieve each expert …")
 def traffic(of: OpenRun, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
-    return routing(of.model, of.dataset, split)
+    return route_users(of.model, of.dataset, split)
 
 
 @cached_resource(4, "Asking what everybody’s history retrieves and what each expert reads …")

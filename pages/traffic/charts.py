@@ -165,7 +165,7 @@ def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
+def routing_metrics(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """Each gauge as a dot, and beside it a cross where it would stand without what is claimed."""
     figure = go.Figure()
     for row in table.to_dict("records"):

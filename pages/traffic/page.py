@@ -89,14 +89,14 @@ def chosen_expert() -> None:
 
 
 def interest() -> list[str]:
-    gauges = expert_meaning.meaning_row(now.run, "trf_ask")
-    if gauges is None:
+    metrics = expert_meaning.meaning_row(now.run, "trf_ask")
+    if metrics is None:
         return []
-    table = words.gauge_table(gauges)
-    st.markdown(words.interest_or_activity(gauges))
+    table = words.gauge_table(metrics)
+    st.markdown(words.interest_or_activity(metrics))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
-    view.chart("trf_gauges", cache.cached_figure(charts.gauges, table, palette), table, words.GAUGES, alt)
-    return words.interest_doubts(gauges)
+    view.chart("trf_gauges", cache.cached_figure(charts.routing_metrics, table, palette), table, words.GAUGES, alt)
+    return words.interest_doubts(metrics)
 
 
 def learning() -> None:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from elastic_core.memory.gauges import Gauges
+from elastic_core.memory.routing_metrics import RoutingMetrics
 from elastic_core.services.traffic.load import Flow
 from pages.kit import prose
 
@@ -35,7 +35,7 @@ def doubts(flow: Flow) -> list[str]:
     ]  # fmt: skip
 
 
-def gauge_table(found: Gauges) -> pd.DataFrame:
+def gauge_table(found: RoutingMetrics) -> pd.DataFrame:
     """gauge, value, null, without (what the null is); no genres, no row."""
     rows = [
         ("Found again: half", found.halves, found.stranger, "half of somebody else’s history"),
@@ -50,8 +50,8 @@ def gauge_table(found: Gauges) -> pd.DataFrame:
 TELLS = 0.1  # R² from where on experts are said to tell something
 
 
-def interest_or_activity(found: Gauges) -> str:
-    """The gauges in two sentences."""
+def interest_or_activity(found: RoutingMetrics) -> str:
+    """The figures in two sentences."""
     taste, counts = found.genres > found.genres_shuffled + TELLS, found.count > TELLS
     said = {
         (True, False): "Experts reflect taste, not just how much somebody watched.",
@@ -63,7 +63,7 @@ def interest_or_activity(found: Gauges) -> str:
     return f"**{said}** {back}" if found.genres == found.genres else back
 
 
-def interest_doubts(found: Gauges) -> list[str]:
+def interest_doubts(found: RoutingMetrics) -> list[str]:
     """The numbers beside them."""
     return [
         SAYS("SURE_QUARTER", people=found.people, stranger=found.quarter_stranger),

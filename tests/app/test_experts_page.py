@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.data import Dataset
 from elastic_core.jobs.kinds import Ablations
 from elastic_core.jobs.queue import JobContext, begin, end
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
@@ -25,7 +25,7 @@ Open = Callable[..., AppTest]
 @pytest.fixture(scope="module")
 def load(tiny: tuple[Recommender, Dataset, Run]) -> np.ndarray:
     model, dataset, _ = tiny
-    return routing(model, dataset, "test").load
+    return route_users(model, dataset, "test").load
 
 
 def frame(app: AppTest, column: str) -> object:
@@ -79,7 +79,7 @@ def test_a_swap_chosen_by_link_and_by_button(opened: Open, load: np.ndarray) -> 
 
 
 def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, tiny: tuple[Recommender, Dataset, Run]) -> None:
-    own = routing(*tiny[:2], "test").experts[11].tolist()
+    own = route_users(*tiny[:2], "test").experts[11].tolist()
     address = {"run": "tiny", "user": "12", "exp_part": "Turn it", "edits": f"x{own[0]}*4"}
     app = opened(PAGE, **address)
     assert {slider.key for slider in app.slider} == {f"exp_scale_{expert}" for expert in own}

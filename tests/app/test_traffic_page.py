@@ -8,7 +8,7 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.memory import gauges
+from elastic_core.memory import routing_metrics
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.traffic import load
@@ -39,7 +39,7 @@ def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
     opened: Opened, app_runs: Path, work_done: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as nobody:
-        nobody.setattr(gauges, "gauges", lambda *given, **more: pytest.fail("asked while somebody waits"))
+        nobody.setattr(routing_metrics, "measure_routing", lambda *given, **more: pytest.fail("asked while somebody waits"))
         app = opened(PAGE, run="tiny", trf_part="Interest or activity?")
         assert "of 64 experts are in use" in said(app) and "Not measured for this run: do its experts" in said(app)
         press(app, "Measure it now")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elastic_core.data import load, planted
 from elastic_core.errors import InputError
-from elastic_core.memory.recovery import recovery
+from elastic_core.memory.recovery import label_agreement
 from elastic_core.run_config import DataConfig, PlantedConfig
 
 SMALL = PlantedConfig(users=400, items=320, interests=8, mean_length=40, max_length=200)
@@ -95,13 +95,13 @@ def test_purity_against_a_count_by_hand(pairs):
     found, true = np.array(pairs).T
     kept = [pair for pair in pairs if pair[1] >= 0]  # noise is nobody's
     by_loop = sum(max(Counter(t for f, t in kept if f == label).values()) for label in {f for f, _ in kept})
-    assert recovery(found, true)["purity"] == pytest.approx(by_loop / max(len(kept), 1))
+    assert label_agreement(found, true)["purity"] == pytest.approx(by_loop / max(len(kept), 1))
 
 
 def test_recovery_of_the_truth_itself():
     truth = planted(SMALL).truth
     assert truth is not None
-    perfect = recovery(truth.event_interest, truth.event_interest)
-    chance = recovery(np.random.default_rng(0).integers(0, 8, len(truth.event_interest)), truth.event_interest)
+    perfect = label_agreement(truth.event_interest, truth.event_interest)
+    chance = label_agreement(np.random.default_rng(0).integers(0, 8, len(truth.event_interest)), truth.event_interest)
     assert (perfect["purity"], perfect["ami"]) == pytest.approx((1, 1))
     assert abs(chance["ami"]) < 0.01

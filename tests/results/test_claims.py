@@ -13,7 +13,7 @@ from shipped import CHECKPOINTS, shipped_run
 from elastic_core.bench.rows import read_rows, write_rows
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory import gauges, recovery
+from elastic_core.memory import recovery, routing_metrics
 from elastic_core.models import Recommender
 from elastic_core.results import claims
 from elastic_core.results.claims import QUESTIONS, Finding, Verdict, answer_question, count_sentence
@@ -199,11 +199,15 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     model, dataset, original = tiny
     run = Run(Path(shutil.copytree(original.path, tmp_path / original.name)))
     shares: list[float] = []
-    monkeypatch.setattr(gauges, "held_out_r2", lambda x, y, rng: 0.5)  # ridge regressions, tested elsewhere
+    monkeypatch.setattr(routing_metrics, "held_out_r2", lambda x, y, rng: 0.5)  # ridge regressions, tested elsewhere
     found = meaning.measure_meaning(run, model, dataset, shares.append)
-    assert found.quarter == gauges.gauges(model, dataset).quarter and shares == sorted(shares) and shares[-1] == 1.0
+    assert (
+        found.quarter == routing_metrics.measure_routing(model, dataset).quarter
+        and shares == sorted(shares)
+        and shares[-1] == 1.0
+    )
     told = meaning.recovered(found).set_index("model")
-    for name, score in recovery.beside_nulls(model, dataset, shuffles=1).items():
+    for name, score in recovery.compare_with_nulls(model, dataset, shuffles=1).items():
         assert tuple(told.loc[name]) == pytest.approx((score.strongest.ami, score.events.ami), abs=5e-4), name
     meaning.keep_meaning(tmp_path, found)
     meaning.keep_meaning(tmp_path, found)

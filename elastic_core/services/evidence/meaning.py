@@ -26,7 +26,7 @@ from elastic_core import disk
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import commit
-from elastic_core.memory import gauges, recovery
+from elastic_core.memory import recovery, routing_metrics
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
 from elastic_core.results.claims import TOO_CLOSE, TRAINED_ONCE, Answer, Finding, Verdict
@@ -47,7 +47,7 @@ Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class MeaningRow(gauges.Gauges):
+class MeaningRow(routing_metrics.RoutingMetrics):
     """One run, asked on the test split. Scores are adjusted mutual information; NaN where the truth is not known."""
 
     run: str
@@ -73,17 +73,17 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
     tell(0.0)
     parts = len(ASKED) + 1 if dataset.truth is not None else 1
-    found = gauges.gauges(model, dataset, tell=lambda share: tell(share / parts))
+    found = routing_metrics.measure_routing(model, dataset, tell=lambda share: tell(share / parts))
     names = [*COLUMNS, *(f"strongest_{column}" for column in COLUMNS), "ceiling"]
     scores: dict[str, Any] = dict.fromkeys(names, math.nan) | {"events": 0}
     if dataset.truth is not None:
         for i, (name, column) in enumerate(ASKED.items(), 2):
-            other = model if name == TRAINED else recovery.broken(model, dataset.catalog, name)
-            score = recovery.recover(other, dataset, shuffles=1)
+            other = model if name == TRAINED else recovery.break_memory(model, dataset.catalog, name)
+            score = recovery.measure_recovery(other, dataset, shuffles=1)
             scores[column], scores[f"strongest_{column}"] = score.events.ami, score.strongest.ami
             scores["events"] = score.events.labelled
             tell(i / parts)
-        scores["ceiling"] = recovery.ceiling(dataset, model.length)
+        scores["ceiling"] = recovery.best_possible_ami(dataset, model.length)
     return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=commit(), **scores)
 
 

@@ -17,8 +17,8 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.data.traits import trait_table
-from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.models import Recommender
 from elastic_core.services.person.recommend import batches
 

@@ -15,9 +15,9 @@ import torch
 from elastic_core.data.synthetic import NOISE
 from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
-from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.recovery import event_truth
-from elastic_core.memory.routing import Routing, band, check_expert_count, status
+from elastic_core.memory.routing import Routing, check_expert_count, load_status, random_load_limits
+from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import Population
 from elastic_core.services.experts.evidence import Evidence, Label
@@ -57,7 +57,7 @@ class Survey:
 
     @property
     def band(self) -> tuple[int, int]:
-        return band(self.traffic)
+        return random_load_limits(self.traffic)
 
     def place(self, expert: int) -> tuple[int, int]:
         """Return row and column. Raises InputError for a number that is no expert."""
@@ -87,7 +87,7 @@ class Survey:
 
     def status(self) -> np.ndarray:
         """Say hot, usual, cold or dead per expert (memory/routing.py)."""
-        return status(self.traffic.load, self.band)
+        return load_status(self.traffic.load, self.band)
 
     def by_chance(self) -> tuple[int, float]:
         """Count how many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
@@ -203,5 +203,5 @@ def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
         "load_rank": [int((traffic.load > own).sum()) + 1 for own in load],
-        "times": gates * people / traffic.traffic[experts], "kind": status(load, band(traffic)),
+        "times": gates * people / traffic.traffic[experts], "kind": load_status(load, random_load_limits(traffic)),
     })  # fmt: skip

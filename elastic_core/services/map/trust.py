@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from elastic_core.memory.gauges import overlap
 from elastic_core.memory.routing import limits_of
+from elastic_core.memory.routing_metrics import mean_overlap
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import Settings, Store, unit
 from elastic_core.services.person.people import some_of
@@ -46,7 +46,7 @@ def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float
     size, original, drawn = len(values), nearest(values, len(values), angles=True), nearest(layout, count, angles=False)
     beyond = np.take_along_axis(original.argsort(1), drawn, axis=1) + 1 - count
     trust = 1 - 2 * np.maximum(beyond, 0).sum() / (size * count * (2 * size - 3 * count - 1))
-    return {"trust": float(trust), "overlap": overlap(original[:, :count], drawn)}
+    return {"trust": float(trust), "overlap": mean_overlap(original[:, :count], drawn)}
 
 
 def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
     """How far maps of different seeds have the same neighbours: mean overlap over pairs of seeds."""
     layouts = [xy for seed in projection.SEEDS if (xy := store.get(settings, seed)) is not None]
     near = [nearest(xy[:MOST], count, angles=False) for xy in layouts]
-    pairs = [overlap(*pair) for pair in itertools.combinations(near, 2)]
+    pairs = [mean_overlap(*pair) for pair in itertools.combinations(near, 2)]
     return float(np.mean(pairs)) if pairs else None
 
 

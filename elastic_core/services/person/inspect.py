@@ -12,7 +12,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import routing, too_many_experts
+from elastic_core.memory.routing import route_users, too_many_experts
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.names import item_table
@@ -103,7 +103,7 @@ def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFra
     table = grid(len(rows)).iloc[numbers].reset_index(drop=True)
     return table.assign(
         row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.every[0].numpy()[numbers],
-        load=routing(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
+        load=route_users(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
         gate=found.gates[0].numpy().astype(float),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from elastic_core.data import Dataset
 from elastic_core.data.repeats import count_repeats
-from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band, check_expert_count
+from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, check_expert_count, random_load_limits
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.compare import Comparison, claim_sentence, side_of_zero, with_its_seeds
 from elastic_core.results.compare import find_winner as who_is_better
@@ -104,7 +104,7 @@ def starved(asked: TourAsked) -> Answer:
 def whose(asked: TourAsked) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
     assert asked.traffic is not None
-    found, (low, high) = hot_experts(asked.traffic, asked.user), band(asked.traffic)
+    found, (low, high) = hot_experts(asked.traffic, asked.user), random_load_limits(asked.traffic)
     first = found[found["expert"] == _start(asked).strongest].iloc[0]
     text = (
         f"{first['load']:.0f} of {len(asked.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it would "
@@ -203,4 +203,4 @@ def neighbours_kept(values: np.ndarray, flat: np.ndarray, k: int = 5) -> float:
 
     Among as many experts as the map's own page judges: nobody can hold every distance between a quarter of a million."""
     keep = some_of(len(values), trust.MOST, seed=0)
-    return trust.overlap(trust.nearest(values[keep], k, angles=True), trust.nearest(flat[keep], k, angles=False))
+    return trust.mean_overlap(trust.nearest(values[keep], k, angles=True), trust.nearest(flat[keep], k, angles=False))

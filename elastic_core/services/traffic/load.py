@@ -12,7 +12,7 @@ import pandas as pd
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing, gini, likely_load, limits_of, random_choices, status
+from elastic_core.memory.routing import Routing, binomial_load_limits, gini_index, limits_of, load_status, random_choices
 from elastic_core.services.person.inspect import common_genres, grid
 from elastic_core.services.person.people import genre_share
 
@@ -95,7 +95,7 @@ def health_of(now: Traffic) -> dict[str, float]:
     load = now.load
     return {
         "used": float((load > 0).mean()),
-        "gini": gini(load),
+        "gini": gini_index(load),
         "kl": divergence(np.bincount(now.experts.ravel(), minlength=now.size)),
         "kl_weighted": divergence(_count(now.experts, now.gates, now.size)),
         "half": holders(load, 0.5),
@@ -131,11 +131,13 @@ def beside_chance(now: Traffic, draws: int = 200) -> Flow:
         loads.append(load[:: max(now.size // 4096, 1)])
         rows.append(health_of(drawn))
     frame, mean, load = pd.DataFrame(rows), np.mean(ordered, axis=0, dtype=float), now.load
-    exact = likely_load(now.people, now.experts.shape[1], now.size)
+    exact = binomial_load_limits(now.people, now.experts.shape[1], now.size)
     each, line = exact if (now.weights == 1).all() else limits_of(np.stack(loads)), limits_of(np.stack(lines))
-    state, cells = status(load, each), load.reshape(now.side, now.side)
+    state, cells = load_status(load, each), load.reshape(now.side, now.side)
     halves, keys, held = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2), _lines(cells)
-    sides = pd.DataFrame({"half": halves, "key": keys, "load": held, "dead": _lines(cells == 0), "state": status(held, line)})
+    sides = pd.DataFrame(
+        {"half": halves, "key": keys, "load": held, "dead": _lines(cells == 0), "state": load_status(held, line)}
+    )
     return Flow(
         now=now,
         experts=grid(now.side).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),

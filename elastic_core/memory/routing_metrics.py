@@ -7,7 +7,7 @@ of a person's experts that is found again):
     halves    experts of the odd events ~ of the even events of the same person; null: even events of somebody of like length
     quarter   experts of the whole history ~ of a random quarter of it; null: the quarter of a random other person
     length    R² of log length from which experts, on people held out; nulls: from the popularity of the films watched alone, and
-              from what part of the history each of 64 kinds of films has (`_kinds`): neither counts anything
+              from what part of the history each of 64 kinds of films has (`_kind_shares`): neither counts anything
     count     the same with everybody's events drawn from all events: only how many they are is left to tell; null: 0
     genres    R² of genre shares from which experts, on people held out; null: people's experts shuffled
 """
@@ -24,7 +24,7 @@ from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.data.traits import genre_table
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import retrieved
+from elastic_core.memory.routing import retrieve_batches
 from elastic_core.models import Recommender
 
 FOLDS = 5
@@ -32,11 +32,11 @@ ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FEWEST, MOST = 20, 4_000  # people
 KINDS = 64  # of items
 SHORTEST = 8  # events from which halves and quarters are taken
-STEPS = 7  # that are told of: the retrievals, then each of six regressions
+STEPS = 7  # of progress: the retrievals, then each of six regressions
 
 
 @dataclass(frozen=True)
-class Gauges:
+class RoutingMetrics:
     """Overlaps in 0 … 1 and held-out R²; `genres` and `genres_shuffled` are NaN where items have no genres."""
 
     halves: float
@@ -53,25 +53,25 @@ class Gauges:
 
 
 @torch.inference_mode()
-def gauges(
+def measure_routing(
     model: Recommender, dataset: Dataset, split: Split = "test", tell: Callable[[float], None] = lambda share: None
-) -> Gauges:  # fmt: skip
-    """The gauges over up to 4,000 people at random with at least 8 events. Takes five retrievals of each; tells the share done.
+) -> RoutingMetrics:  # fmt: skip
+    """All figures over up to 4,000 people at random with at least 8 events. Takes five retrievals of each; tells the share done.
 
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     steps = iter(range(1, STEPS + 1))
 
-    def told(x: ndarray, y: ndarray, rng: Generator) -> float:
-        found = held_out_r2(x, y, rng)
+    def report_r2(x: ndarray, y: ndarray, rng: Generator) -> float:
+        r2 = held_out_r2(x, y, rng)
         tell(next(steps) / STEPS)
-        return found
+        return r2
 
     rng = np.random.default_rng(0)
     ends = dataset.ends(split)
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
     users = np.flatnonzero(lengths >= SHORTEST)
     if len(users) < FEWEST:
-        raise InputError(f"the gauges need {FEWEST} people with {SHORTEST} events or more; there are {len(users)}")
+        raise InputError(f"these figures need {FEWEST} people with {SHORTEST} events or more; there are {len(users)}")
     if len(users) > MOST:
         users = np.sort(rng.choice(users, MOST, replace=False))
     lengths = lengths[users]
@@ -79,45 +79,47 @@ def gauges(
     place = np.cumsum(items > 0, 1)  # 1 … n on real events
     luck = np.where(items > 0, rng.random(items.shape), np.inf)
     picked = luck.argsort(1).argsort(1) < np.ceil(lengths / 4)[:, None]
-    everything = _experts(model, items)
-    odd, even, quarter = (_experts(model, _chosen_events(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked))
-    like = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
+    everything = _retrieve_experts(model, items)
+    odd, even, quarter = (
+        _retrieve_experts(model, _chosen_events(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked)
+    )
+    by_length = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
     other = rng.permutation(len(users))
     log_length = np.log(lengths)
     popularity = np.log(np.maximum(dataset.counts(), 1))
-    taste = _popularity(items, popularity)
+    taste = _popularity_features(items, popularity)
     shares = genre_shares(dataset, items)
-    chosen = _indicator(everything)
+    chosen = _indicator_table(everything)
     tell(next(steps) / STEPS)
     anything = np.where(items > 0, np.random.default_rng([0, 1]).choice(items[items > 0], items.shape), 0)
-    return Gauges(
-        halves=overlap(odd, even),
-        stranger=overlap(odd[like], even[np.roll(like, -1)]),
-        quarter=overlap(everything, quarter),
-        quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
-        length=told(chosen, log_length[:, None], rng),
-        length_popularity=told(taste, log_length[:, None], rng),
-        length_kinds=told(_kinds(items), log_length[:, None], np.random.default_rng([0, 3])),
-        count=told(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([0, 2])),
-        genres=told(chosen, shares, rng) if shares is not None else float("nan"),
-        genres_shuffled=told(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
+    return RoutingMetrics(
+        halves=mean_overlap(odd, even),
+        stranger=mean_overlap(odd[by_length], even[np.roll(by_length, -1)]),
+        quarter=mean_overlap(everything, quarter),
+        quarter_stranger=mean_overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
+        length=report_r2(chosen, log_length[:, None], rng),
+        length_popularity=report_r2(taste, log_length[:, None], rng),
+        length_kinds=report_r2(_kind_shares(items), log_length[:, None], np.random.default_rng([0, 3])),
+        count=report_r2(_indicator_table(_retrieve_experts(model, anything)), log_length[:, None], np.random.default_rng([0, 2])),
+        genres=report_r2(chosen, shares, rng) if shares is not None else float("nan"),
+        genres_shuffled=report_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
         people=len(users),
     )
 
 
-def overlap(a: ndarray, b: ndarray) -> float:
+def mean_overlap(a: ndarray, b: ndarray) -> float:
     """Mean part of row r of `a [U, k]` that row r of `b [U, k]` holds too."""
     return float((a[:, :, None] == b[:, None, :]).any(2).mean()) if a.size else 0.0
 
 
 def held_out_r2(x: ndarray, y: ndarray, rng: Generator) -> float:
     """R² of `y [U, t]` from `x [U, f]` by ridge regression on people it was not fitted to, targets weighed by their variance."""
-    from sklearn.linear_model import RidgeCV  # a second to import, for the gauges alone
+    from sklearn.linear_model import RidgeCV  # a second to import, for this alone
     from sklearn.model_selection import KFold, cross_val_predict
 
     folds = KFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
-    told = cross_val_predict(RidgeCV(ALPHAS), x, y, cv=folds).reshape(y.shape)
-    return float(1 - np.square(y - told).sum() / max(np.square(y - y.mean(0)).sum(), 1e-12))
+    predicted = cross_val_predict(RidgeCV(ALPHAS), x, y, cv=folds).reshape(y.shape)
+    return float(1 - np.square(y - predicted).sum() / max(np.square(y - y.mean(0)).sum(), 1e-12))
 
 
 def genre_shares(dataset: Dataset, items: ndarray) -> ndarray | None:
@@ -131,13 +133,13 @@ def mean_shares(items: ndarray, table: ndarray) -> ndarray:
     return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1)
 
 
-def _popularity(items: ndarray, popularity: ndarray) -> ndarray:
+def _popularity_features(items: ndarray, popularity: ndarray) -> ndarray:
     """Mean, spread and quartiles of the log popularity of what was watched: `[U, 5]`."""
     rows = [popularity[row[row > 0]] for row in items]
     return np.stack([np.concatenate([[x.mean(), x.std()], np.quantile(x, (0.25, 0.5, 0.75))]) for x in rows])
 
 
-def _kinds(items: ndarray) -> ndarray:
+def _kind_shares(items: ndarray) -> ndarray:
     """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, KINDS]`. Items that the same people
     chose are of one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
     from scipy.sparse import csr_matrix
@@ -145,12 +147,12 @@ def _kinds(items: ndarray) -> ndarray:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import normalize
 
-    met, place = np.unique(items[items > 0], return_inverse=True)
+    seen_items, place = np.unique(items[items > 0], return_inverse=True)
     person = np.nonzero(items)[0]
-    table = csr_matrix((np.ones(len(place)), (place, person)), (len(met), len(items)))
+    table = csr_matrix((np.ones(len(place)), (place, person)), (len(seen_items), len(items)))
     width = max(1, min(32, min(table.shape) - 1))
     vectors = normalize(TruncatedSVD(width, random_state=0).fit_transform(normalize(table)))
-    kind = KMeans(min(KINDS, len(met)), n_init=3, random_state=0).fit_predict(vectors)
+    kind = KMeans(min(KINDS, len(seen_items)), n_init=3, random_state=0).fit_predict(vectors)
     shares = np.zeros((len(items), kind.max() + 1))
     np.add.at(shares, (person, kind[place]), 1)
     return shares / shares.sum(1, keepdims=True)
@@ -158,18 +160,18 @@ def _kinds(items: ndarray) -> ndarray:
 
 def _chosen_events(items: ndarray, chosen: ndarray) -> ndarray:
     """The chosen events of left-padded histories, in their order, left-padded."""
-    kept = chosen & (items > 0)
-    return np.take_along_axis(items * kept, kept.argsort(1, kind="stable"), 1)
+    real = chosen & (items > 0)
+    return np.take_along_axis(items * real, real.argsort(1, kind="stable"), 1)
 
 
-def _experts(model: Recommender, items: ndarray) -> ndarray:
+def _retrieve_experts(model: Recommender, items: ndarray) -> ndarray:
     parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(512))
-    return torch.cat([found.experts for found in retrieved(model, parts)]).cpu().numpy()
+    return torch.cat([retrieval.experts for retrieval in retrieve_batches(model, parts)]).cpu().numpy()
 
 
-def _indicator(experts: ndarray) -> ndarray:
+def _indicator_table(experts: ndarray) -> ndarray:
     """1 where a person has an expert; a column for every expert that anybody has."""
-    met, place = np.unique(experts, return_inverse=True)
-    table = np.zeros((len(experts), len(met)))
+    in_use, place = np.unique(experts, return_inverse=True)
+    table = np.zeros((len(experts), len(in_use)))
     np.put_along_axis(table, place.reshape(experts.shape), 1.0, 1)
     return table
