@@ -30,7 +30,7 @@ def test_every_module_and_every_test_that_is_named_exists(row: list[str]) -> Non
 
 def test_numbers_are_quoted_from_the_results() -> None:
     """Every mean with its interval, and every difference."""
-    results = (ROOT / "checkpoints" / "RESULTS.md").read_text(encoding="utf-8")
+    results = (ROOT / "checkpoints" / "RESULTS.md").read_text(encoding="utf-8").replace("**", "")  # bold: may be claimed
     text = SAYS.path.read_text(encoding="utf-8")
     means, differences = re.findall(r"0\.\d{4}\s±\s0\.\d{4}", text), re.findall(r"[+-]0\.\d{4}\s\([+-][^)]*\)", text)
     assert len(means) > 15 and len(differences) > 9

@@ -10,12 +10,11 @@ import pytest
 from ranked_runs import PLAN, write_ranked_run, write_ranked_runs
 
 from elastic_core.errors import InputError
-from elastic_core.results import grid, markdown, systems
-from elastic_core.results.compare import NO_RANKS, ONE_RUN
+from elastic_core.results import systems
+from elastic_core.results.compare import NO_RANKS
 from elastic_core.results.markdown import BEGIN, END, readme_tables, results_tables, rewrite_documents
 from elastic_core.results.reproduce import System
 from elastic_core.results.table import compare_system
-from elastic_core.runs import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "checkpoints/RESULTS.md"))
@@ -71,21 +70,25 @@ def test_a_summary_is_bold_where_something_may_be_claimed(tmp_path: Path) -> Non
     assert re.search(cell % (r"\*\*", r"\*\*", "< 0.0001"), readme_tables(tmp_path), re.MULTILINE)
 
 
+def difference_from(text: str, system: str) -> str:
+    """What ELASTIC has more than a system, as its row of RESULTS has it."""
+    (line,) = re.findall(rf"^\| {system} \| .*$", text, re.MULTILINE)
+    return line.split(" | ")[-2]
+
+
 def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
     for number, (name, good) in enumerate([("planted-popularity", 0.02), ("planted-sasrec", 0.05), ("planted-elastic", 0.2)]):
         write_ranked_run(tmp_path, PLAN[name], good, number)
-    found = results_tables(tmp_path).splitlines()
-    lines = [line for line in found if line.startswith(("| Popularity | +", "| SASRec | +"))]
-    assert len(lines) == 2 and all(line.endswith(f"| {ONE_RUN} |") for line in lines)
-    assert not any("better" in line for line in found)
+    (popularity, sasrec) = (difference_from(results_tables(tmp_path), name) for name in ("Popularity", "SASRec"))
+    assert all(cell.startswith("+0.") and cell.endswith("), one run") for cell in (popularity, sasrec)), "people alone"
 
     again = [PLAN["planted-sasrec-seed1"], PLAN["planted-elastic-seed1"]]
     write_ranked_run(tmp_path, again[1], 0.21, 4)
     text = results_tables(tmp_path)
-    assert re.search(r"^\| Popularity \| \+.*\*\*ELASTIC is better\*\* \|$", text, re.MULTILINE), "a floor has no training noise"
-    assert re.search(rf"^\| SASRec \| \+.*{ONE_RUN} \|$", text, re.MULTILINE)
+    assert re.match(r"\*\*\+0\.\d{4}\*\* \(", difference_from(text, "Popularity")), "a floor has no training noise"
+    assert difference_from(text, "SASRec").endswith("), one run") and "**" not in difference_from(text, "SASRec")
     write_ranked_run(tmp_path, again[0], 0.05, 5)
-    assert re.search(r"^\| SASRec \| \+.*\*\*ELASTIC is better\*\* \|$", results_tables(tmp_path), re.MULTILINE)
+    assert re.match(r"\*\*\+0\.\d{4}\*\* \(", difference_from(results_tables(tmp_path), "SASRec"))
     (tmp_path / "planted-sasrec" / "ranks.safetensors").unlink()
     assert NO_RANKS in results_tables(tmp_path)
 
@@ -94,8 +97,7 @@ def test_two_recipes_on_one_data_set_have_a_line_each(tmp_path: Path, monkeypatc
     ours = ("ml-1m-popularity", "ml-1m-cpu-elastic", "ml-1m-elastic", "ml-1m-cpu-sasrec")
     data = PLAN["planted-sasrec"].config.data  # films need not be on this machine
     made_up = [replace(PLAN[name], config=replace(PLAN[name].config, data=data)) for name in ours]
-    for module in (markdown, systems):
-        monkeypatch.setattr(module, "planned_runs", lambda: made_up)
+    monkeypatch.setattr(systems, "planned_runs", lambda: made_up)
     for number, (row, good) in enumerate(zip(made_up, (0.02, 0.2, 0.1, 0.05), strict=True)):
         write_ranked_run(tmp_path, row, good, number)
     _, _, *lines = readme_tables(tmp_path).split("\n\n")[1].splitlines()
@@ -111,62 +113,34 @@ def test_a_line_claims_what_the_table_of_all_systems_does(tmp_path: Path) -> Non
         for seed in range(2):
             row = PLAN[f"planted-64-{name}{f'-seed{seed}' if seed else ''}"]
             write_ranked_run(tmp_path, row, 0.215 if name == "elastic" else 0.2, 2 * number + seed)
-    (line,) = (line for line in results_tables(tmp_path).splitlines() if re.match(r"\| SASRec \| [+-]", line))
+    in_results = difference_from(results_tables(tmp_path), "SASRec")
     shown = readme_tables(tmp_path).splitlines()[-3]
     assert shown.startswith("| Planted") and "plain SASRec" in shown
     low, sure = re.search(r"\((.\d\.\d+) to .*?, ([\d.]+) \|$", shown).groups()  # type: ignore[union-attr]
-    assert float(low) > 0 and float(sure) > 0.05 and "**" not in shown and "**" not in line
+    assert float(low) > 0 and float(sure) > 0.05 and "**" not in shown
+    assert shown.endswith(f"plain SASRec: {in_results} |")
 
 
-def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp_path: Path) -> None:
-    made_up = {
-        "planted-popularity": 0.15,
-        "planted-cooccurrence": 0.1,
-        "planted-sasrec": 0.03,
-        "planted-sasrec-seed1": 0.03,
-        "planted-elastic": 0.4,
+def test_a_repeat_bias_stands_beside_others_with_one_and_beside_itself_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a recipe: no row sets a system that has it against one that has not, but its own."""
+    data = PLAN["planted-sasrec"].config.data  # films need not be on this machine
+    names = ("sasrec", "sasrec-repeats", "elastic", "elastic-repeats")
+    made_up = [replace(row, config=replace(row.config, data=data)) for row in (PLAN[f"ml-100k-{name}"] for name in names)]
+    monkeypatch.setattr(systems, "planned_runs", lambda: made_up)
+    for seed, (planned, good) in enumerate(zip(made_up, (0.05, 0.3, 0.1, 0.4), strict=True)):
+        write_ranked_run(tmp_path, planned, good, seed)
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in results_tables(tmp_path).splitlines()]
+    score = {each[0]: float(each[2].split(" ")[0]) for each in cells if each and each[1] == "1"}
+    more = {each[0]: float(each[7].split(" ")[0]) for each in cells if each and each[1] == "1" and each[7]}
+    plain, biased = (title for title in score if title.startswith("ELASTIC, K"))
+    expected = {
+        "SASRec": score[plain] - score["SASRec"],
+        "SASRec, with a repeat bias": score[biased] - score["SASRec, with a repeat bias"],
+        f"ELASTIC: {systems.WITH_REPEATS}": score[plain] - score[biased],
     }
-    for seed, (name, good) in enumerate(made_up.items()):
-        write_ranked_run(tmp_path, PLAN[name], good, seed)
-        for epoch, (valid, loss) in enumerate(((0.1, 6.0), (0.3, 5.0), (0.2, 4.0)) if "sasrec" in name else (), 1):
-            Run(tmp_path / name).append(
-                {"event": "epoch", "epoch": epoch, "valid": {"NDCG@10": valid}, "loss": loss, "seconds": 1, "targets": 9}
-            )
-    here = str((Run(tmp_path / "planted-sasrec").last("start") or {})["data_hash"])
-    point = dict(zip(grid.COLUMNS, ("planted", here, "sasrec", "plain-0.2", 0, 0.25, 1, 2, 3.0, 4, ""), strict=True))
-    for other in (point, point | {"model": "elastic"}, point | {"data_hash": "a" * 16, "point": "averaged-0.3"}):
-        grid.add_outcome(tmp_path / grid.FILE, other)
-    found = results_tables(tmp_path).splitlines()
-    at = next(i for i, line in enumerate(found) if line.startswith("| Below Popularity"))
-    (line,) = [line for line in found[at + 2 :] if line.startswith("| ")]
-    told = "**Popularity is better** | 2 of 3, 2 of 3 | 0.3000 → 0.2000 | 5.00 → 4.00 | plain-0.2 0.250 |"
-    assert re.match(r"\| SASRec \| -0\.\d+ \(-0\.\d+ to -0\.\d+\), < 0\.0001 \| ", line) and line.endswith(told)
-
-
-def test_a_host_stands_beside_itself_modulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = (0.2, 0.2)
-    for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-seed1": 0.05, "elastic": 0.2, "elastic-seed1": 0.2}.items()):
-        write_ranked_run(tmp_path, PLAN[f"planted-{name}"], good, seed)
-    host, missing = System("sasrec"), (System("sasrec"), System("sma", "ctreg"), "SASRec + SMA + CTReg", one, one)
-    monkeypatch.setattr(markdown, "MODULATED", ((host, System("elastic"), "SASRec + SMA", one, (0.3, 0.3)), missing))
-    text = results_tables(tmp_path)
-    assert re.search(
-        r"^\| SASRec \+ SMA \| 0\.1\d+ ± .* \| \+0\.\d+ .* \| \*\*SASRec \+ SMA is better\*\* \| \+50\.0% \|$", text, re.MULTILINE
-    )
-    assert re.search(r"^\| SASRec \+ SMA \+ CTReg \| 0\.1\d+ ± [\d.]+ \| not run \|  \|  \| \+0\.0% \|$", text, re.MULTILINE)
-
-
-def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: Path) -> None:
-    """A repeat bias is a recipe: no row sets a system that is told against one that is not, but its own."""
-    for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-repeats": 0.3, "elastic": 0.1, "elastic-slots": 0.1}.items()):
-        write_ranked_run(tmp_path, PLAN[f"planted-64-{name}"], good, seed)
-    text = results_tables(tmp_path)
-    (line,) = re.findall(r"^\| SASRec \| 1, 1 \|.*$", text, re.MULTILINE)
-    before, after, gain, *_ = line.split(" | ")[2:]
-    assert float(after.split(" ")[0]) - float(before.split(" ")[0]) == pytest.approx(float(gain.split(" ")[0]), abs=2e-4)
-    assert float(gain.split(" ")[0]) > 0.1 and line.endswith(f"| {ONE_RUN} |")
-    against = text.partition("| ELASTIC, K = 16², k = 4 minus |")[2].partition("\n\n")[0]
-    assert "| SASRec |" in against and "told" not in against
+    assert more == pytest.approx(expected, abs=2e-4)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
