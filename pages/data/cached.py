@@ -7,7 +7,7 @@ import pandas as pd
 from elastic_core.data import Dataset, load, planted
 from elastic_core.data.folding import Rule
 from elastic_core.data.reading.packing import Upload
-from elastic_core.data.reading.reader import Sheet, Table
+from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.times import Dates
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
@@ -33,20 +33,20 @@ def digest(name: str, data: bytes) -> str:
 
 
 @cached_resource(2, "Reading the file …")
-def opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str]]:
+def opened(digest: str, _name: str, _data: bytes) -> tuple[RawTable, dict[str, str]]:
     """An upload as a sheet of text. Shared and read-only. Raises InputError with one sentence."""
     return shelf.opened(_name, _data)
 
 
 @cached_resource(2, "Looking at every row …")
-def checked(digest: str, _sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+def checked(digest: str, _sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
     """The rows under a choice of columns. Shared and read-only. Raises as `shelf.checked`."""
     return shelf.checked(_sheet, mapping, dates, titles)
 
 
 @cached_resource(3, "Dropping what is too rare to learn from …")
 def folded(
-    digest: str, _sheet: Sheet, mapping: dict[str, str], _found: Table, k_core: int, dates: Dates = "",
+    digest: str, _sheet: RawTable, mapping: dict[str, str], _found: Table, k_core: int, dates: Dates = "",
     titles: Upload | None = None, ties: Rule = "",
 ) -> shelf.FileOutcome:  # fmt: skip
     return shelf.folded(_sheet.shown, _found, k_core, ties)

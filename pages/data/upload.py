@@ -9,7 +9,7 @@ import streamlit as st
 from elastic_core import disk, text
 from elastic_core.data.folding import RULES
 from elastic_core.data.reading.packing import Upload
-from elastic_core.data.reading.reader import Sheet, Table
+from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.times import Dates, Undecided
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
@@ -93,16 +93,16 @@ def _upload(name: str, data: bytes) -> None:
         st.error(f"{shell.plain(error)}.", icon=":material/block:")
 
 
-def _preview(sheet: Sheet) -> None:
+def _preview(sheet: RawTable) -> None:
     rows = sheet.sample.slice(0, PREVIEW).to_pylist()
     frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
     view.heading(f"1. The first {len(frame)} rows")
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
-    layout = [f"layout: {'; '.join(dict.fromkeys(sheet.how))}"] if sheet.how else []
+    layout = [f"layout: {'; '.join(dict.fromkeys(sheet.layout_notes))}"] if sheet.layout_notes else []
     _notes([*layout, *sheet.notes])
 
 
-def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
+def _mapping(sheet: RawTable, guessed: dict[str, str], digest: str) -> dict[str, str]:
     """Which column is what: guessed from the names, changed by the visitor."""
     view.heading("2. Which column is what?")
     names, mapping = list(sheet.sample.column_names), {}
@@ -114,10 +114,12 @@ def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, st
         chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
         if chosen != NONE:
             mapping[ours] = "" if chosen == ROW_ORDER else chosen
+    if mapping.get("title") == mapping.get("item"):  # a title that was taken for the item needs no second place
+        mapping.pop("title", None)
     return mapping
 
 
-def _dates(sheet: Sheet, mapping: dict[str, str], digest: str) -> Dates | None:
+def _dates(sheet: RawTable, mapping: dict[str, str], digest: str) -> Dates | None:
     """How dates are to be read, asked only where no row of the file tells; None until it is answered."""
     try:
         cached.checked(digest, sheet, mapping)

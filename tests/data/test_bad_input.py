@@ -63,7 +63,7 @@ def zipped(files: dict[str, Any], flags: int = 0) -> bytes:
         (b"user,item,time\na\0b,x,1\n", "t.csv is not a text file (it holds NUL bytes)"),
         ("1::2::3::1600000000\n1::2::3::1600000009\n1::2::3::x\n", "line 3: the time 'x' is no number"),
         ("some words\nand some more words\n", "has no columns that a comma, tab, semicolon, bar or space separates"),
-        ('{"error": "no such table"}', "no column that is known for the user; it has: error"),
+        ('{"error": "no such table"}', "which column is the person and the item and the time; no column looks like the person"),
         ('[{"user": 1, "item', "t.csv is not complete JSON (line 1)"),
     ],
 )
@@ -194,7 +194,7 @@ def test_what_is_said_of_columns_fits_a_file_without_their_names(tmp_path: Path)
     """Places where there are two; a file of titles of which only the names are left."""
     bare, titles = tmp_path / "bare.csv", tmp_path / "titles.csv"
     bare.write_text("\n".join(f"u{user},{1_600_000_000 + 10 * user}" for user in range(40)))
-    with pytest.raises(InputError, match="say which is which, as in --columns user=1,item=2,time=3"):
+    with pytest.raises(InputError, match="say which is which by their places, as in --columns user=PLACE"):
         read_interactions(bare, {"time": "2"})
     titles.write_text("item,title\n")
     (tmp_path / "t.csv").write_text(TABLE)

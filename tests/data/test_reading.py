@@ -190,10 +190,13 @@ def test_every_kind_of_text_is_the_same_world(kind: str) -> None:
 @pytest.mark.parametrize(
     ("head", "row", "says"),
     [
-        ("", "{u}\t{t}\t{i}\t7", r"does not name its columns \(1 = '\d+', 2 = '1[0-9]{9}', .*--columns user=1,item=2,time=3"),
-        ("who,thing,time", "{u},{i},{t}", "no column that is known for the user; it has: who, thing, time: .*--columns user=who"),
-        ("user,item,score", "{u},{i},4.5", "no column that is known for the time; .*--columns time= says that the rows are in"),
-        ("user,item,begun,ended", "{u},{i},{d:%Y-%m-%d %H:%M},{d:%Y-%m-%dT%H:%M}", "no column that is known for the time"),
+        ("", "{u}\t{t}\t{i}\t7", r"does not name its columns \(1 = '\d+', 2 = '1[0-9]{9}', .*try --columns user=1,item=3,time=2"),
+        ("who,thing,time", "{u},{i},{t}",
+            "which column is the person and the item; the person could be who .*try --columns user=who,item=thing,time=time"),
+        ("user,item,score", "{u},{i},4.5",
+            "no column holds times that order a person's events .*say --columns time= if the rows are in order"),
+        ("user,item,begun,ended", "{u},{i},{d:%Y-%m-%d %H:%M},{d:%Y-%m-%dT%H:%M}",
+            "the time could be begun .* or ended .*try --columns user=user,item=item,time=begun"),
         ("user,item,time", "{u},{i},{d:%Y%m}", "tells only the year or month"),
         ("user,item,time", "{u},{i},{d:%Y}", "tells only the year or month"),
         ("user,item,time", "{u},{i},soon", "the time 'soon' is no date or number that is understood"),
@@ -292,7 +295,8 @@ def test_it_is_always_said_what_was_understood() -> None:
     table = read_interactions(Upload("x.csv", data.encode()))
     first, last = (f"{moment(edge(t for _, _, t in WORLD)):%Y-%m-%d %H:%M:%S}" for edge in (min, max))
     assert dict(table.understood) == {
-        "user": "uid (by its name)", "item": "item_id (by its name, before 'item')", "layout": "tabs separate the columns",
+        "user": "uid (by its name)", "item": "item_id (by its name; 'item' has one value in 120 rows)",
+        "layout": "tabs separate the columns",
         "time": "created_at (its values tell a moment, more than 'time')", "rows": "120 of 120", "from, to": f"{first} to {last}",
     }  # fmt: skip
     assert any("read with the day first, because other rows have a number above 12 there" in note for note in table.notes)

@@ -142,7 +142,7 @@ def test_stretches_of_other_forms_are_the_whole(stretch: int) -> None:
     people = [(u, [(7 * u + k) % 40 for k in range(3 + u % 5)]) for u in range(60)]
     forms = [
         "".join(f"{u} {' '.join(map(str, items))}\n" for u, items in people),
-        "".join(f"{u}:\n" + "".join(f"{i},4,2019-01-{1 + i % 28:02}\n" for i in items) for u, items in people),
+        "".join(f"{u}:\n" + "".join(f"{i},4,2019-01-{1 + (i + u) % 28:02}\n" for i in items) for u, items in people),
         "user,items\n" + "".join(f'{u},"{items}"\n' for u, items in people),
         "user,item,time\n" + "".join(f"u{n % 7},é{n % 5},{n % 12 + 1}/{n % 28 + 1}/2024\n" for n in range(60)),
     ]

@@ -1,6 +1,7 @@
 """Ids of people and items: text becomes numbers at once, in the order of first appearance; at the end each is cleaned once."""
 
 import re
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.text import calm
 
 LONGEST_ID = 200
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 
 
 class Ids:
@@ -42,15 +44,41 @@ class Ids:
         self.rows.clear()
         if self.whole and len(rows):
             return *_texts_of(rows), {}
-        texts = [clean_cell(text) for text in self.spellings.texts]
+        written = [clean_cell(text) for text in self.spellings.texts]
+        texts = [text if text.isascii() else _one_spelling(text) for text in written]
+        if differ := sum(text != other for text, other in zip(texts, written, strict=True)):
+            notes.append(f"{differ:,} ids of the {self.name} were read without invisible characters and with one code a letter")
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
             texts = [re.sub(r"\.0+$", "", text) for text in texts]
             notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")
         self.texts = texts
         places, different = pd.factorize(np.array(texts, dtype=object))
+        if note := _capitals(different.tolist(), self.name):
+            notes.append(note)
         rows = rows if len(different) == len(places) else places.astype(np.int32)[rows]
         faults = {at: f"the {self.name} {what}" for at, text in enumerate(different) if (what := _fault(text))}
         return rows, different.tolist(), faults
+
+
+def _one_spelling(text: str) -> str:
+    """Return a text in the composed form of Unicode, without characters that take no room."""
+    return unicodedata.normalize("NFC", "".join(c for c in text if c not in INVISIBLE)).strip()
+
+
+def _capitals(texts: list[str], name: str) -> str:
+    """Return how many ids differ from another in capitals alone; nothing where none does."""
+    first, pairs = dict[str, str](), list[tuple[str, str]]()
+    for text in texts:
+        other = first.setdefault(text.casefold(), text)
+        if other != text:
+            pairs.append((other, text))
+    if not pairs:
+        return ""
+    one, other = pairs[0]
+    return (
+        f"{len(pairs):,} ids of the {name} differ from another in capitals alone ({one[:40]}, {other[:40]}) and count as others: "
+        "write them alike if they are the same"
+    )
 
 
 def _whole_numbers(column: Any) -> ndarray | None:

@@ -64,6 +64,10 @@ class Limits:
 NO_LIMITS = Limits()
 
 
+class IncompleteFile(InputError):
+    """A file or an archive that is torn: what is left of it is never read."""
+
+
 class Upload(NamedTuple):
     """A file that was sent: its name is only shown, never used as a path."""
 
@@ -83,7 +87,7 @@ class Member(NamedTuple):
     opener: Opener
     packed: int  # bytes that it takes as it lies, for the ratio
     limits: Limits
-    kind: str = ""  # text, parquet, arrow or xlsx
+    kind: str = ""  # text, parquet, arrow or xlsx; "other" for what is no table
 
     @property
     def base(self) -> str:
@@ -212,6 +216,7 @@ def _expanded(member: Member, depth: int = 0, strict: bool = True) -> Iterator[M
             if re.match(magic, head, re.IGNORECASE | re.DOTALL):
                 if strict:
                     raise InputError(f"{member.shown} is {what}: {remedy}")
+                yield member._replace(kind="other")
                 return
         yield member._replace(kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
@@ -281,4 +286,4 @@ def _said(shown: str) -> Iterator[None]:
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise InputError(f"{shown} cannot be read: {error.strerror or error}") from None
-        raise InputError(f"{shown} is not a complete archive: download or pack it again") from None
+        raise IncompleteFile(f"{shown} is not a complete archive: download or pack it again") from None

@@ -1,7 +1,7 @@
 """One reader of interactions, for files named on the command line, for uploads and for what is longer than memory.
 
-A source becomes a `Sheet` (what it is, its columns, a sample), columns are chosen, and its rows are taken a part at a time: ids
-become numbers at once, so that a row costs 16 bytes and not its text. What was understood is always said.
+A source becomes a `RawTable` (what it is, its columns, a sample), columns are chosen, and its rows are taken a part at a time:
+ids become numbers at once, so that a row costs 16 bytes and not its text. What was understood is always said.
 """
 
 import contextlib
@@ -19,11 +19,12 @@ from pandas import DataFrame
 
 from elastic_core.data.reading import records
 from elastic_core.data.reading.cells import Spellings, hold_lists
-from elastic_core.data.reading.columns import Choice, choose
+from elastic_core.data.reading.column_question import ask_columns
+from elastic_core.data.reading.column_roles import Choice, title_columns
 from elastic_core.data.reading.faults import Faults, weigh
 from elastic_core.data.reading.ids import Ids
 from elastic_core.data.reading.packing import NO_LIMITS, Limits, Source, members, refuse_large
-from elastic_core.data.reading.sheet import Sheet, open_sheet
+from elastic_core.data.reading.raw_table import RawTable, open_table
 from elastic_core.data.reading.text import Part, batch
 from elastic_core.data.reading.times import ORDERS, Dates, Times, Undecided, clock
 from elastic_core.data.reading.titles import BESIDE, Titles, of_items
@@ -58,36 +59,25 @@ def read_interactions(
     titles.
 
     Raises InputError with one sentence: what it is, where it fails, what to do next."""
-    sheet = open_sheet(source, columns, limits)
-    choice = choose(sheet.sample, sheet.given, sheet.shown, sheet.headed)
-    for ours in choice.missing:
-        raise InputError(_asks(sheet, choice, ours))
+    table = open_table(source, columns, limits)
+    choice = table.choose()
     try:
-        return read_rows(sheet, choice, dates, titles)
+        if choice.missing:
+            raise InputError(ask_columns(table, choice, lambda tried, chosen: read_rows(tried, chosen, dates)))
+        return read_rows(table, choice, dates, titles)
     except Undecided as error:
-        raise InputError(f"{sheet.shown}: {error}: say it with data.dates={' or '.join(ORDERS)} (--dates)") from None
+        raise InputError(f"{table.shown}: {error}: say it with data.dates={' or '.join(ORDERS)} (--dates)") from None
 
 
-def _asks(sheet: Sheet, choice: Choice, ours: str) -> str:
-    names = list(sheet.sample.column_names)
-    if sheet.headed:
-        hint = "; --columns time= says that the rows are in order" if ours == "time" else ""
-        return (
-            f"{sheet.shown} has no column that is known for the {ours}; it has: {', '.join(names[:30])}: say which it is, as in "
-            f"--columns {ours}={next((name for name in names if name not in choice.roles.values()), '…')}{hint}"
-        )
-    cells = ", ".join(f"{at} = {str(sheet.sample[name][0].as_py())[:24]!r}" for at, name in enumerate(names[:12], 1))
-    return f"{sheet.shown} does not name its columns ({cells}): say which is which, as in --columns user=1,item=2,time=3"
-
-
-def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
+def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
     """Return the events under a choice of columns. Raises InputError for too many bad rows, Undecided as times do."""
-    roles = choice.roles
+    listed = hold_lists(sheet.sample[choice.roles["item"]])
+    roles = {ours: name for ours, name in choice.roles.items() if not (listed and ours in ("title", "genres"))}
     said = Titles([ours for ours in ("title", "genres") if ours in roles])
     ids = {name: Ids(name, numbered=bool(said.names)) for name in ("user", "item")}
     times, clocks, hours = Times(), Spellings(), list[np.ndarray]()
     parts, starts, count = list[Part](), list[int](), 0
-    for part in _exploded(sheet, roles):
+    for part in _exploded(sheet, roles) if listed else sheet.parts(list(dict.fromkeys(roles.values()))):
         column = {ours: part.table[name] for ours, name in roles.items()}
         ids["user"].add(column["user"])
         said.add(ids["item"].add(column["item"]), column)
@@ -109,6 +99,9 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
         for row in np.flatnonzero(np.isin(places, list(faults_of))).tolist() if faults_of else ():
             wrong.setdefault(row, faults_of[int(places[row])])
         columns[name] = pd.Categorical.from_codes(places, pd.Index(texts, dtype=object))
+    if sheet.headed:  # two files put together
+        again = np.logical_and.reduce([columns[name] == roles[name] for name in ids])
+        wrong |= dict.fromkeys(np.flatnonzero(again).tolist(), "the names of the columns stand here once more")
     if "time" in roles:
         columns["time"], untimed = times.done(dates, notes)
         wrong = untimed | wrong
@@ -131,7 +124,7 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
     notes = [*sheet.notes, *notes, *_heavy(events)]
 
     understood = [(ours, f"{name} ({choice.why.get(ours, 'by its name')})") for ours, name in roles.items() if ours != "clock"]
-    understood += [("layout", "; ".join(dict.fromkeys(sheet.how)))] if sheet.how else []
+    understood += [("layout", "; ".join(dict.fromkeys(sheet.layout_notes)))] if sheet.layout_notes else []
     left_out = f"; {faults.sentence()}" if faults.count else ""
     understood.append(("rows", f"{len(events):,} of {rows:,}{left_out}"))
     if "time" in events and len(events):
@@ -140,11 +133,8 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
     return Table(events, items, sheet.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood))
 
 
-def _exploded(sheet: Sheet, roles: Mapping[str, str]) -> Iterator[Part]:
+def _exploded(sheet: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
     wanted = list(dict.fromkeys(roles.values()))
-    if not hold_lists(sheet.sample[roles["item"]]):
-        yield from sheet.parts(wanted)
-        return
     found = list(sheet.parts(wanted))
     sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
     table = records.exploded(batch(pa.Table.from_batches([part.table for part in found])), roles, sheet.shown)
@@ -163,25 +153,25 @@ def _heavy(events: DataFrame) -> list[str]:
 def titles_of(source: Source, inside: str, notes: list[str], limits: Limits = NO_LIMITS) -> DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
     chosen = [member for member in members(source, limits) if inside in ("", member.base)]
-    found = _read_titles(Sheet(chosen[:1], {}), notes) if chosen else None
+    found = _read_titles(RawTable(chosen[:1], {}), notes) if chosen else None
     if found is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
     return found
 
 
-def _read_titles(sheet: Sheet, notes: list[str]) -> DataFrame | None:
-    named = choose(sheet.sample, {}, sheet.shown, sheet.headed).roles
+def _read_titles(sheet: RawTable, notes: list[str]) -> DataFrame | None:
+    named = title_columns(sheet.sample)
     return of_items(batch(pa.Table.from_batches([part.table for part in sheet.parts()])), named, sheet.headed, notes)
 
 
-def _beside(sheet: Sheet, notes: list[str]) -> DataFrame | None:
+def _beside(sheet: RawTable, notes: list[str]) -> DataFrame | None:
     """Return what a file near the events says of their items; one that cannot be understood costs the titles alone."""
     own = PurePosixPath(sheet.files[0].name)
     for member in sheet.near:
         likely = BESIDE.fullmatch(member.base) or member.base == own.name.removesuffix(".inter") + ".item"
         if likely and PurePosixPath(member.name).parent == own.parent:
             with contextlib.suppress(InputError):
-                if (found := _read_titles(Sheet([member], {}), [])) is not None:
+                if (found := _read_titles(RawTable([member], {}), [])) is not None:
                     return found
             notes.append(f"{member.base} beside it is no table of item and title that is understood, so items have no titles")
     return None

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elastic_core.data.reading.cells import hold_lists, split, text_of
-from elastic_core.data.reading.packing import AS_CSV, Member, refuse_large
+from elastic_core.data.reading.packing import AS_CSV, IncompleteFile, Member, refuse_large
 from elastic_core.data.reading.text import Part
 from elastic_core.errors import InputError
 
 BATCH = 2**18
 RECORDS = re.compile(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))")
+TIMELY = re.compile(r"(?i)time|date|stamp|^ts$")
 HEADING = re.compile(rb"(?m)^([0-9]+):\r?\n")
 
 
@@ -57,7 +58,7 @@ def _parsed(text: str) -> Any:
 
 
 def _opened(found: Any) -> Iterator[dict[str, Any]]:
-    """Yield the flat rows inside: of a list of objects, of an object of lists, of an object with one list of objects."""
+    """Yield the flat rows inside: of lists of objects or of cells, of an object of columns, of rows, or of people."""
     if isinstance(found, list) and found and all(isinstance(one, list) for one in found):
         yield from ({f"column {at}": cell for at, cell in enumerate(row, 1)} for row in found)
         return
@@ -67,14 +68,19 @@ def _opened(found: Any) -> Iterator[dict[str, Any]]:
     if not isinstance(found, dict):
         raise ValueError
     nested = [name for name, value in found.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    maps = [value for value in found.values() if isinstance(value, dict) and "0" in value]
-    if len(nested) == 1:
-        inner = found.pop(nested[0])
-        yield from (found | row for row in _opened(inner))
-    elif {"columns", "data"} <= found.keys():  # and its orient="split"
+    maps = [value for value in found.values() if isinstance(value, dict) and value]
+    if {"columns", "data"} <= found.keys():  # pandas' orient="split"
         yield from (dict(zip(found["columns"], row, strict=True)) for row in found["data"])
-    elif len(maps) > 1:  # pandas' to_json: column → row → cell
+    elif len(nested) > 1 and len(nested) == len(found):  # person → events
+        yield from ({"key": key, **row} for key, events in found.items() for one in events for row in _opened(one))
+    elif nested:
+        events = next((name for name in nested if any(TIMELY.search(key) for key in found[name][0])), nested[0])
+        around = {name: value for name, value in found.items() if name not in nested}
+        yield from (around | row for row in _opened(found[events]))
+    elif len(maps) > 1 and all("0" in value for value in maps):  # pandas' to_json: column → row → cell
         yield from ({name: column.get(row) for name, column in found.items()} for row in maps[0])
+    elif len(maps) > 1 and len(maps) == len(found) and all(value.keys() == maps[0].keys() for value in maps[:9]):
+        yield from ({"key": key, **row} for key, row in found.items())  # and its orient="index"
     elif len(found) > 1 and all(isinstance(value, list) for value in found.values()):
         yield from (dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=False))
     else:
@@ -117,23 +123,23 @@ def sequences(text: str) -> Part | None:
     return Part(pa.RecordBatch.from_pydict({"column 1": users, "column 2": [" ".join(line[1:]) for line in lines]}), 1)
 
 
-def tables(member: Member, wanted: list[str] | None = None) -> Iterator[Part]:
+def tables(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Part]:
     """Yield the rows of Parquet, Arrow or Excel, counted from 1. Raises InputError for what is torn or too large."""
     kind, batches = {"parquet": ("Parquet", _parquet), "arrow": ("Arrow", _arrow), "xlsx": ("Excel", _excel)}[member.kind]
     row = 1
     try:
-        for batch in batches(member, wanted):
+        for batch in batches(member, wanted, notes):
             batch.validate(full=True)  # as Arrow asks of files of strangers
             decoded = [pc.cast(c, c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
-            yield Part(pa.record_batch(decoded, names=batch.column_names), 2 if kind == "Excel" else row)
+            yield Part(pa.record_batch(decoded, names=batch.column_names), row + (kind == "Excel"))
             row += batch.num_rows
     except InputError:
         raise
     except Exception:  # what the libraries raise of torn files is of every kind
-        raise InputError(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
+        raise IncompleteFile(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
 
-def _parquet(member: Member, wanted: list[str] | None) -> Iterator[Any]:
+def _parquet(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Any]:
     from pyarrow import parquet
 
     data = member.read()
@@ -146,7 +152,7 @@ def _parquet(member: Member, wanted: list[str] | None) -> Iterator[Any]:
     yield from file.iter_batches(BATCH, columns=wanted)
 
 
-def _arrow(member: Member, wanted: list[str] | None) -> Iterator[Any]:
+def _arrow(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Any]:
     data = member.read()
     if data.startswith(b"FEA1"):
         raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
@@ -155,7 +161,7 @@ def _arrow(member: Member, wanted: list[str] | None) -> Iterator[Any]:
     yield from (table.select(wanted) if wanted else table).to_batches(BATCH)
 
 
-def _excel(member: Member, wanted: list[str] | None) -> Iterator[Any]:
+def _excel(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Any]:
     """All sheets with the names of the one that holds most."""
     import openpyxl
 
@@ -167,6 +173,12 @@ def _excel(member: Member, wanted: list[str] | None) -> Iterator[Any]:
         most = min(sheet.max_column or 200, member.limits.columns + 1)
         cells = islice(sheet.iter_rows(values_only=True, max_col=most), member.limits.rows + 2)
         rows = [[text_of(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
+        filled = [sum(cell is not None for cell in row) for row in rows]
+        usual = float(np.median(filled)) if filled else 0.0
+        above = next((at for at, count in enumerate(filled) if count >= max(2, 0.6 * usual)), 0)
+        if above:
+            notes.append(f"{above} rows above the names of the columns were left out ({str(rows[0][0])[:40]!r} …)")
+        rows = rows[above:]
         columns = list(zip_longest(*rows))
         while columns and not any(cell is not None for cell in columns[-1]):
             columns.pop()
@@ -181,7 +193,7 @@ def _excel(member: Member, wanted: list[str] | None) -> Iterator[Any]:
 
 
 def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
-    """Return a row for every item of the lists in cells (`[1, 2]`, `1 2`, `1,2`, a list)."""
+    """Return a row for every item of the lists in cells (`[1, 2]`, `1 2`, `1,2`, a list), with its person and time."""
     item, user = split(table[roles["item"]]), table[roles["user"]]
     if len(pc.unique(user)) < len(user):
         raise InputError(f"{shown} holds lists of items, and several rows of one person: keep each person's longest list alone")

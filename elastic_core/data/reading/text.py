@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from elastic_core.data.reading.columns import is_usual
+from elastic_core.data.reading.column_roles import is_usual
 from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Member, refuse_large
 from elastic_core.errors import InputError
 
@@ -110,12 +110,20 @@ def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, forced, comment = _above(lines)
-    lines = [line for line in lines[above : above + LINES] if line.strip()]
+    places = [at for at, line in enumerate(lines[above : above + LINES]) if line.strip()]
+    lines = [lines[above + at] for at in places]
     boxed = len(lines) > 1 and bool(RULE.fullmatch(lines[1]) or (RULE.fullmatch(lines[0]) and "|" in lines[1]))
     leads = int(boxed and bool(RULE.fullmatch(lines[0])))  # a rule above the names
     if boxed:
         lines = [line.strip().strip("|") for line in lines if not RULE.fullmatch(line)]
     cut = _separated(lines, forced)
+    for title_lines in range(1, min(10, len(lines) - 3)) if cut is None else ():
+        cut = _separated(lines[title_lines:], forced)
+        if cut is not None and cut.width > 2 and cut.share > 0.95 and not any(map(_is_typed, cut.rows[0])):
+            notes.append(f"{title_lines} lines above the names of the columns were left out ({lines[0][:40]!r} …)")
+            above += places[title_lines]
+            break
+        cut = None
     if cut is None:
         return None
     refuse_large(0, cut.width, member)

@@ -36,29 +36,32 @@ MONTHS = {
     )
     for name in names.split()
 } | {"juin": 6, "juil": 7}  # fmt: skip
-ZONES = dict(
-    zip("cet cest bst est edt cdt mst mdt pst pdt msk jst".split(), (1, 2, 1, -5, -4, -5, -7, -6, -8, -7, 3, 9), strict=True)
-)
+ZONES = {"cet": 1, "cest": 2, "bst": 1, "est": -5, "edt": -4, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "msk": 3}
+ZONES |= {"ist": 5.5, "jst": 9}  # hours
 _CLOCK = (
     r"(?:(?:[t,:_-]|\s+at)?\s*(?P<h>[0-9]{1,2})[:.h](?P<i>[0-9]{2})(?:[:.](?P<s>[0-9]{2})(?:[.,:](?P<f>[0-9]{1,9}))?)?"
     r"(?:\s?(?P<half>[ap])\.?m?\.?)?)?"
 )
 _ZONE = (
-    rf"(?:\s?(?P<zone>z|utc|gmt|{'|'.join(ZONES)}|(?:utc|gmt)?[+-][0-9]{{1,2}}:?(?:[0-9]{{2}})?))?(?:\s(?:\([^)]*\)|uhr|utc))?"
+    rf"(?:\s?(?P<zone>z|utc|gmt|{'|'.join(ZONES)}|(?:utc|gmt)?[+-][0-9]{{1,2}}:?(?:[0-9]{{2}})?))?"
+    r"(?:\s?\[[a-z_/+-]+\])?(?:\s(?:\([^)]*\)|uhr|utc))?"
 )
 _MONTH, _TAIL = r"(?P<mon>[a-z]{3,10})\.?", _CLOCK + _ZONE
 WRITTEN = [
     rf"^\[?(?:[^\s0-9,.]{{2,12}}[.,]?\s+)?(?:{date})\s*{tail}\]?$"
     for date, tail in (
-        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./_\s年])\s?(?P<b>[0-9]{1,2})[-./_\s月],?\s?(?P<c>[0-9]{1,4})日?", _TAIL),
+        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./_\s年])\s?(?P<b>[0-9]{1,2})(?:[-./_\s月],?|,)\s?(?P<c>[0-9]{1,4})日?", _TAIL),
         (rf"(?P<a>[0-9]{{1,4}})(?:st|nd|rd|th|\.)?[-/\s.]*(?:de\s)?{_MONTH}[-/\s.,]*(?:de\s)?(?P<c>[0-9]{{1,4}})", _TAIL),
-        (rf"{_MONTH}[-\s]*(?P<a>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[-\s]+(?P<c>[0-9]{{4}}),?", _TAIL),
+        (rf"{_MONTH}[-\s]*(?P<a>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[-\s]+(?P<c>[0-9]{{4}}|[0-9]{{2}}),?", _TAIL),
         (rf"{_MONTH}\s+(?P<a>[0-9]{{1,2}})\s*", _TAIL + r"\s+(?P<c>[0-9]{4})"),
     )
 ]
 NUMBER = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
 CLOCK_FIRST = re.compile(r"([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s?[ap]\.?m\.?)?),?\s+(\S.*)")
 GROUPS = re.compile(r"[-+]?[0-9]{1,3}([,'. \u00a0\u202f][0-9]{3}){2,}")
+
+
+NO_YEAR = re.compile(r"([0-9]{1,2}[-/.][0-9]{1,2}[ t]+|[a-z]{3}\s+[0-9]{1,2}\s+)[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?([.,][0-9]+)?")
 
 
 class Undecided(InputError):
@@ -151,7 +154,7 @@ def _typed_times(column: Any) -> tuple[str, ndarray]:
         values = column.to_numpy(False)
     else:
         values = _floats(pc.cast(column, pa.float64(), safe=False))
-        values[np.isinf(values)] = np.nan
+        values = np.where(np.isinf(values), np.nan, values)  # a copy: Arrow's own memory cannot be written to
     return "second" if timely else "number", values if per == 1.0 else values / per
 
 
@@ -195,6 +198,8 @@ def read_dates(texts: list[str], order: Dates, told: list[str]) -> ndarray:
     out, left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
     lower = [CLOCK_FIRST.sub(r"\2 \1", text) if text[1:3].count(":") else text for text in lower]
+    if lower and sum(bool(NO_YEAR.fullmatch(text)) for text in lower[:200]) > 0.8 * min(len(lower), 200):
+        raise InputError(f"times such as {texts[0]} have no year: write it before them, as in 2023-12-31 18:50:22")
     for pattern in WRITTEN:
         there, found = _taken_apart([lower[row] for row in left], pattern)
         rows, left = left[there], left[~there]

@@ -43,6 +43,8 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
         )
     elif many and digits in (6, 10) and np.isfinite(_calendar(real + century, digits + 2)).mean() >= 0.98:
         name, seconds = CALENDAR[digits + 2][2:], _calendar(numbers + century, digits + 2)
+    elif many and digits in (7, 8) and (year_last := _year_last(real)):
+        name, seconds = year_last, _year_first(numbers, year_last)
     elif many and digits == 7 and np.isfinite(_ordinal(real)).mean() >= 0.98:
         name, seconds = "YYYYDDD", _ordinal(numbers)
     elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
@@ -69,6 +71,22 @@ def _each(numbers: ndarray) -> ndarray:
     for _, per, _ in UNITS[:4]:
         out = np.where((numbers / per >= EARLY) & (numbers / per <= LATE), numbers / per, out)
     return out
+
+
+def _year_first(numbers: ndarray, form: str) -> ndarray:
+    """Return the seconds of numbers such as 3012023, of the form DDMMYYYY or MMDDYYYY; NaN for no date of 1980 to 2035."""
+    whole = np.clip(np.nan_to_num(numbers), 0, 10**8 - 1).astype(np.int64)
+    first, second, year = whole // 10**6, whole // 10**4 % 100, whole % 10**4
+    day, month = (first, second) if form == "DDMMYYYY" else (second, first)
+    return np.where((year >= 1980) & (year <= 2035), moment(year, month, day), np.nan)
+
+
+def _year_last(numbers: ndarray) -> str:
+    """Return which form such numbers have; nothing where they are no dates. Raises InputError where they could be both."""
+    forms = [form for form in ("DDMMYYYY", "MMDDYYYY") if np.isfinite(_year_first(numbers, form)).mean() >= 0.98]
+    if len(forms) == 2:
+        raise InputError(f"times such as {int(numbers[0]):08} do not tell the day from the month: write them as 2023-12-31")
+    return forms[0] if forms else ""
 
 
 def _ordinal(numbers: ndarray) -> ndarray:

@@ -24,9 +24,9 @@ from elastic_core import disk
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
 from elastic_core.data.folding import Rule, fold
-from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
+from elastic_core.data.reading.column_roles import IN_ORDER, ROLES, Choice
 from elastic_core.data.reading.packing import Limits, Upload, shown_name
-from elastic_core.data.reading.reader import Sheet, Table, open_sheet, read_rows, titles_of
+from elastic_core.data.reading.reader import RawTable, Table, open_table, read_rows, titles_of
 from elastic_core.data.reading.times import Dates
 from elastic_core.data.source_catalog import CARD, LICENCE_OWN, PLANTED
 from elastic_core.data.synthetic import planted
@@ -36,7 +36,7 @@ from elastic_core.runs import list_runs
 from elastic_core.services import public
 
 MOST_KEPT, MOST_BYTES = 20, 20 * 2**20
-LIMITS = Limits(unpacked=100 * 2**20, ratio=200, rows=2_000_000, columns=50, files=200)
+LIMITS = Limits(unpacked=100 * 2**20, ratio=200, rows=2_000_000, columns=2_000, files=200)
 ENDINGS = "csv tsv txt dat data inter json jsonl ndjson xlsx parquet pq arrow feather gz bz2 xz zst zip tar tgz".split()
 ACCEPTED = "CSV, TSV, JSON, Excel, Parquet or Arrow, plain or packed"
 MOST_CARD, MOST_DATA = 2**18, 2**28  # bytes that are read
@@ -66,29 +66,29 @@ class FileOutcome(NamedTuple):
     steps: pd.DataFrame
 
 
-def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
+def opened(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
     public.refuse("upload")
     if len(data) > MOST_BYTES:
         raise InputError(f"{shown_name(name)} has {disk.size(len(data))}; at most {disk.size(MOST_BYTES)} can be sent")
-    sheet = open_sheet(Upload(name, data), limits=LIMITS)
-    found = choose(sheet.sample, {}, sheet.shown, sheet.headed)
+    sheet = open_table(Upload(name, data), limits=LIMITS)
+    found = sheet.choose({})
     order = dict([IN_ORDER]) if found.ordered and "time" not in found.roles else {}
     return sheet, {**{ours: column for ours, column in found.roles.items() if ours in ROLES}, **order}
 
 
-def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+def checked(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
     """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
     if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
     said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
-    found, guess = (choose(sheet.sample, known, sheet.shown, sheet.headed) for known in (said, {}))
+    found, guess = (sheet.choose(known) for known in (said, {}))
     wanted = {*said, *(["clock"] if "time" in said else [])}
     kept = {ours: found.roles[ours] for ours in (*ROLES, "clock") if ours in wanted and ours in found.roles}
     why = {ours: guess.why[ours] for ours, column in kept.items() if guess.roles.get(ours) == column and ours in guess.why}
     choice = Choice(kept, {**found.why, **why}, found.ordered)
     for ours in choice.missing:
         raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
-    table = read_rows(Sheet(sheet.files, said, list(sheet.notes)), choice, dates)
+    table = read_rows(dataclasses.replace(sheet, given=said, notes=list(sheet.notes), layout_notes=[]), choice, dates)
     if titles is None:
         return table
     notes = list[str]()

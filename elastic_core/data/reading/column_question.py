@@ -1,0 +1,83 @@
+"""What to ask where the columns of a file do not say what they hold: what could be which, and a line that has been tried."""
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from elastic_core.data.reading.column_roles import ENOUGH, IN_ORDER, NEEDED, PERSON, Choice
+from elastic_core.data.reading.raw_table import RawTable
+from elastic_core.data.reading.times import ORDERS, Undecided
+from elastic_core.errors import InputError
+
+SPOKEN = {"user": "person", "item": "item", "time": "time"}
+
+
+def ask_columns(table: RawTable, choice: Choice, read: Callable[[RawTable, Choice], Any]) -> str:
+    """Return one sentence: what is missing, what it could be, and which line reads the file. `read` is how that is tried."""
+    names = list(table.sample.column_names)
+    if not table.headed:
+        cells = ", ".join(f"{at} = {str(table.sample[name][0].as_py())[:24]!r}" for at, name in enumerate(names[:12], 1))
+        return f"{table.shown} does not name its columns ({cells}): {_suggest_line(table, choice, read)}"
+    if is_one_person(table, choice):
+        return (
+            f"{table.shown} names no person, so it seems to hold one person's own history: a list for them needs other people's "
+            "histories too; join the exports of several people into one file with a column for the person"
+        )
+    parts = list[str]()
+    for ours in choice.missing:
+        could_be = [f"{one.name[:40]} ({one.summary})" for one in choice.candidates[ours]]
+        if could_be:
+            parts.append(f"the {SPOKEN[ours]} could be {' or '.join(could_be[:2])}")
+        elif ours == "time":
+            parts.append(f"no column holds times that order a person's events{_why(choice)}")
+        else:
+            parts.append(f"no column looks like the {SPOKEN[ours]}")
+    if all(not choice.candidates[ours] for ours in choice.missing if ours != "time"):
+        parts.append(f"the columns are {', '.join(name[:30] for name in names[:10])}")
+    asked = " and the ".join(SPOKEN[ours] for ours in choice.missing)
+    return f"{table.shown} does not say which column is the {asked}; {'; '.join(parts)}: {_suggest_line(table, choice, read)}"
+
+
+def is_one_person(table: RawTable, choice: Choice) -> bool:
+    """Whether no column could be a person, in a file that is long enough to tell and has things and times."""
+    if "user" not in choice.missing or not table.headed or len(table.sample) < ENOUGH:
+        return False
+    people = choice.candidates["user"]
+    items = [choice.roles["item"]] if "item" in choice.roles else [one.name for one in choice.candidates.get("item", [])]
+    others = [one for one in people if PERSON.search(one.name) or ([one.name] != items[:1] and items)]
+    return not others
+
+
+def _why(choice: Choice) -> str:
+    return f" ({'; '.join(choice.rejected[:2])})" if choice.rejected else ""
+
+
+def _suggest_line(table: RawTable, choice: Choice, read: Callable[[RawTable, Choice], Any]) -> str:
+    """Return the line with the likeliest columns if the file can be read so; else what to say in general."""
+    general = "say which is which, as in --columns user=NAME,item=NAME,time=NAME" if table.headed else (
+        "say which is which by their places, as in --columns user=PLACE,item=PLACE,time=PLACE"
+    )  # fmt: skip
+    in_order = "say --columns time= if the rows are in order of time, or which column is the time with --columns time=NAME"
+    if choice.missing == ["time"] and not choice.candidates["time"]:
+        return in_order
+    columns = {ours: choice.roles.get(ours) or next((one.name for one in choice.candidates.get(ours, [])), "") for ours in NEEDED}
+    if choice.ordered or not (columns["time"] or choice.candidates.get("time")):
+        columns["time"] = ""
+    if not all(columns[ours] for ours in ("user", "item")):
+        return general
+    again = RawTable(table.files, columns if columns["time"] else columns | dict([IN_ORDER]), names=table.names)
+    dates = ""
+    try:
+        found = read(again, again.choose())
+        if found.events["user"].nunique() < 2 or found.events["user"].value_counts().iloc[0] < 3:
+            return general
+    except Undecided:
+        dates = f" --dates {ORDERS[0]} (or {ORDERS[1]})"
+    except InputError:
+        return general
+    names = list(table.sample.column_names)
+    plain = {name: table.headed and not set(",='\"") & set(name) for name in names}
+    line = ",".join(f"{ours}={name if plain[name] else names.index(name) + 1}" for ours, name in columns.items() if name)
+    if not columns["time"]:
+        return f"if its rows are in order of time, try --columns {shlex.quote(line + ',time=')}"
+    return f"try --columns {shlex.quote(line)}{dates}"

@@ -1,0 +1,212 @@
+"""A source that is looked at but not read: which of its files hold events, how they lie, some rows, all rows a part at a time."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from elastic_core.data.reading import records, text
+from elastic_core.data.reading.column_roles import Choice, choose, kind_of
+from elastic_core.data.reading.packing import NO_LIMITS, IncompleteFile, Limits, Member, Source, files_beside, members
+from elastic_core.data.reading.text import Part
+from elastic_core.data.reading.titles import BESIDE
+from elastic_core.errors import InputError
+
+SAMPLE, WINDOW = 5_000, 2**16  # rows that are looked at; bytes of each place in a long text
+FIRST = ("ratings.dat", "ratings.csv", "u.data")
+
+
+@dataclass(eq=False)
+class RawTable:
+    """One or more files of the same columns, looked at but not read."""
+
+    files: list[Member]
+    given: Mapping[str, str]
+    notes: list[str] = field(default_factory=list)
+    layout_notes: list[str] = field(default_factory=list)
+    near: list[Member] = field(default_factory=list)  # among which may be titles
+    names: tuple[str, ...] = ()  # of files that give none, as the first file has them
+    headed: bool = False
+    blob: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.files[0].shown if len(self.files) == 1 else f"{self.files[0].shown} and {len(self.files) - 1} more"
+
+    @property
+    def counted(self) -> str:
+        return "line" if self.files[0].kind == "text" else "row"
+
+    @property
+    def limits(self) -> Limits:
+        return self.files[0].limits
+
+    @cached_property
+    def sample(self) -> Any:
+        """Rows of the beginning and of three other places, all columns. Raises InputError for what cannot be understood."""
+        found = list(self._first_parts())
+        if not found or not found[0].table.num_columns:
+            raise InputError(f"{self.shown} {'has no rows below its header' if not found and self.headed else 'is empty'}")
+        rows = pa.Table.from_batches([part.table for part in found])
+        if len(rows) > SAMPLE:
+            rest = SAMPLE // 5
+            starts = [len(rows) * place // 4 for place in (1, 2, 3)]
+            rows = pa.concat_tables([rows.slice(0, SAMPLE - 3 * rest), *(rows.slice(start, rest) for start in starts)])
+        return text.batch(rows)
+
+    def _first_parts(self) -> Iterator[Part]:
+        """Yield the parts that the sample is taken from: of a text several places, else the first part."""
+        parts = self.parts(first=True)
+        yield from parts if self.files[0].kind == "text" else islice(parts, 1)
+
+    def choose(self, given: Mapping[str, str] | None = None) -> Choice:
+        return choose(self.sample, self.given if given is None else given, self.shown, self.headed)
+
+    def parts(self, wanted: list[str] | None = None, first: bool = False) -> Iterator[Part]:
+        """Yield the rows, or some of the first file's, with the columns that are wanted (all)."""
+        for member in self.files[: 1 if first else None]:
+            if member.kind != "text":
+                self.headed = True
+                self.layout_notes.append(member.kind)
+                yield from records.tables(member, wanted, self.notes)
+            else:
+                with member.open() as file:
+                    yield from self._text(text.pieces(file, self.notes), member, wanted, first)
+
+    def _text(self, pieces: Iterator[bytes], member: Member, wanted: list[str] | None, first: bool) -> Iterator[Part]:
+        start = next(pieces, b"")
+        if not start or start.isspace():
+            raise InputError(f"{member.shown} is empty")
+        if len(self.files) == 1 and len(start) < text.STRETCH and not first:
+            self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
+        head = start[: text.HEAD]
+        pieces = chain([start], pieces)
+        if records.RECORDS.match(head):
+            self.headed = True
+            self.layout_notes.append("JSON")
+            yield from records.records(pieces, member, wanted)
+            return
+        blocks = bool(records.HEADING.match(head))
+        if blocks:
+            pieces = records.netflix(pieces)
+            self.layout_notes.append("rows below headings such as 12:")
+            start = next(pieces)
+            pieces, head = chain([start], pieces), start[: text.HEAD]
+        layout = text.look(head, member, self.given, self.layout_notes)
+        if layout is None:
+            lines = None if blocks else records.sequences(b"".join(pieces).decode())
+            if lines is None:
+                raise InputError(
+                    f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
+                    "write one event a line, as in user,item,time"
+                )
+            self.layout_notes.append("lines of a person and their items, in order")
+            yield lines
+            return
+        if blocks:
+            layout = text.Layout(layout.separator, layout.quote, ("user", "rating", "time", "item"), True, layout.above)
+        elif self.names and not layout.headed:
+            layout = layout._replace(names=self.names)
+        self.headed = self.headed or layout.headed
+        line, above = 1, layout.above
+        for piece in pieces:
+            below = _below(piece, above)
+            if first:
+                yield from _windows(piece, below, layout, line + above)
+                return
+            body = piece[below:]
+            if body and not body.isspace():
+                yield text.parse(body, layout, wanted or list(layout.names), line + above)
+            line, above = line + piece.count(b"\n"), 0
+
+
+def _windows(piece: bytes, below: int, layout: text.Layout, line: int) -> Iterator[Part]:
+    """Yield rows of the beginning of a text and, where it is long, of three other places: many files are sorted by person."""
+    head = piece[below : piece.rfind(b"\n", below, below + text.HEAD) + 1 or None]
+    if not head or head.isspace():
+        return
+    yield text.parse(head, layout, list(layout.names), line)
+    starts = [piece.find(b"\n", len(piece) * place // 4) + 1 for place in (1, 2, 3)] if len(piece) > 4 * text.HEAD else []
+    for start in starts:
+        with contextlib.suppress(InputError):  # a quotation may begin before
+            yield text.parse(piece[start : piece.rfind(b"\n", start, start + WINDOW) + 1], layout, list(layout.names), line)
+
+
+def _below(piece: bytes, lines: int) -> int:
+    """Return where so many lines end."""
+    at = 0
+    for _ in range(lines):
+        at = piece.find(b"\n", at) + 1 or len(piece)
+    return at
+
+
+# --- which files -------------------------------------------------------------------------------------------------------
+
+
+def open_table(source: Source, given: Mapping[str, str] | None = None, limits: Limits = NO_LIMITS) -> RawTable:
+    """Look at a file, an upload, an archive or a folder. Raises InputError when it holds no table of interactions."""
+    columns = dict(given or {})
+    listed = members(source, limits)
+    found = [member for member in listed if member.kind != "other"]
+    if not found:
+        raise InputError(f"{source.name} holds no table that can be read")
+    near = [*found, *(files_beside(source) if isinstance(source, Path) and source.is_file() else [])]
+    if any(BESIDE.fullmatch(member.base) for member in near):  # as MovieLens comes
+        found = [member for name in FIRST for member in found if member.base.lower() == name] or found
+    found = [member for member in found if member.base.endswith(".inter")] or found
+    if len(found) == 1:
+        how = [found[0].name] if len(listed) > 1 else []
+        return RawTable(found, columns, layout_notes=how, near=near)
+    table = _join_parts(found, columns, source)
+    rest = [one.name for one in listed if one not in table.files and not BESIDE.fullmatch(one.base)]
+    if rest:
+        more = f" and {len(rest) - 4} more" if len(rest) > 4 else ""
+        table.notes.append(f"{', '.join(rest[:4])}{more} hold no such rows and were left out")
+    table.near = near
+    return table
+
+
+def _join_parts(found: list[Member], columns: dict[str, str], source: Source) -> RawTable:
+    """Return the one table of which several files are parts: of the same names in any order, or without names after the first."""
+    groups, nameless = dict[frozenset[str], list[RawTable]](), list[RawTable]()
+    for member in found:
+        table = RawTable([member], columns)
+        try:
+            names = frozenset(table.sample.column_names)
+        except IncompleteFile:
+            raise
+        except InputError:
+            continue
+        if table.headed:
+            groups.setdefault(names, []).append(table)
+        else:
+            nameless.append(table)
+    widths = {table.sample.num_columns for table in nameless}
+    if not groups and len(widths) == 1:
+        groups, nameless = {frozenset(nameless[0].sample.column_names): nameless}, []
+    whole = [parts for parts in groups.values() if not parts[0].choose().missing]
+    if len(whole) != 1 and len(groups) != 1:
+        listed = ", ".join(member.name for member in found[:8])
+        raise InputError(f"{source.name} holds no single table of interactions (found: {listed}): name the file itself")
+    parts = whole[0] if len(whole) == 1 else next(iter(groups.values()))
+    more = [table for table in nameless if _continues(parts[0], table)]
+    files = [member for member in found if member in [table.files[0] for table in (*parts, *more)]]
+    result = RawTable(files, columns, names=tuple(parts[0].sample.column_names) if more else ())
+    if len(files) > 1:
+        result.notes.append(f"{len(files)} files of the same columns were read as one, in the order of their names")
+    if more:
+        result.notes.append(f"{len(more)} of them have no line of names and were read with those of {parts[0].shown}")
+        result.files = [*parts[0].files, *(file for file in files if file not in parts[0].files)]
+    return result
+
+
+def _continues(first: RawTable, other: RawTable) -> bool:
+    """Whether a file without names has the columns of the first: as many, whose values are of the same kinds."""
+    one, two = first.sample, other.sample
+    return one.num_columns == two.num_columns and all(kind_of(a) == kind_of(b) for a, b in zip(one, two, strict=True))
