@@ -9,6 +9,9 @@ import html as _html
 import re
 import shlex
 import unicodedata
+from collections.abc import Iterable
+
+import numpy as np
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that starts so is run by spreadsheets
 # Turns the reading direction of everything after it: harmless in a letter, a disguise in a name.
@@ -72,3 +75,21 @@ def shell(*words: object) -> str:
 def cell(value: object) -> object:
     """For a table that a spreadsheet may open: a text it would take for a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA) else value
+
+
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def natural_order(ids: Iterable[str]) -> np.ndarray:
+    """Positions that put ids into natural order: runs of digits compare as numbers."""
+    texts = list(ids)
+    joined = "".join(texts)
+    if joined.isascii() and joined.isdecimal() and all(texts) and max(map(len, texts)) < 19:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+        order = np.argsort(numbers)
+        if len(order) < 2 or np.diff(numbers[order]).min():
+            return order
+    width = max(map(len, _DIGITS.findall(" ".join(texts))), default=0)
+    # Below every character, so that a run of digits follows the end of a text and precedes all that is written.
+    padded = [_DIGITS.sub(lambda run: "\0" + run[0].zfill(width), text) for text in texts]
+    return np.array([at for *_, at in sorted(zip(padded, texts, range(len(texts)), strict=True))], dtype=np.int64)

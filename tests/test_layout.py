@@ -114,12 +114,12 @@ def runtime_imports(tree: ast.AST) -> Iterator[str]:
 
 
 def import_graph() -> Graph:
-    """Which files import which others. Readers of files (data/reading) are exempt."""
+    """Which files import which others."""
     graph: Graph = {}
     for name, path in FILES.items():
         imported = runtime_imports(ast.parse(path.read_text(encoding="utf-8")))
         owners = {target if target in FILES else target.rpartition(".")[0] for target in imported}
-        graph[name] = {owner for owner in owners & set(FILES) - {name} if not (".reading" in name and ".reading" in owner)}
+        graph[name] = owners & set(FILES) - {name}
     return graph
 
 
@@ -128,7 +128,7 @@ def room(name: str) -> str:
     path = FILES[name]
     if path.name != "__init__.py" and path.parent.parent == ROOT:
         return name
-    return ".".join(path.parent.relative_to(ROOT).parts).removesuffix(".reading")
+    return ".".join(path.parent.relative_to(ROOT).parts)
 
 
 def circles(graph: Graph) -> list[set[str]]:

@@ -6,6 +6,7 @@ Exit codes: 0 done, 2 something the user gave does not work (one sentence on std
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -46,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a full disk below a redirection is told here, not when Python ends
         return code
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {error}{_dash_hint(str(error), given)}", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
@@ -64,6 +65,15 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what could not be written is not tried again
         return 2
+
+
+def _dash_hint(message: str, given: list[str]) -> str:
+    """Return how a value that begins with a dash is written, where argparse took it for an option; else nothing."""
+    option = re.match(r"argument (--[a-z-]+)[^:]*: expected one argument", message)
+    if option is None or option[1] not in given[:-1]:
+        return ""
+    value = given[given.index(option[1]) + 1]
+    return f": a value that begins with a dash is joined by =, as in {option[1]}={value}" if value.startswith("-") else ""
 
 
 def module_of(command: str) -> str:

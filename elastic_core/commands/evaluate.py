@@ -29,6 +29,7 @@ from elastic_core.commands.arguments import Loaded, find_run, load_run, options,
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, drawn_people
 from elastic_core.core.histories import Split
+from elastic_core.data.folding import list_note
 from elastic_core.data.source_catalog import PLANTED, here
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
@@ -81,6 +82,8 @@ def run(arguments: Namespace) -> int:
         report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
     say(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
+    if note := list_note(run.n_items()):
+        say(f"Note: {note}.")
     redrawn = under_random_ties(run, report, device, loaded)
     if not arguments.json:
         print(report_table(report, arguments.metrics, redrawn))

@@ -5,8 +5,6 @@ hash.
 """
 
 import functools
-import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -15,27 +13,7 @@ from numpy import ndarray
 
 from elastic_core.core.histories import Catalog, Dataset, Histories, tally
 from elastic_core.errors import InputError
-
-# --- natural order ---------------------------------------------------------------------------------------------------
-
-
-DIGITS = re.compile(r"[0-9]+")
-
-
-def natural_order(ids: Iterable[str]) -> ndarray:
-    """Positions that put ids into natural order: runs of digits compare as numbers."""
-    texts = list(ids)
-    joined = "".join(texts)
-    if joined.isascii() and joined.isdecimal() and all(texts) and max(map(len, texts)) < 19:
-        numbers = np.array([int(text) for text in texts], dtype=np.int64)
-        order = np.argsort(numbers)
-        if len(order) < 2 or np.diff(numbers[order]).min():
-            return order
-    width = max(map(len, DIGITS.findall(" ".join(texts))), default=0)
-    # Below every character, so that a run of digits follows the end of a text and precedes all that is written.
-    padded = [DIGITS.sub(lambda run: "\0" + run[0].zfill(width), text) for text in texts]
-    return np.array([at for *_, at in sorted(zip(padded, texts, range(len(texts)), strict=True))], dtype=np.int64)
-
+from elastic_core.text import natural_order
 
 if TYPE_CHECKING:
     from elastic_core.data.reading.reader import Table
@@ -43,6 +21,7 @@ if TYPE_CHECKING:
 Rule = Literal["", "file", "reversed", "random"]  # of the order among events of one person and time
 RULES = [rule for rule in get_args(Rule) if rule]
 SHORTEST = 3  # one event to read, one to validate on, one to test on
+FEW_PEOPLE, FEW_ITEMS = 50, 30  # a list of ten holds a third of thirty
 NEARLY, FEWEST = 0.95, 20  # such a share of all pairs shows an order, if there are so many
 MANY = 0.01  # share of events from which ties are worth a note
 
@@ -157,6 +136,21 @@ def fold(
         ties=found,
         notes=(*notes, found.note) if found and found.note else notes,
     )
+
+
+def size_notes(data: Dataset) -> tuple[str, ...]:
+    """Say where data are too small for what is measured on them: few people, or few items beside a list of ten."""
+    people = data.histories.n_users
+    few = f"only {people} people are left: with fewer than {FEW_PEOPLE}, differences between models are mostly chance"
+    return tuple(filter(None, (few if people < FEW_PEOPLE else "", list_note(data.catalog.n_items))))
+
+
+def list_note(items: int) -> str:
+    """Say where a list of ten holds a third of the items or more; nothing where it does not."""
+    if items > FEW_ITEMS:
+        return ""
+    held = "all" if items <= 10 else f"{10 / items:.0%}"
+    return f"a list of ten holds {held} of the {items} items, so NDCG@10 and HR@10 tell next to nothing"
 
 
 def _numbered(ids: pd.Series) -> tuple[ndarray, ndarray]:

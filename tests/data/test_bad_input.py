@@ -101,6 +101,26 @@ def test_too_little_to_learn_from(users: int, items: int, core: int, says: str, 
         load(DataConfig(source=str(path), k_core=core))
 
 
+def test_data_that_are_too_small_are_called_so(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("t.csv", TABLE)
+    notes = load(DataConfig(source=str(path))).notes
+    few = "only 12 people are left: with fewer than 50"
+    short = "a list of ten holds all of the 9 items, so NDCG@10 and HR@10 tell"
+    assert any(few in note for note in notes) and any(short in note for note in notes)
+    assert main(["data", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert all(said[1:] in part for said in (few, short) for part in (shown.out, shown.err))
+    assert short in " ".join(folded("t.csv", checked(*opened("t.csv", TABLE.encode())), 5).dataset.notes)
+
+
+@pytest.mark.parametrize("words", [["--user", "-u0"], ["--history", "-v00_xK,v01"]])
+def test_an_id_that_begins_with_a_dash_is_joined(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recommend", "nothing", *words]) == 2
+    assert f"a value that begins with a dash is joined by =, as in {'='.join(words)}" in capsys.readouterr().err
+    assert main(["recommend", "nothing", "=".join(words)]) == 2
+    assert "dash" not in capsys.readouterr().err
+
+
 # --- a tenth ---------------------------------------------------------------------------------------------------------
 
 NONE, EARLY, LATE, FEW = "is missing", "is before 1970", "is after the year 2200", "is in 1970 where most rows are after 2000"

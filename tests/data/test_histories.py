@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.core.histories import Dataset
-from elastic_core.data.folding import core, fold, natural_order
+from elastic_core.data.folding import core, fold
 from elastic_core.data.reading import Table
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
+from elastic_core.text import natural_order
 
 EVENTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=120)
 

@@ -21,10 +21,9 @@ from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from elastic_core.data.folding import natural_order
 from elastic_core.disk import size
 from elastic_core.errors import InputError
-from elastic_core.text import DIRECTIONS
+from elastic_core.text import DIRECTIONS, natural_order
 
 HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
 PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {

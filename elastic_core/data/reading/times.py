@@ -36,8 +36,14 @@ MONTHS = {
     )
     for name in names.split()
 } | {"juin": 6, "juil": 7}  # fmt: skip
-ZONES = {"cet": 1, "cest": 2, "bst": 1, "est": -5, "edt": -4, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "msk": 3}
-ZONES |= {"ist": 5.5, "jst": 9}  # hours
+ZONES = {
+    name: float(hours)
+    for name, hours in zip(
+        "cet cest bst est edt cdt mst mdt pst pdt msk ist jst".split(),
+        "1 2 1 -5 -4 -5 -7 -6 -8 -7 3 5.5 9".split(),
+        strict=True,
+    )
+}
 _CLOCK = (
     r"(?:(?:[t,:_-]|\s+at)?\s*(?P<h>[0-9]{1,2})[:.h](?P<i>[0-9]{2})(?:[:.](?P<s>[0-9]{2})(?:[.,:](?P<f>[0-9]{1,9}))?)?"
     r"(?:\s?(?P<half>[ap])\.?m?\.?)?)?"

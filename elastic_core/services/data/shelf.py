@@ -23,7 +23,7 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
-from elastic_core.data.folding import Rule, fold
+from elastic_core.data.folding import Rule, fold, size_notes
 from elastic_core.data.reading.column_roles import IN_ORDER, ROLES, Choice
 from elastic_core.data.reading.packing import Limits, Upload, shown_name
 from elastic_core.data.reading.reader import RawTable, Table, open_table, read_rows, titles_of
@@ -98,6 +98,7 @@ def checked(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles:
 def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     data = hold_out_baskets(fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties)
+    data = dataclasses.replace(data, notes=(*data.notes, *size_notes(data)))
     events = table.events
     once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
     repeats = "rows with the same person, item and time count once"
