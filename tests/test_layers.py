@@ -28,6 +28,7 @@ from elastic_core.core.dispatch import (
 from elastic_core.core.elastic import QueryNetwork
 from elastic_core.core.layers import Attention, LocalConvolution, Whitening
 from elastic_core.slots import gated_slots
+from elastic_core.slots.elastic_slots import ElasticSlots, ElasticSlotsConfig
 
 WIDTH = 12
 heads_and_local = pytest.mark.parametrize(("heads", "local"), [(1, 0), (1, 3), (3, 0), (2, 4)])
@@ -505,6 +506,39 @@ def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: f
         ((held[:, -1] * weights[:, 0]).sum(), (last * weights[:, 0]).sum()),
     ):
         torch.testing.assert_close(*(torch.autograd.grad(y, (x, steps), retain_graph=True) for y in (fast, slow)))
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@hypothesis.given(n=some.integers(1, 300), sharp=some.sampled_from([0.0, 0.5, 3.0]), seed=some.integers(0, 99))
+@torch.no_grad()
+def test_what_every_slot_has_forgotten_changes_no_slot(n: int, sharp: float, seed: int) -> None:
+    """Whoever reads all finds the same from that column on, for histories of any length in one batch."""
+    generator = torch.Generator().manual_seed(seed)
+    x, steps = torch.randn(3, n, 6, generator=generator), (sharp * torch.randn(3, 4, n, generator=generator) - 1).sigmoid()
+    steps = steps * (torch.arange(n) >= torch.tensor([[0], [n // 2], [n]])).unsqueeze(1)
+    column = int(torch.randint(n, (), generator=generator))
+    first = gated_slots.first_held(steps, column, 3)
+    assert 0 <= first <= max(column - 3, 0)
+    held = slow_slots(x.double(), steps.double())[:, column:]
+    found = slow_slots(x[:, first:].double(), steps[..., first:].double())[:, column - first :]
+    torch.testing.assert_close(found, held, atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+def test_a_pass_that_leaves_out_what_is_forgotten_equals_one_that_reads_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of long, short and padded histories in one batch."""
+    torch.manual_seed(0)
+    config = ElasticSlotsConfig(length=900, width=16, layers=2, dropout=0.0, side=4, k=3, conv_width=4)
+    model, items = models.build(config, 50).eval(), torch.randint(1, 51, (4, 900))
+    assert isinstance(model, ElasticSlots)
+    items[1, :500], items[2, :890] = 0, 0
+    batch, found = Batch(items, items), model.retrieve(Batch(items, items))
+    assert 300 < model._first_read(model.taken(batch, found)) < 900
+    skipping = model.last_state(batch)
+    torch.testing.assert_close(skipping, model(batch).states[:, -1], atol=1e-5, rtol=1e-5)
+    monkeypatch.setattr(gated_slots, "FORGOTTEN", 0.0)
+    assert model._first_read(model.taken(batch, found)) == 0
+    torch.testing.assert_close(skipping, model.last_state(batch), atol=2e-6, rtol=2e-6)
 
 
 @torch.no_grad()

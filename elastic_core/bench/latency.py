@@ -139,9 +139,13 @@ def _contestant(system: str, model: models.Recommender, batch: Batch, rows: str,
 
 
 def timed_pass(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
-    """Return what is timed: the states of `last` or of `all` rows; where `pairs` do the work, the scores of all items too."""
+    """Return what is timed: the states of `last` or of `all` rows; where `pairs` do the work, the scores of all items too.
+
+    What a model prepares once for a series of judgements (`Recommender.reading`) is prepared here, as serving does, not timed."""
+    with torch.no_grad():
+        read_last = model.last_state if model.training else model.reading()[0]
 
     def states(batch: Batch) -> Tensor:
-        return model.last_state(batch) if rows == "last" else model(batch).states
+        return read_last(batch) if rows == "last" else model(batch).states
 
     return states if model.scorer().pairs is None else lambda batch: model.scorer().logits(states(batch))

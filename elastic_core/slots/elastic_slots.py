@@ -60,6 +60,7 @@ from elastic_core.slots.gated_slots import (
     count_recent,
     cut_events,
     factor_steps,
+    first_held,
     held_events,
     hold_last,
     hold_rows,
@@ -265,9 +266,10 @@ class ElasticSlots(WithStanding, Streams, Traces):
         found = self.retrieve(batch)
         return edit(found)._replace(before=found) if edit else found
 
-    def _read(self, batch: Batch, found: Retrieved, steps: Tensor) -> tuple[Tensor, Tensor, Decay]:
-        """The events before the last layer, the same as it normalises them, and the factors of the steps."""
-        x, real, decay = self.events(batch.items, batch.padded), batch.mask, factor_steps(steps)
+    def _read(self, batch: Batch, found: Retrieved, steps: Tensor, first: int = 0) -> tuple[Tensor, Tensor, Decay]:
+        """The events before the last layer, the same as it normalises them, and the factors of the steps: from a column on."""
+        items, decay = batch.items[:, first:], factor_steps(steps[..., first:])
+        x, real = self.events(items, batch.padded), items > 0 if batch.padded else None
         for layer in self.layers[:-1]:
             h = masked(layer.norm(x), real)
             slots, mixed = read_slots(h, decay, *layer.ask(h, found.interests, found.turned))
@@ -277,10 +279,21 @@ class ElasticSlots(WithStanding, Streams, Traces):
     def _last(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor:
         """The state of the last event, `[B, D]`: what slots hold at the end is one product, without chunks."""
         layer, strength = self.layers[-1], self._strength(batch.items, found, masses)
-        x, h, _ = self._read(batch, found, strength[:, :-1])
+        steps = strength[:, :-1]
+        first = self._first_read(steps)
+        x, h, _ = self._read(batch, found, steps, first)
         counted = torch.cat([strength, batch.real.unsqueeze(1).to(strength.dtype)], 1)
         lately = recent_logarithms(count_recent(counted, self.half_lives))
-        return self._predict_last(x[:, -1:], h[:, -1:], hold_last(h, strength[:, :-1]), found, layer.nearby(h, True), lately)
+        return self._predict_last(x[:, -1:], h[:, -1:], hold_last(h, steps[..., first:]), found, layer.nearby(h, True), lately)
+
+    def _first_read(self, steps: Tensor) -> int:
+        """The first column that the last state depends on: layer by layer downwards, what slots have forgotten is left out."""
+        column = steps.shape[-1] - 1
+        if steps.requires_grad or steps.device.type != "cpu" or torch.compiler.is_compiling():
+            return 0
+        for _ in self.layers:
+            column = first_held(steps, column, self.config.conv_width - 1)
+        return column
 
     def _predict_last(
         self, x: Tensor, h: Tensor, held: Tensor, found: Retrieved, local: Tensor, lately: Tensor,

@@ -50,10 +50,10 @@ class Standing(nn.Module):
         """-log p of the batch's targets under what was retrieved for their histories, summed; `masses` are `masses_of` those."""
         rows, targets = batch.places.rows, batch.places.items  # [M] each
         masses = self.masses_of(model, found) if masses is None else masses
-        vectors = self(values_of(model, found))[rows]  # [M, k, d]
-        logits = (vectors * model.scorer().table[targets].unsqueeze(1)).sum(-1).float()
-        shares = (found.gates / found.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()[rows]
-        return -(logits - masses[rows] + shares).logsumexp(-1).sum()
+        vectors = self(values_of(model, found)).index_select(0, rows)  # [M, k, d]
+        logits = (vectors @ model.scorer().rows(targets).unsqueeze(-1)).squeeze(-1).float()
+        shares = (found.gates / found.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()
+        return -(logits + (shares - masses).index_select(0, rows)).logsumexp(-1).sum()
 
 
 def values_of(model: WithMemory, found: Retrieved) -> Tensor:

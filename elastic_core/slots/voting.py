@@ -106,7 +106,8 @@ class VotingMemory(InterestMemory):
         content, which, numbers = _distinct(masked(x, real) if items is None else x, items)
         serving = numbers is not None and not self.training and not torch.is_grad_enabled()
         answers = self._remembered(numbers, content) if serving and numbers is not None else self._answers(content)
-        ballots = VoteTally(answers.experts[which], answers.votes[which] * weight.unsqueeze(-1), self.usual)
+        experts = answers.experts.index_select(0, which.flatten()).view(*which.shape, -1)
+        ballots = VoteTally(experts, functional.embedding(which, answers.votes) * weight.unsqueeze(-1), self.usual)
         return _Search(content, answers, which, weight, ballots)
 
     def _answers(self, content: Tensor) -> Answers:
@@ -133,7 +134,7 @@ class VotingMemory(InterestMemory):
             for table, row in zip(kept.answers, self._answers(content[new]), strict=True):
                 table[numbers[new]] = row
             kept.content[numbers[new]] = content[new]
-        return Answers(*(table[numbers] for table in kept.answers))
+        return Answers(*(table.index_select(0, numbers) for table in kept.answers))
 
     def _elected(self, asked: _Search, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k experts that are most wanted, and how much, both `[B, k]`.
@@ -200,4 +201,4 @@ def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor, Tensor |
     if items is None or items.device.type != "cpu" or torch.compiler.is_compiling():  # how many differ, a device would be asked
         return every, places.view(x.shape[:2]), None
     numbers, which = items.unique(return_inverse=True)
-    return every[torch.empty_like(numbers).scatter_(0, which.flatten(), places)], which, numbers
+    return every.index_select(0, torch.empty_like(numbers).scatter_(0, which.flatten(), places)), which, numbers
