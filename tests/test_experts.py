@@ -19,6 +19,7 @@ from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table, trait_table
 from elastic_core.errors import InputError
+from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.results.statistics import interval_over_users
@@ -27,7 +28,7 @@ from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.experts.evidence import Evidence
+from elastic_core.services.experts.evidence import Evidence, count_names, count_names_by_chance, name_experts
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.traffic.load import beside_chance, traffic
 
@@ -308,6 +309,28 @@ def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
     own = Evidence(genres, chosen, np.repeat(shares[:, None], 4, axis=1), shares)  # reads its people's histories evenly
     assert own.of(40)["lift"].to_numpy() == pytest.approx(np.ones(5)) and own.labelled() == 0
     assert Evidence(genres, chosen[:3], shares[:3], shares.mean(0)).label(40).genres == ()  # too few people
+
+
+def test_a_name_holds_where_the_genre_was_put_and_nowhere_by_chance() -> None:
+    """Ten experts, each with people who have half as much again of one genre; the eleventh has people of all sorts."""
+    rng = np.random.default_rng(0)
+    experts = rng.integers(0, 11, (2_000, 1))
+    shares = rng.dirichlet(np.full(10, 3.0), 2_000)
+    rows = np.flatnonzero(experts[:, 0] < 10)
+    shares[rows, experts[rows, 0]] *= 1.5
+    evidence = Evidence(tuple("abcdefghij"), experts, shares, shares.mean(0))
+    names = name_experts(evidence)
+    assert {expert: name.genre for expert, name in names.items() if name.holds} == dict(enumerate("abcdefghij"))
+    assert all(1.2 < name.lift < 1.8 and name.n > 50 for name in names.values() if name.holds)
+    assert count_names(evidence) == 10 and count_names_by_chance(evidence) < 1
+
+
+def test_clusters_of_item_vectors_are_dealt_by_what_a_history_has_more_of(world: World) -> None:
+    model, dataset, _ = world
+    chosen = cluster_users(model, dataset, 4, 2)
+    assert chosen.shape == (dataset.histories.n_users, 2) and (chosen[:, 0] != chosen[:, 1]).all()
+    assert len(np.unique(chosen)) == 4
+    assert np.array_equal(chosen, cluster_users(model, dataset, 4, 2))
 
 
 def test_status_table_and_recovered_interests(world: World, busy: int) -> None:

@@ -18,18 +18,22 @@ With --expert: its people, genres, what it pushes up and down, the effects of re
 """
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
 from elastic_core.commands.arguments import Loaded, load_run, options, say
+from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
+from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, route_users
 from elastic_core.services.experts import ablation, knobs, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts import people as expert_people
 from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.evidence import count_names, count_names_by_chance, name_experts
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
 
@@ -115,12 +119,13 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
     if found.genres:
         labelled, chance = found.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
-        held = overview.held_out_labels(found)
-        print(
-            f"labels learned on half of the people: {held.labelled}; {held.holds} hold on the other half "
-            f"({held.by_chance:.1f} with people shuffled there)"
-        )
-    if shares := attribution.share_agreement(loaded.model, loaded.dataset):
+        names, k = name_experts(found.of_people), found.traffic.experts.shape[1]
+        clusters = cluster_users(loaded.model, loaded.dataset, found.size, k)
+        holds, dealt = count_names(found.of_people), count_names_by_chance(found.of_people)
+        instead = count_names(replace(found.of_people, experts=clusters))
+        print(f"half of the people give {len(names)} experts a name; for the other half {holds} hold by two standard errors")
+        print(f"with experts dealt out at random {dealt:.1f} names hold, with clusters of item vectors in their place {instead}")
+    if shares := attribution.share_agreement(loaded.model, loaded.dataset, stay=count_repeats(loaded.dataset).stay):
         print(
             f"{shares.people:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
             f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "

@@ -7,7 +7,7 @@ of an expert hold together in 95% of cases (Bonferroni), because a label is the 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import NamedTuple
@@ -99,8 +99,9 @@ class Evidence:
                 rows[expert] = (self.genres[best], *lifts[best, 2:])
         return pd.DataFrame.from_dict(rows, orient="index", columns=["genre", "lift", "low", "high"])
 
-    def _lifts(self, expert: int) -> np.ndarray:
-        """Return share, base, lift, low, high of every genre, `[G, 5]`; NaN where nothing can be said."""
+    def _lifts(self, expert: int, z: float | None = None) -> np.ndarray:
+        """Return share, base, lift, low, high of every genre, `[G, 5]`; NaN where nothing can be said. The interval reaches `z`
+        standard errors either way; without it, as far as holds for all genres together."""
         users, ranks = np.nonzero(self.experts == expert)
         n = len(users)
         if n < FEWEST:
@@ -111,8 +112,50 @@ class Evidence:
         usable = (against >= RAREST) & ((shares > 0).sum(0) >= FEWEST)
         lift = np.where(usable, share / np.where(usable, against, 1), np.nan)
         error = (shares - lift * base).std(0, ddof=1) / np.sqrt(n) / np.where(usable, share, np.nan)
-        reach = NormalDist().inv_cdf(1 - 0.025 / len(self.genres)) * error
+        reach = error * (NormalDist().inv_cdf(1 - 0.025 / len(self.genres)) if z is None else z)
         return np.stack([share, against, lift, lift * np.exp(-reach), lift * np.exp(reach)], axis=1)
+
+
+@dataclass(frozen=True)
+class ExpertName:
+    """A genre that was chosen for an expert on half of the people, and what it was on the other half."""
+
+    genre: str
+    lift: float  # mean share among the expert's people of the other half / mean share of everybody there
+    low: float  # the same two standard errors lower
+    n: int  # people of the other half who retrieve it
+
+    @property
+    def holds(self) -> bool:
+        """Say whether it is more common among people that it was not chosen on."""
+        return self.low > 1
+
+
+def name_experts(evidence: Evidence, seed: int = 0) -> dict[int, ExpertName]:
+    """Return a name for every expert that has one: chosen on half of the people (the best lower bound, above 1 for all genres
+    together), tested on the others. `evidence.shares` must be of people, `[U, G]`."""
+    first = np.random.default_rng(seed).permutation(len(evidence.experts)) < len(evidence.experts) // 2
+    learned, tested = (
+        Evidence(evidence.genres, evidence.experts[half], evidence.shares[half], evidence.shares[half].mean(0))
+        for half in (first, ~first)
+    )
+    tops = learned.tops[learned.tops["low"] > 1]
+    names = {}
+    for expert, genre in tops["genre"].items():
+        _, _, lift, low, _ = tested._lifts(int(expert), z=2.0)[evidence.genres.index(genre)]
+        names[int(expert)] = ExpertName(genre, float(lift), float(low), int((tested.experts == expert).sum()))
+    return names
+
+
+def count_names(evidence: Evidence) -> int:
+    """Count the experts whose name holds on the other half of the people."""
+    return sum(name.holds for name in name_experts(evidence).values())
+
+
+def count_names_by_chance(evidence: Evidence, times: int = 5) -> float:
+    """Return the same with experts dealt out to people at random, each as often as before; the mean of some deals."""
+    rng, experts = np.random.default_rng(0), evidence.experts
+    return float(np.mean([count_names(replace(evidence, experts=experts[rng.permutation(len(experts))])) for _ in range(times)]))
 
 
 def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:

@@ -6,7 +6,6 @@ best expert left out; for the others, its score less that of the weakest expert 
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -94,31 +93,6 @@ class Survey:
         rng, experts = np.random.default_rng(0), self.traffic.experts
         shuffled = [replace(self.of_people, experts=experts[rng.permutation(len(experts))]) for _ in range(SHUFFLES)]
         return self.of_people.labelled(), float(np.mean([each.labelled() for each in shuffled]))
-
-
-class HeldOut(NamedTuple):
-    """Labels learned on half of the people and tried on the other half."""
-
-    labelled: int  # experts with a label on the first half …
-    holds: int  # … whose genre is more common among their people of the other half, too
-    by_chance: float  # of as many labels with people shuffled among experts in the other half, how many hold (mean)
-
-
-def held_out_labels(found: Survey) -> HeldOut:
-    """Test whether what an expert is called says anything of people it was not learned from?"""
-    rng, shares = np.random.default_rng(0), found.of_people.shares
-    half = rng.permutation(found.people) < found.people // 2
-    tops = Evidence(found.genres, found.traffic.experts[half], shares[half], shares[half].mean(0)).tops
-    tops = tops[tops["low"] > 1]
-    experts, shares = found.traffic.experts[~half], shares[~half]
-    above, genres = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
-
-    def holding(experts: np.ndarray) -> int:
-        met = [(experts == expert).any(1) for expert in tops.index]
-        return sum(bool(who.any() and shares[who, genre].mean() > above[genre]) for who, genre in zip(met, genres, strict=True))
-
-    chance = [holding(experts[rng.permutation(len(experts))]) for _ in range(20)]
-    return HeldOut(len(tops), holding(experts), float(np.mean(chance)))
 
 
 @torch.inference_mode()
