@@ -136,6 +136,11 @@ class Dataset:
         """All users and items that are held out in this split, users ascending: one item a user, or their whole basket."""
         return np.arange(self.histories.n_users), self.targets(split)
 
+    def next_items(self, user: int) -> np.ndarray:
+        """int32: what came after the history that the test lets a model read: one item, or a whole basket."""
+        end = self.ends("test")[user]
+        return self.histories.items[end : end + 1]
+
     def counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in the training split."""
         held_out = np.bincount(np.concatenate([self.targets("valid"), self.targets("test")]), minlength=self.catalog.n_items + 1)

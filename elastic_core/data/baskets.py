@@ -61,6 +61,9 @@ class BasketDataset(Dataset):
         within = np.arange(len(users)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
         return users, self.histories.items[first[users] + within]
 
+    def next_items(self, user: int) -> ndarray:
+        return self.histories.items[self.test_starts[user] : self.histories.offsets[user + 1]]
+
     def counts(self) -> ndarray:
         border, places = np.repeat(self.valid_starts, self.histories.lengths), np.arange(len(self.histories.items))
         return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])

@@ -1,7 +1,8 @@
-"""One switch over the screens of a run: the made-up world, real films, the paper's model, and the run that a visitor chose.
+"""One switch over the screens of a run: real shoppers, the made-up world, real films, the paper's model, and the run that a
+visitor chose.
 
-It stands above those that are about a run (`Screen.worlds`). The first shows what can be shown where the truth is known; the
-second what is left of it where nobody knows it.
+It stands above those that are about a run (`Screen.worlds`). The made-up world shows what can be shown where the truth is known,
+shoppers and films what is left of it where nobody knows it.
 """
 
 from collections.abc import Mapping
@@ -10,12 +11,13 @@ import streamlit as st
 
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
-from elastic_core.data.source_catalog import PLANTED, at_hand, source_names
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, source_names
 from elastic_core.runs import Run
 from pages.kit import cache, shell
 from pages.kit.cache import OpenRun
 
-MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
+SHOPPERS, MADE_UP, FILMS, PAPER = "Real shoppers", "Made-up world", "Real films", "Paper’s model"
+OWN, OTHER = "Your run", "Another run"
 FILM_DATA = "ml-100k"
 SLOTS = "Our variant: each expert holds and suggests by itself. The paper mixes all experts."
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
@@ -24,15 +26,16 @@ AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor 
 
 def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> dict[str, Run]:
     """What the switch offers, by name, the run `here` among it. `runs` in the sidebar's order, the best first; `chosen` is the
-    last one that was none of the three."""
+    last one that was none of these."""
     shipped = [run for run in runs.values() if not run.name.startswith("local-")]
-    made_up, films = (
-        next((run for run in shipped if run.config.data.source == source and _asks(run)), None) for source in (PLANTED, FILM_DATA)
+    shoppers, made_up, films = (
+        next((run for run in shipped if run.config.data.source == source and _asks(run)), None)
+        for source in (GROCERIES, PLANTED, FILM_DATA)
     )
-    data = [run.config.data for run in (here, made_up, films) if run]
+    data = [run.config.data for run in (here, made_up, films, shoppers) if run]
     papers = [run for run in shipped if isinstance(run.config.model, ElasticConfig)]
     paper = next((run for on in data for run in papers if run.config.data == on), None)
-    found = {name: run for name, run in ((MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
+    found = {name: run for name, run in ((SHOPPERS, shoppers), (MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
     known = [run.name for run in found.values()]
     own = here if here.name not in known else runs.get(chosen or "")
     if own is not None and own.name not in known:
@@ -49,6 +52,8 @@ def _asks(run: Run) -> bool:
 def sentence(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
+    if name == SHOPPERS:
+        return f"**{people} households, a year of groceries**: nobody knows why they bought."
     if name == MADE_UP and truth is not None:
         return f"**{people} made-up people with {len(truth.interests)} hobbies**: we know why they chose."
     if name == FILMS:

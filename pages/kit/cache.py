@@ -39,7 +39,7 @@ from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import overview
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.experts.evidence import Evidence, of_histories
+from elastic_core.services.experts.evidence import Evidence, ExpertName, count_different_names, name_experts, of_histories
 from elastic_core.services.keys import search
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits, null_of_last_edit
@@ -259,7 +259,9 @@ def repeats(data: Dataset) -> Repeats:
 @cached_data(12)
 def example(of: OpenRun) -> int:
     """The person that the app opens with."""
-    return inspect.good_example(of.model, of.dataset)
+    if not of.dataset.in_baskets or not inspect.memory_size(of.model):
+        return inspect.good_example(of.model, of.dataset)
+    return inspect.good_example(of.model, of.dataset, count_different_names(names(of), traffic(of).experts))
 
 
 @cached_resource(64)
@@ -296,6 +298,13 @@ def survey(of: OpenRun) -> overview.Survey:
 def evidence(of: OpenRun) -> Evidence | None:
     """Which genres the people of every expert choose more than others; None for data without genres."""
     return of_histories(of.model, of.dataset, traffic(of))
+
+
+@cached_resource(6)
+def names(of: OpenRun) -> dict[int, ExpertName]:
+    """What experts are called, each name chosen on half of the people and tested on the others; none for data without genres."""
+    found = evidence(of)
+    return {} if found is None else name_experts(found)
 
 
 lesson_of_angles = cached_resource(32)(search.of_angles)  # the 4 × 4, asked for a query of two arrows

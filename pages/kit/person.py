@@ -14,6 +14,7 @@ from pages.kit.shell import Context
 from pages.kit.tiles import Tile
 
 MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "=", BELOW: "was {}"}
+NEXT_BASKET = "was in the next basket"
 EVERYTHING, UNMET = "everything", "what is new to them"
 
 
@@ -58,7 +59,7 @@ def ranked(now: Context, change: ListChange, changed: bool, why: Sequence[str] =
         name = names[place] if place < len(names) else name
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
         by = why[place] if place < len(why) else ""
-        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, f"{words.did} next", row["is_truth"], why=by))
+        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, next_label(now), row["is_truth"], why=by))
     st.html(tiles.ranking(rows, colours(now), "Suggestions, best first"))
     if len(change.gone):
         left = []
@@ -69,8 +70,17 @@ def ranked(now: Context, change: ListChange, changed: bool, why: Sequence[str] =
         st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
+def next_label(now: Context) -> str:
+    """What is written beside an item that really came next."""
+    return NEXT_BASKET if now.dataset.in_baskets else f"{now.words.did} next"
+
+
 def expert_names(now: Context, here: Prediction) -> dict[int, str]:
-    """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them."""
+    """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them. Where a
+    basket has many products, by what the people who use them buy more of, if that holds for people it was not chosen on."""
+    if now.dataset.in_baskets:
+        names = cache.names(now.open_run)
+        return {expert: names[expert].genre for expert in here.active_experts if expert in names and names[expert].holds}
     table = here.recommendation.table
     found = attribution.attributed(now.model, here.history, table["item"].tolist(), scale_experts(here.scales))
     if found is not None:

@@ -45,7 +45,11 @@ def toggle(what: str, number: int) -> None:
 
 def opening() -> None:
     retrieved, values = start.retrieved, {"one": words.one, "many": words.many, "size": f"{now.dataset.catalog.n_items:,}"}
-    lead = SAYS("lead", person=now.user + 1, did=words.did, events=start.n_events + 1, many=words.many)
+    about = {"person": now.user + 1, "did": words.did, "many": words.many}
+    if now.dataset.in_baskets:
+        lead = SAYS("lead basket", events=f"{start.n_events:,}", **about)
+    else:
+        lead = SAYS("lead", events=start.n_events + 1, **about)
     if retrieved is None:
         st.markdown(f"{lead} {SAYS('plain', **values)}")
         st.info(SAYS("no experts"))
@@ -119,8 +123,9 @@ def picture() -> None:
     traffic = cache.traffic(now.open_run) if here.retrieved is not None else None
     names = person.expert_names(now, here) if here.retrieved is not None else {}
     opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle)
-    among = {"left": f"{here.recommendation.n_candidates:,}", "one": words.one, "many": words.many}
-    st.caption(SAYS("all" if keep_seen else "new ones", did=words.did, done=words.done, **among))
+    gold = "what the next basket held" if now.dataset.in_baskets else f"the {words.one} they really {words.did} next"
+    among = {"left": f"{here.recommendation.n_candidates:,}", "many": words.many, "gold": gold}
+    st.caption(SAYS("all" if keep_seen else "new ones", done=words.done, **among))
     if opened:
         shell.go("experts/page.py")
 

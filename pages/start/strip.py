@@ -16,7 +16,6 @@ from elastic_core.memory.routing import Routing
 from elastic_core.services.person import inspect
 from elastic_core.services.person.edited_history import ADDED
 from elastic_core.services.person.edited_history import REMOVED as GONE
-from elastic_core.services.person.inspect import Words
 from elastic_core.services.person.model_trace import ModelTrace, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
@@ -62,7 +61,7 @@ def draw(
             {"name": _bare(row["title"]), "mark": f"now {row['now'] or now.words.done}"} for row in change.gone.to_dict("records")
         ],
         "locked": {"remove": held, "silence": held, "look": shell.locked("expert")},
-        "colours": palette._asdict(), "says": _says(now.words, trace, earlier),
+        "colours": palette._asdict(), "says": _says(now, trace, earlier),
     }  # fmt: skip
     result = _mount(
         data=data, key=KEY,
@@ -157,12 +156,14 @@ def _grid(
     }  # fmt: skip
 
 
-def _says(words: Words, trace: ModelTrace, earlier: int) -> dict[str, Any]:
+def _says(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
     """The picture's words: did events vote, and does every expert give suggestions of its own?"""
+    words = now.words
     k, gives = len(trace.experts), trace.contribution is not None
     values = {
         "one": words.one, "many": words.many, "did": words.did, "k": k, "shown": len(trace.indices), "step": 4 if k else 2,
         "before": f"after {earlier:,} earlier" if earlier else "oldest first", "holds": "holds" if gives else "reads",
+        "gold": person.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
         "order": "in order" if trace.slot_weights is None else f"what each then {'holds' if gives else 'reads'}",
     }  # fmt: skip
     rest = SAYS("REST", what=f"{words.a} or an expert" if k else words.a)

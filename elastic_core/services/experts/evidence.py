@@ -7,6 +7,7 @@ of an expert hold together in 95% of cases (Bonferroni), because a label is the 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -145,6 +146,11 @@ def name_experts(evidence: Evidence, seed: int = 0) -> dict[int, ExpertName]:
         _, _, lift, low, _ = tested._lifts(int(expert), z=2.0)[evidence.genres.index(genre)]
         names[int(expert)] = ExpertName(genre, float(lift), float(low), int((tested.experts == expert).sum()))
     return names
+
+
+def count_different_names(names: Mapping[int, ExpertName], experts: np.ndarray) -> np.ndarray:
+    """Return how many different names that hold the experts `[U, k]` of every person have, int64 [U]."""
+    return np.array([len({names[e].genre for e in mine if e in names and names[e].holds}) for mine in experts.tolist()])
 
 
 def count_names(evidence: Evidence) -> int:

@@ -43,7 +43,7 @@ class EditedHistory(NamedTuple):
 
     def adding(self, items: Sequence[int], catalog: Catalog) -> "EditedHistory":
         """The same with these items at its end."""
-        longer = History(np.concatenate([self.history.items, items]), self.history.truth)
+        longer = History(np.concatenate([self.history.items, items]), self.history.truth, basket=self.history.basket)
         more = f" and {len(items) - 1} more" if len(items) > 1 else ""
         return EditedHistory(longer, self.scales, name=f"with {catalog.title(int(items[0]))}{more} added")
 

@@ -119,9 +119,13 @@ def too_many(model: Recommender) -> str:
     return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
 
 
-def good_example(model: Recommender, dataset: Dataset) -> int:
-    """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best."""
-    lengths = dataset.readable()
-    fits = (lengths >= 20) & (lengths <= 120)
+def good_example(model: Recommender, dataset: Dataset, named: np.ndarray | None = None) -> int:
+    """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best. Of a shop's households,
+    with 50 to 600, only those are asked of whose experts at least three have different names; `named [users]` counts them."""
+    lengths, (fewest, most) = dataset.readable(), (50, 600) if dataset.in_baskets else (20, 120)
+    fits = (lengths >= fewest) & (lengths <= most)
+    if named is not None and fits.any():
+        fits &= named >= min(3, int(named[fits].max()))
     able = np.flatnonzero(fits if fits.any() else lengths >= 0)[:64]
-    return int(able[evaluate(model, dataset, protocols=("full",), users=able).ranks["full"].above.argmin()])
+    protocol = "full-seen" if dataset.in_baskets else "full"
+    return int(able[evaluate(model, dataset, protocols=(protocol,), users=able).ranks[protocol].above.argmin()])

@@ -1,7 +1,7 @@
 """Which items does a model rank first after a history, and how does the list change when the history or its experts do?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -36,11 +36,13 @@ UNSCALED: Scales = MappingProxyType({})
 @dataclass(frozen=True)
 class History:
     """What a model may read of a person, oldest first, the item that really came next (None if unknown), and when the events
-    happened (seconds; None where nobody knows: in data without times, and where items were added)."""
+    happened (seconds; None where nobody knows: in data without times, and where items were added). `basket`: all that came
+    next, that item among it, where a whole basket did."""
 
     items: np.ndarray
     truth: int | None = None
     times: np.ndarray | None = None
+    basket: tuple[int, ...] = ()
 
     def batch(self, length: int) -> Batch:
         """What a model of this length reads of it."""
@@ -48,7 +50,7 @@ class History:
 
     def only(self, indices: Sequence[int] | np.ndarray) -> "History":
         """The same person as if only these events, counted from 0, had happened."""
-        return History(self.items[indices], self.truth, None if self.times is None else self.times[indices])
+        return replace(self, items=self.items[indices], times=None if self.times is None else self.times[indices])
 
     def without(self, index: int) -> "History":
         """The same person without one event."""
@@ -59,7 +61,7 @@ class History:
         if not len(person.own):
             return History(person.items)
         times = None if self.times is None or person.n_added else self.times[person.own]
-        return History(person.items, self.truth, times)
+        return replace(self, items=person.items, times=times)
 
 
 def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> History:
@@ -68,12 +70,13 @@ def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> Hi
     Raises InputError for a user who is not there, and for a number of events that leaves nothing to read or nothing to come."""
     items = dataset.histories.of(user)
     start, end, truth = dataset.histories.offsets[user], dataset.ends("test")[user], dataset.targets("test")[user]
+    basket = dataset.next_items(user)
     if n_events is not None:
         if not 1 <= n_events < len(items):
             raise InputError(f"this history can be read up to event 1 … {len(items) - 1}, not {n_events}")
-        end, truth = start + n_events, items[n_events]
+        end, truth, basket = start + n_events, items[n_events], items[n_events : n_events + 1]
     times = dataset.histories.times[start:end] if dataset.has_times else None
-    return History(dataset.histories.items[start:end], int(truth), times)
+    return History(dataset.histories.items[start:end], int(truth), times, tuple(basket.tolist()))
 
 
 def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
@@ -199,7 +202,9 @@ def rank_items(
     order, ranks = rank_scores(scores.numpy(), history, keep_seen)
     shown = order[(ranks[order] <= top) | (order == (history.truth or 0))]
     table = item_table(_catalog(data), shown)
-    table = table.assign(score=scores[shown].numpy().astype(float), is_truth=shown == (history.truth or 0))
+    table = table.assign(
+        score=scores[shown].numpy().astype(float), is_truth=np.isin(shown, [history.truth or 0, *history.basket])
+    )
     table.insert(0, "rank", ranks[shown])
     chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
     return Recommendation(table[:top], table[top:], chances, ranks, history.truth)
