@@ -79,7 +79,7 @@ def switch(runs: Mapping[str, Run]) -> None:
     st.session_state[KEY] = here
     lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
     fetched = f" “{FILMS}” first downloads MovieLens-100K (5 MB)." if lacking else ""
-    choice, said = st.columns(2, vertical_alignment="center")  # beside each other: what was pressed stays in view
+    choice, said = st.columns([3, 2], vertical_alignment="center")  # beside each other: what was pressed stays in view
     choice.segmented_control(
         "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
         args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
