@@ -4,7 +4,6 @@ and named, the same for a file sent to the app and one named; nothing is unpacke
 import gzip
 import io
 import re
-import tarfile
 import tracemalloc
 import zipfile
 from datetime import UTC, datetime
@@ -60,9 +59,13 @@ def zipped(files: dict[str, Any], flags: int = 0) -> bytes:
         (HEAD + "\na,x,1\n\nb,y,\n", "t.csv, line 5: the time is missing: 1 of 2 rows cannot be used, and at most a tenth"),
         (HEAD + "a,x,inf\n", "line 2: the time 'inf' is no date or number that is understood"),
         (HEAD + "a,x,1\nc,x,1\nb,y,2,9\n", "line 4: 4 cells where 3 belong"),
-        (b"user,item,time\na\0b,x,1\n", "t.csv is not a text file (it holds NUL bytes)"),
+        (b"user,item,time\na\0b,x,1\n", "t.csv is not a text file in UTF-8 (it holds NUL bytes)"),
         ("1::2::3::1600000000\n1::2::3::1600000009\n1::2::3::x\n", "line 3: the time 'x' is no number"),
         ("some words\nand some more words\n", "has no columns that a comma, tab, semicolon, bar or space separates"),
+        ("7:\n1,4,2019-01-02\n2,3,2019-01-05\n", "write one event a line, as in user,item,time"),
+        ("1 5 6 7\n2 6\n3 6 7\n4 1 2 3 4 5\n", "write one event a line, as in user,item,time"),
+        (HEAD + "a,x,636824826150000000\n" * 3, "do not count seconds or parts of them since 1970: write them as 2023-12-31"),
+        ("a,b\r".encode("utf-16-be") * 9, "is not a text file in UTF-8 (it holds NUL bytes): save the table as CSV in UTF-8"),
         ('{"error": "no such table"}', "which column is the person and the item and the time; no column looks like the person"),
         ('[{"user": 1, "item', "t.csv is not complete JSON (line 1)"),
     ],
@@ -81,6 +84,8 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "ods": (zipped({"mimetype": "x"}), "is an OpenDocument file"), "sql": (b"-- MySQL dump 10.13\n", "is an SQL dump"),
     "docx": (zipped({"[Content_Types].xml": "x", "word/a": "x"}), "is an office document"), "orc": (b"ORC\0", "is an ORC file"),
     "html": (b"<!DOCTYPE html><html>", "is a web page or XML"), "lfs": (b"version https://git-lfs.x/v1\n", "is a pointer of Git"),
+    "xz": (b"\xfd7zXZ\0", "unpack it, and give the table inside"), "bz2": (b"BZh9", "unpack it, and give the table inside"),
+    "tar": (bytes(257) + b"ustar", "is a tar archive: unpack it (tar -xf FILE)"),
     "feather": (b"FEA1", "is a Feather file of version 1"),
 }  # fmt: skip
 
@@ -247,12 +252,6 @@ def test_archives_that_are_not_read() -> None:
         if times < 3:
             assert len(read(packed, "t.csv.gz").events) == len(GOOD)
     assert refused(packed, "t.csv.gz").endswith("is packed more than twice: pack the table itself, once")
-    link = io.BytesIO()
-    with tarfile.open(fileobj=link, mode="w") as archive:
-        info = tarfile.TarInfo("t.csv")
-        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(info)
-    assert "holds no table" in refused(link.getvalue())
 
 
 @pytest.mark.parametrize("name", ["../x.csv", "/etc/cron.d/x", "in/../../x.csv", "..\\x.csv", "C:\\x.csv", "__MACOSX/../../x"])

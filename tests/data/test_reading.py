@@ -1,13 +1,10 @@
 """One small world of people and times, written as many programs write it: it is read as it was, or a sentence says why not."""
 
-import bz2
 import gzip
 import io
 import json
-import lzma
 import random
 import re
-import tarfile
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,7 +58,7 @@ def read(data: str | bytes, name: str = "x.csv", columns: str = "") -> Table:
 # --- times: how a moment is written, and to how many seconds ---------------------------------------------------------
 
 WRITTEN = {
-    "%Y%m%d": DAY, "%y%m%d": DAY, "%Y%j": DAY, "%Y%m%d%H%M%S": 1, "%Y-%m-%d %H:%M:%S": 1, "%Y-%m-%dT%H:%M:%SZ": 1,
+    "%Y%m%d": DAY, "%y%m%d": DAY, "%Y%m%d%H%M%S": 1, "%Y-%m-%d %H:%M:%S": 1, "%Y-%m-%dT%H:%M:%SZ": 1,
     "%G-W%V-%u": DAY, "%Y-%m-%dT%H:%M:%S.000000000Z": 1, "%Y-%j": DAY, "%Y-%m-%d %H": 3_600, "%Y-%m-%d %H:%M:%S UTC": 1,
     "%d.%m.%Y %H:%M:%S": 1, "%d.%m.%y": DAY, "%m/%d/%y %H:%M": 60, "%m/%d/%Y %I:%M\u202f%p": 60, "%d/%m/%Y %H:%M +0000": 60,
     "%d-%b-%y %H.%M.%S": 1, '"%b %d, %Y"': DAY, "[%d/%b/%Y:%H:%M:%S +0000]": 1, "%a %b %d %H:%M:%S +0000 %Y": 1,
@@ -75,9 +72,6 @@ SPELT: dict[str, tuple[int, Any]] = {
     "nanoseconds": (1, "{}000000000".format), "minutes": (60, lambda t: t // 60), "hours": (3_600, lambda t: t // 3_600),
     "days": (DAY, lambda t: t // DAY), "days of Excel": (DAY, lambda t: t // DAY + 25_569),
     "days of Excel with a clock": (1, lambda t: f"{t / DAY + 25_569:.12f}"),
-    "Julian days": (DAY, lambda t: t // DAY + 2_440_587.5), "ticks of .NET": (1, lambda t: (t + 62_135_596_800) * 10**7),
-    "file times of Windows": (1, lambda t: (t + 11_644_473_600) * 10**7),
-    "seconds since 1904": (1, lambda t: t + 2_082_844_800), "days of MATLAB": (1, lambda t: f"{t / DAY + 719_529:.9f}"),
     "zones by turns": (1, lambda t: f"{moment(t + t % 5 * 3_600):%Y-%m-%d %H:%M:%S}+0{t % 5}:00"),
     "some without a zone": (1, lambda t: moment(t).replace(tzinfo=UTC if t % 2 else None).isoformat()),
     "Central Europe": (1, lambda t: f"{moment(t + 3_600):%Y-%m-%d %H:%M:%S} CET"),
@@ -127,7 +121,7 @@ ALIKE = [  # names and a row; or a row without names, where it is known or said 
     ("user,item,time,title", '{u},{i},{t},"a\n9,8,1546300800,b"'), ("user|item|time", "{u}|{i}|{t}"), ("", "{u}\x01{i}\x01{t}"),
     ("user\titem\ttime", "{u}\t{i}\t{t}"),
     ("  user   item        time", "{u:>6} {i:>6}  {t}"), ("user,item,time", "{u},{i},{t},"),
-    (" user | item | time\n------+------+-----", " {u:>4} | {i:>4} | {t}"), ('"user" "item" "time"', '"{n}" {u} {i} {t}'),
+    ('"user" "item" "time"', '"{n}" {u} {i} {t}'),
     ("sep=;\nuser;item;time", "{u};{i};{t}"), ("# from a tool\n# user,item,time are below\nuser,item,time", "{u},{i},{t}"),
     ("", "{{'reviewerID': '{u}', 'asin': '{i}', 'helpful': [0, 1], 'unixReviewTime': {t}}}"),
     ("", '{{"user": {u}, "item": "{i}", "time": {t}, "seen": {{"on": "tv"}}}}\n'),
@@ -140,7 +134,7 @@ ALIKE = [  # names and a row; or a row without names, where it is known or said 
 HEAD, PLAIN = "user,item,time", text("user,item,time", "{u},{i},{t}")
 LONE = "".join(text("", "{u},{i},{t}," + '"' * (n in (50, 52)) + "film", [row]) for n, row in enumerate(WORLD))
 JSON = [json.dumps({"user": int(u), "item": i, "time": t}) for u, i, t in WORLD]
-ORDERED, FILMS = (sorted(WORLD, key=lambda row: int(row[at])) for at in (0, 1))  # as lists of a person or an item give it
+ORDERED = sorted(WORLD, key=lambda row: int(row[0]))  # as lists of a person give it
 LISTS = {u: [i for v, i, _ in ORDERED if u == v][: 3 + int(u)] for u, _, _ in ORDERED}
 UNTIMED, PAIRS = [(u, i) for u, items in LISTS.items() for i in items], [row[:2] for row in WORLD]
 WHOLE = {u: [(i, t) for v, i, t in ORDERED if u == v] for u in LISTS}
@@ -154,9 +148,8 @@ CASES: dict[str, Any] = {  # text, columns, rows
     "users and items alone": (text("", "{u} {i}"), "", PAIRS),
     "no time, as said": (text("user,item,score", "{u},{i},4.5"), "time=", PAIRS),
     "blank lines and CRLF": ("\r\n  \r\n" + PLAIN.replace("\n", "\r\n\r\n"), "", WORLD),
-    "CR alone, no last one": (PLAIN.rstrip().replace("\n", "\r"), "", WORLD),
     "a mark before UTF-8": ("\ufeff" + PLAIN, "", WORLD),
-    **{code: (PLAIN.encode(code), "", WORLD) for code in ("utf-16", "utf-16-be")},
+    "UTF-16": (PLAIN.encode("utf-16"), "", WORLD),
     "latin-1": (text("Käufer,item,time", "é{u},{i},{t}").encode("latin-1"), "user=Käufer", [
         ("é" + u, i, t) for u, i, t in WORLD]),
     "GBK": (text("用户,商品,时间", "{u},{i},{t}").encode("gbk"), "user=用户,item=商品,time=时间", WORLD),
@@ -168,9 +161,6 @@ CASES: dict[str, Any] = {  # text, columns, rows
         json.dumps({"session": u, "events": [{"aid": i, "ts": t} for i, t in WHOLE[u]]}) for u in LISTS), "", ORDERED),
     "ids beyond 2^53 in JSON": ("\n".join(JSON).replace('"user": ', '"user": 9007199254740993'), "", [
         ("9007199254740993" + u, i, t) for u, i, t in WORLD]),
-    "Netflix": (text("", "{i}:\n{u},3,{d:%Y-%m-%d}", FILMS), "", grain(DAY, FILMS)),
-    "sequences": ("\n".join(f"{u} {' '.join(items)} " for u, items in LISTS.items()), "", UNTIMED),
-    "sequences with commas": ("\n".join(f"{u},{','.join(items)}" for u, items in LISTS.items()), "", UNTIMED),
     "lists in cells": (
         "user,items\n" + "".join(f'{u},"{[*map(int, i)]}"\n' for u, i in LISTS.items()), "time=,item=items", UNTIMED),
     "times in cells": ("user\titem\ttime\n" + "".join(
@@ -219,16 +209,6 @@ def zipped(files: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def tarred(files: dict[str, str], mode: Any) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data.encode()))
-    return out.getvalue()
-
-
 def saved(way: Any, user: Any = None, item: Any = None, time: Any = None, rows: Any = WORLD) -> bytes:
     """The world in a file of Parquet or the like, with these types."""
     ids, out = [(int(u), i, t) for u, i, t in rows], io.BytesIO()
@@ -255,10 +235,8 @@ YEARS = {"2018/x.csv": HALVES[0], "2019/x.csv": HALVES[1]}
 PACKED: dict[str, tuple[Any, str]] = {  # bytes and a name, or the files of a folder
     "gz": (GZ, "x.csv.gz"), "gz named csv": (GZ, "x.csv"), "named gz, packed by nobody": (PLAIN, "x.csv.gz"),
     "two gz in one": (b"".join(gzip.compress(part.encode()) for part in (PLAIN[:999], PLAIN[999:])), "X.CSV.GZ"),
-    "bz2": (bz2.compress(PLAIN.encode()), "x.csv.bz2"), "xz": (lzma.compress(PLAIN.encode()), "x.csv.xz"),
-    "zst": (pa.compress(PLAIN.encode(), "zstd", asbytes=True), "x.zst"), "zip of gz": (zipped({"x.csv.gz": GZ}), "x.zip"),
+    "zip of gz": (zipped({"x.csv.gz": GZ}), "x.zip"),
     "zip beside prose and litter": (zipped({"a/x.csv": PLAIN, "a/README.md": "# words\n", "__MACOSX/._x.csv": "\0"}), "x.csv"),
-    "tar": (tarred({"x.csv": PLAIN}, "w"), "x.tar"), "tgz": (tarred({"x/x.csv": PLAIN, "x/a.txt": "words\n"}, "w:gz"), "x.tgz"),
     "parts in a zip, one name": (zipped(YEARS), "years.zip"), "parts in a zip, 10 after 9": (zipped(MONTHLY), "x.zip"),
     "parts, 10 after 9": (MONTHLY, ""), "parts, one name": (YEARS, ""),
     "parts to train and test": ({"test.csv": HALVES[1], "train.csv": HALVES[0]}, ""),

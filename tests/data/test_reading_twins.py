@@ -79,7 +79,6 @@ LAYOUTS = {  # header, a row
     "tsv": ("time\tuser_id\tother\titem_id\n", "{t}\t{u}\tx\t{i}\n"),
     "u.data": ("", "{u}\t{i}\t3\t{t}\n"),
     "ratings.dat": ("", "{u}::{i}::3::{t}\n"),
-    "psql": (" user | item | time\n------+------+------\n", " {u} | {i} | {t}\n"),
     "aligned": ("user item   time\n", "{u:>4} {i:>6} {t}\n"),
     "JSON lines": ("", '{{"user": "{u}", "item": "{i}", "time": "{t}"}}\n'),
 }
@@ -141,12 +140,10 @@ def test_stretches_are_the_whole_and_faults_those_of_a_loop(
 def test_stretches_of_other_forms_are_the_whole(stretch: int) -> None:
     people = [(u, [(7 * u + k) % 40 for k in range(3 + u % 5)]) for u in range(60)]
     forms = [
-        "".join(f"{u} {' '.join(map(str, items))}\n" for u, items in people),
-        "".join(f"{u}:\n" + "".join(f"{i},4,2019-01-{1 + (i + u) % 28:02}\n" for i in items) for u, items in people),
         "user,items\n" + "".join(f'{u},"{items}"\n' for u, items in people),
         "user,item,time\n" + "".join(f"u{n % 7},é{n % 5},{n % 12 + 1}/{n % 28 + 1}/2024\n" for n in range(60)),
     ]
-    for data in [form.encode() for form in forms] + [forms[3].encode("utf-16")]:
+    for data in [form.encode() for form in forms] + [forms[1].encode("utf-16")]:
         with patch.object(text, "HEAD", HEAD), patch.object(text, "STRETCH", stretch * (1 + (data[:1] == b"\xff"))):
             parts = read_interactions(Upload("x.csv", data), {"time": ""} if b"items" in data else {})
         whole = read_interactions(Upload("x.csv", data), {"time": ""} if b"items" in data else {})

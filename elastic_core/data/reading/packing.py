@@ -3,13 +3,10 @@
 What a member is, its first bytes say; its name's ending is never trusted. Nothing is unpacked to disk, unpickled or run.
 """
 
-import bz2
 import contextlib
 import gzip
 import io
-import lzma
 import re
-import tarfile
 import unicodedata
 import zipfile
 import zlib
@@ -19,21 +16,20 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
-import pyarrow as pa
-
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.text import DIRECTIONS, natural_order
 
 HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
-PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"), b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile,
-    b"\x28\xb5\x2f\xfd": lambda file: pa.CompressedInputStream(file, "zstd"),
-}  # fmt: skip
+GZIP = b"\x1f\x8b"
 KINDS = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"), (b"\xff\xff\xff\xff", "arrow"))
 AS_CSV = "save the table as CSV"
 REFUSED = (
-    (rb"7z\xbc\xaf|Rar!", "an archive of a kind that is not read here", "unpack it, and give the table inside"),
+    (
+        rb"7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd",
+        "an archive of a kind that is not read here",
+        "unpack it, and give the table inside",
+    ),
     (rb"SQLite format 3", "an SQLite database", "export the table: sqlite3 -header -csv FILE 'select * from TABLE' > table.csv"),
     (rb"\x80[\x02-\x05]", "a Python pickle, which is never opened", AS_CSV),
     (rb"\x93NUMPY", "a NumPy array", AS_CSV),
@@ -195,21 +191,15 @@ def _expanded(member: Member, depth: int = 0, strict: bool = True) -> Iterator[M
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
         head = file.read(HEAD)
-    unpack = next((unpack for magic, unpack in PACKED.items() if head.startswith(magic)), None)
-    if unpack:
+    if head.startswith(GZIP):
         if depth > 2:
             raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
-        inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
-        yield from _expanded(member._replace(name=inner, opener=partial(_unpacked, member.opener, unpack)), depth + 1, strict)
+        inner = re.sub(r"(?i)\.(gz|gzip)$", "", member.name)
+        yield from _expanded(member._replace(name=inner, opener=partial(_unpacked, member.opener)), depth + 1, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         yield from _unzipped(member)
     elif head[257:262] == b"ustar":
-        if depth:  # unpacked once, bounded, for all its files
-            whole = member.read()
-            member = member._replace(opener=lambda: io.BytesIO(whole))
-        with _said(member.shown), member.opener() as raw, tarfile.open(fileobj=raw) as archive:
-            sizes = {info.name: info.size for info in archive if info.isfile()}
-        yield from _inside(member, sizes, _from_tar)
+        raise InputError(f"{member.shown} is a tar archive: unpack it (tar -xf FILE), and give the folder or the table inside")
     else:
         for magic, what, remedy in REFUSED:
             if re.match(magic, head, re.IGNORECASE | re.DOTALL):
@@ -221,15 +211,9 @@ def _expanded(member: Member, depth: int = 0, strict: bool = True) -> Iterator[M
 
 
 @contextlib.contextmanager
-def _unpacked(opener: Opener, unpack: Callable[[IO[bytes]], Any]) -> Iterator[IO[bytes]]:
-    with opener() as file, unpack(file) as inside:
-        yield inside
-
-
-@contextlib.contextmanager
-def _from_tar(opener: Opener, name: str) -> Iterator[IO[bytes]]:
-    with opener() as file, tarfile.open(fileobj=file) as archive:
-        yield cast(IO[bytes], archive.extractfile(name))
+def _unpacked(opener: Opener) -> Iterator[IO[bytes]]:
+    with opener() as file, gzip.GzipFile(fileobj=file, mode="rb") as inside:
+        yield cast(IO[bytes], inside)
 
 
 @contextlib.contextmanager
@@ -254,23 +238,18 @@ def _unzipped(member: Member) -> Iterator[Member]:
     member.check(sum(info.file_size for info in found), member.packed)
     if any(info.flag_bits & 1 for info in found):
         raise InputError(f"{member.shown} is protected by a password: pack it without one")
-    yield from _inside(member, {info.filename: info.compress_size for info in found}, _from_zip)
-
-
-def _inside(member: Member, sizes: dict[str, int], opener: Callable[[Opener, str], Any]) -> Iterator[Member]:
-    """Yield an archive's files. None is ever written to disk; a name that leads out of it was meant to be."""
     if ":" in member.shown:
         raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
-    if len(sizes) > member.limits.files:
-        raise InputError(f"{member.shown} holds {len(sizes):,} files; at most {member.limits.files:,} are looked at")
-    for name in sizes:
+    if len(names) > member.limits.files:
+        raise InputError(f"{member.shown} holds {len(names):,} files; at most {member.limits.files:,} are looked at")
+    for name in names:  # none is ever written to disk; a name that leads out of an archive was meant to be
         parts = re.split(r"[\\/]", name)
         if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
             raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
-    wanted = [name for name in sizes if not _hidden(PurePosixPath(name).parts)]
-    for name in in_order(wanted):
-        shown, opened = f"{member.shown}:{shown_name(name)}", partial(opener, member.opener, name)
-        yield from _expanded(Member(name, shown, opened, max(sizes[name], 1), member.limits), strict=len(wanted) == 1)
+    sizes = {info.filename: info.compress_size for info in found if not _hidden(PurePosixPath(info.filename).parts)}
+    for name in in_order(list(sizes)):
+        shown, opened = f"{member.shown}:{shown_name(name)}", partial(_from_zip, member.opener, name)
+        yield from _expanded(Member(name, shown, opened, max(sizes[name], 1), member.limits), strict=len(sizes) == 1)
 
 
 @contextlib.contextmanager
@@ -282,7 +261,7 @@ def _said(shown: str) -> Iterator[None]:
         raise
     except RuntimeError as error:  # a password, another way of packing (NotImplementedError)
         raise InputError(f"{shown} cannot be unpacked: {error}") from None
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise InputError(f"{shown} cannot be read: {error.strerror or error}") from None
         raise IncompleteFile(f"{shown} is not a complete archive: download or pack it again") from None

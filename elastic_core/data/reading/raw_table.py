@@ -92,26 +92,13 @@ class RawTable:
             self.layout_notes.append("JSON")
             yield from records.records(pieces, member, wanted)
             return
-        blocks = bool(records.HEADING.match(head))
-        if blocks:
-            pieces = records.netflix(pieces)
-            self.layout_notes.append("rows below headings such as 12:")
-            start = next(pieces)
-            pieces, head = chain([start], pieces), start[: text.HEAD]
         layout = text.look(head, member, self.given, self.layout_notes)
         if layout is None:
-            lines = None if blocks else records.sequences(b"".join(pieces).decode())
-            if lines is None:
-                raise InputError(
-                    f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
-                    "write one event a line, as in user,item,time"
-                )
-            self.layout_notes.append("lines of a person and their items, in order")
-            yield lines
-            return
-        if blocks:
-            layout = text.Layout(layout.separator, layout.quote, ("user", "rating", "time", "item"), True, layout.above)
-        elif self.names and not layout.headed:
+            raise InputError(
+                f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
+                "write one event a line, as in user,item,time"
+            )
+        if self.names and not layout.headed:
             layout = layout._replace(names=self.names)
         self.headed = self.headed or layout.headed
         line, above = 1, layout.above

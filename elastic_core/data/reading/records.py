@@ -1,4 +1,4 @@
-"""What is no delimited text: JSON, lines of Python literals, Netflix's headings, sequences, Parquet, Arrow and Excel."""
+"""What is no delimited text: JSON, lines of Python literals, Parquet, Arrow and Excel."""
 
 import ast
 import contextlib
@@ -22,7 +22,6 @@ from elastic_core.errors import InputError
 BATCH = 2**18
 RECORDS = re.compile(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))")
 TIMELY = re.compile(r"(?i)time|date|stamp|^ts$")
-HEADING = re.compile(rb"(?m)^([0-9]+):\r?\n")
 
 
 def records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -> Iterator[Part]:
@@ -98,29 +97,6 @@ def _rows_part(
     refuse_large(len(rows), len(names), member)
     columns = {name: pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in wanted or names}
     return Part(pa.RecordBatch.from_pydict(columns), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
-
-
-def netflix(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield lines of `user,rating,date,movie` from blocks of `user,rating,date` below a heading `movie:`."""
-    movie = b""
-    for piece in pieces:
-        blocks = HEADING.split(piece if piece.endswith(b"\n") else piece + b"\n")
-        out = [re.sub(rb"\r?\n", b"," + movie + b"\n", blocks[0])]
-        for heading, block in zip(blocks[1::2], blocks[2::2], strict=True):
-            movie = heading
-            out += [b"\n", re.sub(rb"\r?\n", b"," + movie + b"\n", block)]
-        yield b"".join(out)
-
-
-def sequences(text: str) -> Part | None:
-    """Return user and items (a list in a cell) of lines `user item item …`; None if these are none."""
-    lines = [re.split(r"[,\s]+", line.strip(" ,\t\r")) for line in text.split("\n") if line.strip()]
-    tokens = [token for line in lines[:200] for token in line]
-    users = [line[0] for line in lines]
-    idlike = sum(bool(re.fullmatch(r"[A-Za-z_-]{0,8}[0-9]+|[0-9a-f]{8,}", token)) for token in tokens)
-    if len(lines) < 2 or idlike < 0.95 * len(tokens) or len({*users}) < len(users) or "-2" in tokens[:500]:
-        return None
-    return Part(pa.RecordBatch.from_pydict({"column 1": users, "column 2": [" ".join(line[1:]) for line in lines]}), 1)
 
 
 def tables(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Part]:

@@ -22,7 +22,7 @@ from elastic_core.errors import InputError
 
 STRETCH, HEAD, LINES, LONGEST_NAME = 2**26, 2**18, 400, 100  # bytes parsed at a time; bytes and lines looked at
 FIELD, RUN = "\x1f", "  "  # stand for :: and for any number of spaces
-SPOKEN = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces", FIELD: "::", "\x01": "^A", RUN: "spaces"}
+SPOKEN = {"\t": "tabs", FIELD: "::", "\x01": "^A", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces", RUN: "spaces"}
 Quote = tuple[str | Literal[False], str | Literal[False]]  # the mark, and what escapes it
 UNQUOTED: Quote = (False, False)
 QUOTES: tuple[Quote, ...] = (('"', False), ('"', "\\"), ("'", False), UNQUOTED, (False, "\\"))
@@ -31,7 +31,6 @@ TYPED = re.compile(
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [0-9]{2} .*[0-9]{4}"
 )
 SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
-RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
 
 
 class Part(NamedTuple):
@@ -59,8 +58,6 @@ class Layout(NamedTuple):
     names: tuple[str, ...]
     headed: bool
     above: int
-    boxed: bool = False
-    spaced: bool = False  # spaces between a separator and a quotation mark
 
     @property
     def delimiter(self) -> str:
@@ -68,11 +65,6 @@ class Layout(NamedTuple):
 
     def mended(self, data: bytes) -> bytes:
         """Return lines in which one character separates the cells."""
-        if self.boxed:
-            data = re.sub(rb"(?m)^[ \t]*[-+|:= \t]{3,}\r?$|^\([0-9,]+ rows?( affected)?\)\s*$", b"", data)
-            data = re.sub(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*\r?$", b"", data)
-        if self.spaced:
-            data = re.sub(rb"(?<=" + re.escape(self.separator.encode()) + rb") +(?=[\"'])", b"", data)
         if self.separator == FIELD:
             return data.replace(b"::", FIELD.encode())
         return re.sub(rb"(?m)[ \t]+", b" ", re.sub(rb"(?m)^[ \t]+|[ \t]+\r?$", b"", data)) if self.separator == RUN else data
@@ -80,17 +72,16 @@ class Layout(NamedTuple):
 
 def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
-    data, kept, line, encoding, mac = file.read(STRETCH), b"", 1, "", None
-    wide = _wide(data)
-    decoder = codecs.getincrementaldecoder(wide)("replace") if wide else None
+    data, kept, line, encoding = file.read(STRETCH), b"", 1, ""
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    decoder = codecs.getincrementaldecoder("utf-16")("replace") if wide else None
     notes += ["the file is UTF-16 text"] if wide else []
     while data or kept:
         more = len(data) == STRETCH
         data = decoder.decode(data, not more).encode() if decoder else data
-        mac = b"\r" in data[:HEAD] and b"\n" not in data[:HEAD] if mac is None else mac
-        kept += data.replace(b"\r", b"\n") if mac else data
+        kept += data
         if b"\0" in kept[:HEAD]:
-            raise InputError(f"{file.member.shown} is not a text file (it holds NUL bytes): {AS_CSV}")
+            raise InputError(f"{file.member.shown} is not a text file in UTF-8 (it holds NUL bytes): {AS_CSV} in UTF-8")
         cut = _whole_lines(kept) if more else len(kept)
         if cut:
             piece, kept = kept[:cut], kept[cut:]
@@ -109,16 +100,12 @@ def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]
     of columns that were said. Raises InputError for too many columns."""
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
-    above, forced, comment = _above(lines)
+    above, comment = _above(lines)
     places = [at for at, line in enumerate(lines[above : above + LINES]) if line.strip()]
     lines = [lines[above + at] for at in places]
-    boxed = len(lines) > 1 and bool(RULE.fullmatch(lines[1]) or (RULE.fullmatch(lines[0]) and "|" in lines[1]))
-    leads = int(boxed and bool(RULE.fullmatch(lines[0])))  # a rule above the names
-    if boxed:
-        lines = [line.strip().strip("|") for line in lines if not RULE.fullmatch(line)]
-    cut = _separated(lines, forced)
+    cut = _separated(lines)
     for title_lines in range(1, min(10, len(lines) - 3)) if cut is None else ():
-        cut = _separated(lines[title_lines:], forced)
+        cut = _separated(lines[title_lines:])
         if cut is not None and cut.width > 2 and cut.share > 0.95 and not any(map(_is_typed, cut.rows[0])):
             notes.append(f"{title_lines} lines above the names of the columns were left out ({lines[0][:40]!r} …)")
             above += places[title_lines]
@@ -129,9 +116,8 @@ def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]
     refuse_large(0, cut.width, member)
     names, headed, first = _names(cut, comment, given, notes)
     if cut.separator != ",":
-        notes.append(f"{SPOKEN.get(cut.separator, repr(cut.separator))} separate the columns")
-    spaced = cut.separator != RUN and any(f"{cut.separator} {cut.quote[0]}" in line for line in lines)
-    return Layout(cut.separator, cut.quote, tuple(names), headed, above + first + leads, boxed, spaced)
+        notes.append(f"{SPOKEN[cut.separator]} separate the columns")
+    return Layout(cut.separator, cut.quote, tuple(names), headed, above + first)
 
 
 def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
@@ -148,12 +134,6 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
-    if bad and sum(text.rstrip("\r").endswith(layout.separator) for text in bad) > 0.9 * len(bad):  # on some rows only
-        mark = re.escape(layout.separator.encode())
-        rows = rb"(?m)^((?:[^%b\r\n]*%b){%d}[^%b\r\n]*)%b+(\r?)$" % (mark, mark, len(layout.names) - 1, mark, mark)
-        mended = re.sub(rows, rb"\1\2", data)
-        if mended != data:
-            return parse(mended, layout, wanted, start)
     lines, odd, width = list[int](), list[tuple[int, str]](), len(layout.names)
     for line, cells in _rows(io.StringIO(data.decode("utf-8", "replace"), None), layout.delimiter, quote):
         if len(cells) == width:
@@ -203,17 +183,15 @@ def _arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: 
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 
-def _above(lines: list[str]) -> tuple[int, str, str]:
-    """Return how many lines stand above the table, the separator that Excel's `sep=;` says, and the last comment."""
-    at, forced, comment = 0, "", ""
+def _above(lines: list[str]) -> tuple[int, str]:
+    """Return how many lines stand above the table, and the last comment."""
+    at, comment = 0, ""
     for at, line in enumerate(lines):
-        said = re.fullmatch(r'\ufeff?"?sep=(.)"?\s*', line)
         marked = line[:1] in ("#", "%") and any(other.strip() and other[0] != line[0] for other in lines[at:])
-        forced = said[1] if said else forced
         comment = line.lstrip("#% ") if marked else comment
-        if line.strip() and not said and not marked:
+        if line.strip() and not marked and not line.lstrip('\ufeff"').startswith("sep="):  # of Excel
             break
-    return at, forced, comment
+    return at, comment
 
 
 class CutLines(NamedTuple):
@@ -246,10 +224,10 @@ class CutLines(NamedTuple):
         return self.separator not in (" ", RUN), not holes, self.width if wide else 0
 
 
-def _separated(lines: list[str], forced: str) -> CutLines | None:
+def _separated(lines: list[str]) -> CutLines | None:
     """Return the lines cut by the separator and the quotes that give most of them the same number of cells."""
     found = list[CutLines]()
-    for separator in [forced] if forced else ["\t", FIELD, "\x01", ",", ";", "|", "^", "~", " ", RUN]:
+    for separator in SPOKEN:
         mark, cuts = {FIELD: "::", RUN: " "}.get(separator, separator), list[CutLines]()
         for quote in QUOTES if any(mark in line for line in lines[:2]) else ():
             if quote in (QUOTES[0], UNQUOTED) or any(str(mark) in line for mark in quote if mark for line in lines):
@@ -321,17 +299,6 @@ def _names(cut: CutLines, comment: str, given: Mapping[str, str], notes: list[st
 
 def _is_typed(cell: str) -> bool:
     return bool(TYPED.fullmatch(cell.strip("\"' ")))
-
-
-def _wide(data: bytes) -> str:
-    """Return the codec of text in two bytes a character; nothing for other text."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    head = data[:2000]
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    if max(even, odd) > 0.4 * len(head) / 2 and min(even, odd) < 0.05 * len(head) and len(head) > 20:
-        return "utf-16-le" if odd > even else "utf-16-be"
-    return ""
 
 
 def _encoding(data: bytes, line: int, notes: list[str]) -> str:

@@ -11,19 +11,13 @@ UNITS = (  # of numbers: name, how many make a second, and the year 1970 in them
     ("milliseconds", 1e3, 0.0),
     ("microseconds", 1e6, 0.0),
     ("nanoseconds", 1e9, 0.0),
-    ("ticks of .NET (100 ns since year 1)", 1e7, 621_355_968_000_000_000.0),
-    ("a Windows file time (100 ns since 1601)", 1e7, 116_444_736_000_000_000.0),
-    ("microseconds since 1601", 1e6, 11_644_473_600_000_000.0),
     ("minutes since 1970", 1 / 60, 0.0),
     ("days of Excel (since 1900)", 1 / DAY, 25_569.0),
     ("days since 1970", 1 / DAY, 0.0),
     ("hours since 1970", 1 / 3600, 0.0),
-    ("Julian days", 1 / DAY, 2_440_587.5),
-    ("seconds since 1904", 1.0, 2_082_844_800.0),
-    ("days of MATLAB (since year 0)", 1 / DAY, 719_529.0),
 )
 EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
-CALENDAR = {17: "YYYYMMDDhhmmssmmm", 14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
+CALENDAR = {14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
 
 
 def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
@@ -45,11 +39,13 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
         name, seconds = CALENDAR[digits + 2][2:], _calendar(numbers + century, digits + 2)
     elif many and digits in (7, 8) and (year_last := _year_last(real)):
         name, seconds = year_last, _year_first(numbers, year_last)
-    elif many and digits == 7 and np.isfinite(_ordinal(real)).mean() >= 0.98:
-        name, seconds = "YYYYDDD", _ordinal(numbers)
     elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
-        own, usual = _each(real), next((unit for unit in UNITS[:4] if high / unit[1] <= LATEST), UNITS[0])
-        name, per, zero = fits[0] if fits else usual
+        fits = fits or [unit for unit in UNITS[:2] if high / unit[1] <= LATEST]
+        if not fits:
+            raise InputError(
+                f"times such as {real[0]:.0f} do not count seconds or parts of them since 1970: write them as 2023-12-31T18:50:22"
+            )
+        own, (name, per, zero) = _each(real), fits[0]
         mixed = np.isfinite(own) & ~((real / per >= EARLY) & (real / per <= LATE))
         if zero == 0.0 and per >= 1.0 and mixed.any() and np.isfinite(own).mean() >= 0.9:
             name, own = "a mixture of seconds and smaller units", _each(numbers)
@@ -60,7 +56,7 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
         notes.append(f"times were taken for {name}, because of their size")
     elif high < SMALLEST:
         notes.append("times are too small for seconds since 1970: only their order can be trusted")
-    elif len(real) and not fits:
+    elif len(real) and not EARLY <= low <= high <= LATE:
         notes.append("most times are not of 1995 to 2035, if they are seconds since 1970: only their order can be trusted")
     return seconds
 
@@ -89,22 +85,13 @@ def _year_last(numbers: ndarray) -> str:
     return forms[0] if forms else ""
 
 
-def _ordinal(numbers: ndarray) -> ndarray:
-    """Return the seconds of numbers such as 2019007, the seventh day of 2019."""
-    whole = np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
-    year, day, one = whole // 1_000, whole % 1_000, np.ones_like(whole)
-    good = (year >= 1980) & (year <= 2035) & (day >= 1) & (day <= 366)
-    return np.where(good, moment(np.where(good, year, 1970), one, one) + (day - 1) * DAY, np.nan)
-
-
 def _calendar(numbers: ndarray, digits: int) -> ndarray:
     """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
     whole = numbers if numbers.dtype.kind == "i" else np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
-    fraction = whole % 1_000 / 1e3 if digits == 17 else 0.0
-    whole = whole // 1_000 if digits == 17 else whole * 10 ** (14 - digits)
+    whole = whole * 10 ** (14 - digits)
     year, month, day, hour, minute, second = (whole // 10**at % (100 if at < 10 else 10_000) for at in (10, 8, 6, 4, 2, 0))
     good = (year >= 1980) & (year <= 2035) & (hour < 24) & (minute < 60) & (second < 61) & (numbers == np.floor(numbers))
-    return np.where(good, moment(year, month, day) + hour * 3600.0 + minute * 60.0 + second + fraction, np.nan)
+    return np.where(good, moment(year, month, day) + hour * 3600.0 + minute * 60.0 + second, np.nan)
 
 
 def moment(year: ndarray, month: ndarray, day: ndarray) -> ndarray:
