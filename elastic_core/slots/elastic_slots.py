@@ -33,7 +33,6 @@ from torch.nn import functional
 
 from elastic_core.core.elastic import InterestMemory, QueriedMemory, SharedInterests
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, linear, masked
-from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import (
     Attribution,
     Batch,
@@ -55,7 +54,7 @@ from elastic_core.models import (
 )
 from elastic_core.slots.gated_slots import (
     CHUNK,
-    LEAST,
+    LEAST_SHARE,
     Decay,
     count_recent,
     cut_events,
@@ -66,15 +65,16 @@ from elastic_core.slots.gated_slots import (
     hold_rows,
     inherit_states,
     read_slots,
+    recent_logarithms,
     recent_shares,
     score_slots,
 )
+from elastic_core.slots.slot_stream import SlotStream
 from elastic_core.slots.standing import Standing, WithStanding, values_of
 from elastic_core.slots.voting import VotingConfig, VotingMemory
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
-LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,12 +140,6 @@ class SlotLayer(nn.Module):
         if self.local is None:
             return h.new_zeros(1)
         return self.local.last(h) if last else self.local(h)
-
-
-def recent_logarithms(counts: Tensor) -> Tensor:
-    """How often slots were written `[B, k + 1, R]`, from sums over the recent past, whose last row counts all events
-    `[B, k + 2, R]`."""
-    return (counts[:, :-1] / counts[:, -1:].clamp_min(1e-12) + LEAST_SHARE).log()
 
 
 def make_memory(config: ElasticSlotsConfig) -> InterestMemory | SharedInterests:
@@ -355,62 +349,5 @@ class ElasticSlots(WithStanding, Streams, Traces):
         none = -math.log(self.n_items)  # any item, evenly
         return functional.pad(logits.float(), (0, 0, 0, 1), value=none).softmax(1) * (items > 0).unsqueeze(1)
 
-    def open_stream(self, room: int) -> "SlotStream":
+    def open_stream(self, room: int) -> SlotStream:
         return SlotStream(self, room)
-
-
-# --- streaming -------------------------------------------------------------------------------------------------------
-class SlotStream(Stream):
-    """A person's state of constant size: the slots, the last events and what experts stand for.
-
-    Without positions nothing counts from an end: after any number of events the state equals one pass over all of them with the
-    experts of the last `refresh`. Kept: L·(k + conv_width - 1)·d numbers of slots and last events, k·d of experts, their numbers
-    and masses 2k, (k + 2)·R for how often slots were written.
-    """
-
-    def __init__(self, model: ElasticSlots, room: int) -> None:
-        super().__init__(model, room)
-        self.keep = torch.exp(-math.log(2) / model.half_lives)
-
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
-        model, batch = self.model, Batch(history, history)
-        found = model.retrieve(batch)
-        masses = model.standing.masses_of(model, found)
-        x, real, strength = model.events.content(history), history > 0, model._strength(history, found, masses)
-        counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
-        kept = {
-            "interests": found.interests, "experts": found.experts, "masses": masses,
-            "counts": count_recent(counted, model.half_lives),
-        }  # fmt: skip
-        tail, decay = max(model.config.conv_width - 1, 0), factor_steps(strength[:, :-1])
-        for i, layer in enumerate(model.layers):
-            h = masked(layer.norm(x), real)
-            kept[f"{i}.held"] = hold_last(h, strength[:, :-1])
-            kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
-            if not layer.final:
-                x = layer.mix(x, *read_slots(h, decay, *layer.ask(h, found.interests)), found.interests, layer.nearby(h))
-        lately = recent_logarithms(kept["counts"])
-        return model._predict_last(x[:, -1:], h[:, -1:], kept[f"{i}.held"], found, layer.nearby(h, True), lately), kept
-
-    def _next(self, items: Tensor) -> Tensor:
-        model, kept, found = self.model, self.kept, self.found
-        x = model.events.content(items).unsqueeze(1)
-        strength = model._strength(items.unsqueeze(1), found, kept["masses"])  # [B, k + 1, 1]
-        step = strength[:, :-1].clamp_max(1 - LEAST)
-        kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 0, 0, 1), value=1.0))
-        for i, layer in enumerate(model.layers):
-            h, held, tail = layer.norm(x), kept[f"{i}.held"], kept[f"{i}.tail"]
-            held.lerp_(h, step)
-            window = torch.cat([tail, h], 1)
-            local = layer.nearby(window, last=True)
-            kept[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
-            if layer.final:
-                return model._predict_last(x, h, held, found, local, recent_logarithms(kept["counts"]))
-            moving, bias = layer.ask(h, found.interests)
-            slots = (held @ moving.mT + bias).softmax(1)  # [B, k, 1]
-            x = layer.mix(x, slots, slots.mT @ held, found.interests, local)
-        raise AssertionError("the last layer predicts")
-
-    def _bind(self) -> None:
-        p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)
-        self.found = Retrieved(p, self.kept["experts"], nothing, nothing, nothing, nothing, nothing)

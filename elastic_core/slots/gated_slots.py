@@ -25,6 +25,7 @@ from elastic_core.core.layers import precise
 
 CHUNK = 16
 LEAST = 1e-6  # a slot never forgets all: take stays finite
+LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
 FORGOTTEN = 1e-7  # of what a slot holds, that a float32 does not see
 
 
@@ -144,6 +145,12 @@ def recent_shares(strength: Tensor, real: Tensor, half_lives: Tensor, chunk: int
         parts.append(torch.addcmul(part, fading[:, 1:], parts[-1][..., -1:]))
     total = torch.cat(parts, -1)[..., :n]
     return total[:, :-1] / total[:, -1:].clamp_min(1e-12)
+
+
+def recent_logarithms(counts: Tensor) -> Tensor:
+    """How often slots were written `[B, k + 1, R]`, from sums over the recent past, whose last row counts all events
+    `[B, k + 2, R]`."""
+    return (counts[:, :-1] / counts[:, -1:].clamp_min(1e-12) + LEAST_SHARE).log()
 
 
 def _fading(half_lives: Tensor, n: int) -> Tensor:
