@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.data.source_catalog import source_names
 from elastic_core.errors import InputError, value_text
 from elastic_core.run_config import FORMAT, OLDEST, PARTS, RunConfig, known_settings
@@ -66,7 +66,7 @@ def convert_run(folder: Path) -> bool:
 
     The configuration is written last and as a whole: a conversion that breaks off can be made again."""
     run = open_run(folder)
-    plain = disk.read_object(folder / CONFIG, MOST_CONFIG, folder)
+    plain = files.read_object(folder / CONFIG, MOST_CONFIG, folder)
     number = plain.pop("format", OLDEST)
     if number == FORMAT:
         return False
@@ -79,5 +79,5 @@ def convert_run(folder: Path) -> bool:
 
 def converted_text(settings: str) -> str:
     """The settings of a stored run (JSON, runs.csv), brought up to date."""
-    plain = {key: value for key, value in disk.parse(settings).items() if key != "format"}
+    plain = {key: value for key, value in files.parse_json(settings).items() if key != "format"}
     return json.dumps(convert_settings(plain).to_dict(), separators=(",", ":"))

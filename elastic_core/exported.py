@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
 from elastic_core.errors import InputError, unless_memory
@@ -66,13 +66,13 @@ def export(model: Recommender) -> Exported:
         except Exception as error:  # whatever a tracer meets in an operator
             unless_memory(error)
             fault = error
-    raise InputError(f"torch cannot export {model.config.name}: {disk.shown(str(fault).strip().splitlines()[0], 150)}")
+    raise InputError(f"torch cannot export {model.config.name}: {files.printable_text(str(fault).strip().splitlines()[0], 150)}")
 
 
 def save(found: Exported, catalog: Catalog, path: Path) -> None:
     """Write the program and what its ids mean, whole or not at all."""
     told = {IDS: "\n".join(map(str, catalog.ids[1:]))}
-    disk.write_whole(path, lambda beside: _write(found.program, beside, told))
+    files.write_whole(path, lambda beside: _write(found.program, beside, told))
 
 
 def _write(program: torch.export.ExportedProgram, path: Path, told: dict[str, str]) -> None:
@@ -108,7 +108,7 @@ def save_onnx(found: Exported, model: Recommender, catalog: Catalog, path: Path)
         return torch.from_numpy(session.run(None, {IDS: items.numpy()})[0])
 
     differs = _compared(Scores(model).eval(), run, found.people)
-    disk.write_whole(path, lambda beside: beside.write_bytes(content))
+    files.write_whole(path, lambda beside: beside.write_bytes(content))
     return differs
 
 

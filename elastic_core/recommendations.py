@@ -23,7 +23,7 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.batches import histories_batch
 from elastic_core.core.evaluate import MOST_SCORES
 from elastic_core.data import Catalog, Dataset
@@ -304,7 +304,7 @@ def write_lists(path: Path, chunks: Iterable[Recommendations]) -> int:
             yield chunk.table
 
     write = _write_parquet if path.suffix == PARQUET else _write_csv
-    disk.write_whole(path, lambda beside: write(beside, tables()))
+    files.write_whole(path, lambda beside: write(beside, tables()))
     return users
 
 

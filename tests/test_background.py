@@ -20,8 +20,8 @@ from elastic_core.core.config import TrainConfig
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
 from elastic_core.data import Dataset
-from elastic_core.disk import shown
 from elastic_core.errors import InputError
+from elastic_core.files import printable_text
 from elastic_core.jobs import queue, worker
 from elastic_core.jobs.kinds import KINDS
 from elastic_core.jobs.queue import (
@@ -246,7 +246,7 @@ def test_what_the_table_says_is_the_state(
         write("UPDATE jobs SET state = 'running'")
         end(jobs.folder, job.id, word, "it\x1b broke")
         end(jobs.folder, job.id, "finished", "a second word")
-        assert state() == word and jobs.get(job.id).reason == shown("it\x1b broke")
+        assert state() == word and jobs.get(job.id).reason == printable_text("it\x1b broke")
     assert jobs.get(job.id).seconds < 60
 
 

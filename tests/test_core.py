@@ -27,7 +27,7 @@ from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "elastic_core"
-GROUND = {"core", "disk", "errors", "plugins"}  # what the core may import: itself, and how files and faults are spoken of
+GROUND = {"core", "files", "errors", "plugins"}  # what the core may import: itself, and how files and faults are spoken of
 STEP_FILES, TRAINING_FILES = 9, 50
 
 

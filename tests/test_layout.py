@@ -22,7 +22,7 @@ CORE = ROOT / "elastic_core"
 
 # A module may import from lower floors and from its own.
 FLOORS = (
-    ("disk", "errors", "plugins", "text"),
+    ("errors", "files", "plugins", "text"),
     ("core",),
     ("machine", "run_config"),
     ("data", "models", "objectives", "peers", "scale", "slots"),

@@ -71,7 +71,7 @@ def test_a_run_that_is_added_again_takes_its_own_place(tiny_runs: Path, root: Pa
 
 
 def test_an_addition_that_breaks_off_has_not_happened(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, written = store.disk.write_text, list[str]()
+    write, written = store.files.write_text, list[str]()
 
     def full(path: Path, text: str) -> None:
         if path.name == store.RUNS:
@@ -79,7 +79,7 @@ def test_an_addition_that_breaks_off_has_not_happened(tiny_runs: Path, tmp_path:
         written.append(path.name)
         write(path, text)
 
-    monkeypatch.setattr(store.disk, "write_text", full)
+    monkeypatch.setattr(store.files, "write_text", full)
     with pytest.raises(InputError, match="full"):
         store.add_run(Run(tiny_runs / "tiny"), tmp_path, "elastic", "", "toys")
     assert written == [store.EPOCHS] and store.load(tmp_path) == []

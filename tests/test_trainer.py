@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.config import ObjectiveConfig, TrainConfig
 from elastic_core.core.elastic import ElasticConfig
@@ -148,9 +148,9 @@ def left_by_kills(monkeypatch: pytest.MonkeyPatch, config: RunConfig, world: Dat
         return inner
 
     with monkeypatch.context() as patched:
-        patched.setattr(disk.os, "replace", seen(os.replace))
+        patched.setattr(files.os, "replace", seen(os.replace))
         patched.setattr(Run, "append", seen(Run.append))
-        patched.setattr(disk.os, "getpid", lambda: 2)  # who goes on is another process
+        patched.setattr(files.os, "getpid", lambda: 2)  # who goes on is another process
         train(config, world, out)
     return [*left, out]
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import pandas as pd
 
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
+from elastic_core.files import write_text
 
 PASS = "direction rows length batch width k side heads layers dropout compiled dtype"
 TRAINING = "objective span world items negatives"

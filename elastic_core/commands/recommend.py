@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.commands.arguments import load_run, open_items, options, say, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
@@ -190,7 +190,7 @@ def read_ids(typed: str) -> list[str]:
     """Ids with commas between them, or one a line of a file."""
     path = Path(typed)
     if path.is_file():
-        return [line.strip() for line in disk.read_text(path, MOST_IDS, path.parent).splitlines() if line.strip()]
+        return [line.strip() for line in files.read_text(path, MOST_IDS, path.parent).splitlines() if line.strip()]
     if path.suffix in (".txt", ".csv"):
         raise InputError(f"there is no file {typed}")
     return split_commas(typed)

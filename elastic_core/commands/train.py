@@ -27,7 +27,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core import disk, models
+from elastic_core import files, models
 from elastic_core.commands.arguments import CHECKPOINTS, file_options, find_run, mapped, options, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
@@ -154,13 +154,15 @@ def resolve(arguments: Namespace, begin: Run | None) -> RunConfig:
 def read_config(path: Path) -> RunConfig:
     """A config.json. Raises InputError naming the file and what is wrong with it."""
     try:
-        plain = disk.parse(path.read_text(encoding="utf-8")) if path.stat().st_size <= MOST_CONFIG and path.is_file() else None
+        plain = (
+            files.parse_json(path.read_text(encoding="utf-8")) if path.stat().st_size <= MOST_CONFIG and path.is_file() else None
+        )
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(plain, dict):
-        raise InputError(f"{path} must be a file of at most {disk.size(MOST_CONFIG)} that holds an object")
+        raise InputError(f"{path} must be a file of at most {files.size_text(MOST_CONFIG)} that holds an object")
     try:
         return RunConfig.from_dict(plain)
     except InputError as error:

@@ -14,7 +14,7 @@ import typing
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.registry import MODEL_MODULES, OBJECTIVE_MODULES, Registry
 from elastic_core.errors import InputError, value_text
 
@@ -47,8 +47,10 @@ class Bounded:
 
 def check_text(value: Any, where: str) -> None:
     """Raises InputError for a text that is a book, or that no page can show."""
-    if isinstance(value, str) and (len(value) > LONGEST_TEXT or not disk.showable(value)):
-        raise InputError(f"{where} must be at most {LONGEST_TEXT} characters that a page can show, not {disk.shown(value, 60)!r}")
+    if isinstance(value, str) and (len(value) > LONGEST_TEXT or not files.is_showable(value)):
+        raise InputError(
+            f"{where} must be at most {LONGEST_TEXT} characters that a page can show, not {files.printable_text(value, 60)!r}"
+        )
 
 
 @functools.cache

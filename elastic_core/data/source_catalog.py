@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 
@@ -138,10 +138,10 @@ def gone(config: DataConfig) -> bool:
 def card_label(path: Path) -> str:
     """The label on the card beside an uploaded file; nothing where there is no card."""
     try:
-        label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")
+        label = files.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")
     except InputError:
         return ""
-    return disk.shown(label) if isinstance(label, str) else ""
+    return files.printable_text(label) if isinstance(label, str) else ""
 
 
 def existing_path(text: str) -> Path | None:

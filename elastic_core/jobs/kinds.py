@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
@@ -72,8 +72,8 @@ class Training(Job[TrainingRequest]):
         plain = self.progress
         if plain.get("event") != "step":
             return {"event": plain["event"]} if isinstance(plain.get("event"), str) else {}
-        counted = all(disk.is_count(plain.get(name)) for name in ("epoch", "done", "of"))
-        return plain if counted and disk.is_number(plain.get("loss")) else {}
+        counted = all(files.is_count(plain.get(name)) for name in ("epoch", "done", "of"))
+        return plain if counted and files.is_number(plain.get("loss")) else {}
 
 
 class Trainings(Queue[Training]):
@@ -115,7 +115,7 @@ class Trainings(Queue[Training]):
     def done(self, request: TrainingRequest) -> bool:
         run = Run(self.root / request.name)
         if os.path.lexists(run.path):
-            disk.check_folder(run.path)
+            files.check_folder(run.path)
         return run.finished
 
     def can_resume(self, job: Training) -> bool:
@@ -125,7 +125,7 @@ class Trainings(Queue[Training]):
 
     def forget(self, job: Training) -> None:
         if job.run.path.is_dir() and not job.run.finished:
-            disk.remove(job.run.path, self.folder)
+            files.remove_folder(job.run.path, self.folder)
 
     def submit(self, config: RunConfig, name: str = "") -> Training:
         """Queues a training. Raises InputError for a name that is taken or unusable, and as `add` does."""
@@ -142,7 +142,7 @@ class Trainings(Queue[Training]):
         if any(job.active or job.state == "interrupted" for job in mine):
             raise InputError(f"the training {name} is not over; stop or discard it first")
         with run.lock():
-            disk.remove(run.path, self.folder)
+            files.remove_folder(run.path, self.folder)
         for job in mine:
             self.discard(job.id)
 
@@ -281,7 +281,9 @@ class MapRequest(NamedTuple):
     @property
     def title(self) -> str:
         """Which map, for a sentence."""
-        return f"{disk.shown(self.run)} ({self.settings.neighbours} neighbours, least distance {self.settings.distance:g})"
+        return (
+            f"{files.printable_text(self.run)} ({self.settings.neighbours} neighbours, least distance {self.settings.distance:g})"
+        )
 
 
 class Maps(Queue[Job[MapRequest]]):
@@ -293,12 +295,12 @@ class Maps(Queue[Job[MapRequest]]):
     def read(cls, plain: dict[str, Any]) -> MapRequest:
         name, experts = read_run_name(plain), plain.get("experts")
         if (
-            not disk.is_count(plain.get("neighbours"))
-            or not disk.is_number(plain.get("distance"))
+            not files.is_count(plain.get("neighbours"))
+            or not files.is_number(plain.get("distance"))
             or not isinstance(experts, list)
         ):
             raise InputError("what was asked for is no map")
-        if not 0 < len(experts) <= LAID_OUT or not all(disk.is_count(expert) for expert in experts):
+        if not 0 < len(experts) <= LAID_OUT or not all(files.is_count(expert) for expert in experts):
             raise InputError(f"between 1 and {LAID_OUT:,} experts can be laid out at once, by their numbers")
         settings = Settings(plain["neighbours"], float(plain["distance"]))
         return MapRequest(name, settings, np.array(experts, dtype=np.int64))
@@ -373,19 +375,19 @@ class Ablations(RunQueue):
         tell = lambda share: context.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
         found = ablation.remove_each(ablation.Population(model, dataset, route_users(model, dataset, "test")), tell)
-        disk.write_text(context.path / EFFECTS, found.to_csv(index=False))
+        files.write_text(context.path / EFFECTS, found.to_csv(index=False))
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
         """Return what a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
         found = self.latest("finished", **self.about(run, data))
-        return None if found is None else _effects(found.path / EFFECTS, disk.stamp(found.path / EFFECTS))
+        return None if found is None else _effects(found.path / EFFECTS, files.file_stamp(found.path / EFFECTS))
 
 
 @functools.lru_cache(maxsize=16)
 def _effects(file: Path, stamp: tuple[int, ...]) -> pd.DataFrame | None:
     try:
-        table = pd.read_csv(io.BytesIO(disk.read_bytes(file, EFFECTS_BYTES, file.parent)))
+        table = pd.read_csv(io.BytesIO(files.read_bytes(file, EFFECTS_BYTES, file.parent)))
         return table[list(EFFECT_COLUMNS)].astype("float64").astype({"expert": "int64", "n": "int64"})
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return None
@@ -394,7 +396,7 @@ def _effects(file: Path, stamp: tuple[int, ...]) -> pd.DataFrame | None:
 def read_run_name(plain: dict[str, Any]) -> str:
     """The run that a request names; whether there is one is seen when the job begins. Raises InputError."""
     name = plain.get("run")
-    if not isinstance(name, str) or len(name) > disk.LONGEST_NAME or not re.fullmatch(r"[^/\\\0]+", name):
+    if not isinstance(name, str) or len(name) > files.LONGEST_NAME or not re.fullmatch(r"[^/\\\0]+", name):
         raise InputError("its request names no run")
     return name
 

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from filelock import FileLock, Timeout
 
 import elastic_core
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
@@ -83,12 +83,12 @@ class Job(Generic[Request]):
     def share(self) -> float:
         """How much of it is done, 0 … 1."""
         done, total = self.progress.get("done"), self.progress.get("of")
-        return min(done / max(total, 1), 1.0) if disk.is_count(done) and disk.is_count(total) else 0.0
+        return min(done / max(total, 1), 1.0) if files.is_count(done) and files.is_count(total) else 0.0
 
     @property
     def text(self) -> str:
         """What it does at the moment, in words; empty before it says so."""
-        return disk.shown(self.progress.get("text", ""))
+        return files.printable_text(self.progress.get("text", ""))
 
     @property
     def seconds(self) -> float:
@@ -104,7 +104,7 @@ class Job(Generic[Request]):
                 text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
         except OSError:
             return ""
-        return "\n".join(disk.shown(line, 500) for line in text.splitlines()[-LOG_LINES:])
+        return "\n".join(files.printable_text(line, 500) for line in text.splitlines()[-LOG_LINES:])
 
 
 AnyJob = TypeVar("AnyJob", bound=Job[Any])
@@ -172,7 +172,7 @@ class Queue(Generic[AnyJob]):
             table.executemany("DELETE FROM jobs WHERE id = ?", [(int(job.id),) for job in expired])
         for job in expired:
             with suppress(InputError, FileNotFoundError):
-                disk.remove(job.path, self.folder)
+                files.remove_folder(job.path, self.folder)
         start_next(self.root)
         return self.get(f"{number:06}")
 
@@ -211,17 +211,17 @@ class Queue(Generic[AnyJob]):
         with open_table(self.folder, write=True) as table:
             table.execute("DELETE FROM jobs WHERE id = ?", (int(job_id),))
         if path.exists():
-            disk.remove(path, self.folder)
+            files.remove_folder(path, self.folder)
 
     # --- what is there ------------------------------------------------------------------------------------------------
 
     def all(self) -> list[AnyJob]:
         """Every job that can be read, oldest first."""
-        return [job for job in self._read_rows() if not isinstance(job, disk.Unreadable)]
+        return [job for job in self._read_rows() if not isinstance(job, files.UnreadableFolder)]
 
-    def unreadable(self) -> list[disk.Unreadable]:
+    def unreadable(self) -> list[files.UnreadableFolder]:
         """The jobs that cannot be read, and why."""
-        return [job for job in self._read_rows() if isinstance(job, disk.Unreadable)]
+        return [job for job in self._read_rows() if isinstance(job, files.UnreadableFolder)]
 
     def get(self, job_id: str) -> AnyJob:
         """Raises InputError if there is no such job: ids are looked up in the list, never made into paths."""
@@ -244,7 +244,7 @@ class Queue(Generic[AnyJob]):
             raise InputError(f"the run of this {self.noun} is not there any more")
         return run
 
-    def _read_rows(self) -> Iterator[AnyJob | disk.Unreadable]:
+    def _read_rows(self) -> Iterator[AnyJob | files.UnreadableFolder]:
         for row in read_rows(self.folder):
             if row["kind"] != self.kind:
                 continue
@@ -253,12 +253,12 @@ class Queue(Generic[AnyJob]):
                 plain, request = _parse(self.read, row["request"])
                 done = self.done(request)
             except InputError as error:
-                yield disk.Unreadable(path, str(error))
+                yield files.UnreadableFolder(path, str(error))
                 continue
             state: State = "finished" if row["state"] == "interrupted" and done else row["state"]
             made: AnyJob = self.job_class(  # type: ignore[assignment]
                 path.name, path, request, plain, state, bool(row["stopping"]), json.loads(row["progress"]),
-                disk.shown(row["reason"], 1_000), row["begun"], row["ended"],
+                files.printable_text(row["reason"], 1_000), row["begun"], row["ended"],
             )  # fmt: skip
             yield made
 
@@ -303,7 +303,7 @@ class JobContext:
 @contextmanager
 def open_table(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
     """A connection for one transaction: all of it is kept, or none. Raises InputError for what the disk refuses."""
-    with disk.said(folder):
+    with files.explain_write_errors(folder):
         try:
             _make_table(folder)
             table = sqlite3.connect(folder / "jobs.sqlite", timeout=10.0, isolation_level=None)
@@ -448,7 +448,7 @@ def start_worker(root: Path, job_id: str, threads: int) -> None:
     """
     package = str(Path(elastic_core.__file__).resolve().parents[1])
     paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
-    with disk.said(root), (root / "jobs" / "worker.log").open("ab") as log:
+    with files.explain_write_errors(root), (root / "jobs" / "worker.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "elastic_core.jobs.worker", str(root), job_id],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from elastic_core import disk, models
+from elastic_core import files, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.evaluate import Ranks, expected
 from elastic_core.data import Dataset
@@ -89,17 +89,17 @@ def compare_with_baselines(
 
 def write_comparison(run: Run, comparison: BaselineComparison) -> None:
     """Raises InputError where the disk does not take it."""
-    disk.write_text(run.path / FILE, json.dumps(asdict(comparison), indent=1))
+    files.write_text(run.path / FILE, json.dumps(asdict(comparison), indent=1))
 
 
 def read_comparison(run: Run) -> BaselineComparison | None:
     """What was kept with the run; None where there is none, or it cannot be read as one."""
     try:
-        plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)
+        plain = files.read_object(run.path / FILE, MOST_BYTES, run.path)
         rows = tuple(_read_row(row) for row in plain["rows"])
         protocol = WITH_SEEN if plain.get("protocol") == WITH_SEEN else ONLY_UNSEEN
         people, chance = plain["people"], plain["chance"]
-        known = disk.is_number(people) and disk.is_number(chance)
+        known = files.is_number(people) and files.is_number(chance)
         return BaselineComparison(int(people), float(chance), rows, protocol) if known else None
     except (InputError, KeyError, TypeError, ValueError, OverflowError):
         return None
@@ -107,9 +107,11 @@ def read_comparison(run: Run) -> BaselineComparison | None:
 
 def _read_row(plain: dict[str, Any]) -> BaselineRow:
     numbers = {name: plain[name] for name in ("mean", "low", "high", "difference", "d_low", "d_high")}
-    if not all(map(disk.is_number, numbers.values())):  # of a single user there is no interval: NaN, and nothing to claim
+    if not all(map(files.is_number, numbers.values())):  # of a single user there is no interval: NaN, and nothing to claim
         raise InputError(f"{FILE} has a row without numbers")
-    return BaselineRow(disk.shown(str(plain["system"])), **numbers, fault=disk.shown(str(plain.get("fault", "")), 300))
+    return BaselineRow(
+        files.printable_text(str(plain["system"])), **numbers, fault=files.printable_text(str(plain.get("fault", "")), 300)
+    )
 
 
 def random_ndcg(dataset: Dataset, protocol: str = ONLY_UNSEEN) -> float:

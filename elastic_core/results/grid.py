@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point
@@ -78,5 +78,5 @@ def add_outcome(path: Path, outcome: dict[str, object]) -> None:
     """Adds an outcome; the same point of the same model and data is replaced."""
     table = pd.DataFrame([*read_outcomes(path).to_dict("records"), outcome], columns=COLUMNS)
     table = table.drop_duplicates(KEY, keep="last").sort_values(KEY)
-    with disk.said(path):
-        disk.write_text(path, table.to_csv(index=False))
+    with files.explain_write_errors(path):
+        files.write_text(path, table.to_csv(index=False))

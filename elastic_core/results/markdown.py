@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
@@ -59,7 +59,7 @@ def rewrite_documents(root: Path) -> list[Path]:
             raise InputError(f"{path} has no place for tables between {BEGIN} and {END}")
         texts[path] = text[: text.index(BEGIN)] + tables(root) + text[text.index(END) + len(END) :]
     for path, text in texts.items():
-        disk.write_text(path, text)
+        files.write_text(path, text)
     return list(texts)
 
 

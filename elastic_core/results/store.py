@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import Ranks
@@ -89,7 +89,7 @@ class StoredRun(Run):
     @cached_property
     def config(self) -> RunConfig:
         try:
-            return RunConfig.from_dict(disk.parse(str(self.row["settings"])))
+            return RunConfig.from_dict(files.parse_json(str(self.row["settings"])))
         except ValueError as error:
             raise InputError(f"{RUNS}, run {self.name}: its settings cannot be read ({error})") from None
 
@@ -120,7 +120,7 @@ class StoredRun(Run):
 
     def report(self) -> Report:
         """Everybody's ranks in the run's test. Shared: never change it. Raises InputError if they cannot be read."""
-        return read_report(self, disk.stamp(self.path))
+        return read_report(self, files.file_stamp(self.path))
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """What the log of the run's folder said, as far as the tables keep it: start, epoch, test and end."""
@@ -150,7 +150,7 @@ def stored_runs(root: Path | str = "checkpoints") -> Mapping[str, StoredRun]:
 
     Raises InputError for tables that cannot be read."""
     root = Path(root)
-    return _stored_runs(root, disk.stamp(root / RUNS), disk.stamp(root / EPOCHS))
+    return _stored_runs(root, files.file_stamp(root / RUNS), files.file_stamp(root / EPOCHS))
 
 
 @functools.lru_cache(maxsize=8)
@@ -226,18 +226,20 @@ def read_epochs(root: Path | str = "checkpoints") -> pd.DataFrame:
 
 
 def _read_table(root: Path, name: str, types: Mapping[str, str], columns: tuple[str, ...]) -> pd.DataFrame:
-    text = disk.read_text(root / name, MOST_BYTES, root)
+    text = files.read_text(root / name, MOST_BYTES, root)
     numbers = dict.fromkeys((column for column in columns if column not in types), "float64")
     try:
         table = pd.read_csv(io.StringIO(text), dtype="str", keep_default_na=False)[list(columns)]
         # converted here, not by the parser, whose numbers are off by a last bit in older releases
         return table.replace(dict.fromkeys(numbers, ""), "nan").astype({**types, **numbers})
     except (ValueError, KeyError) as error:
-        raise InputError(f"{name} cannot be read ({disk.reason(error)}); git checkout {root / name} brings it back") from None
+        raise InputError(
+            f"{name} cannot be read ({files.error_reason(error)}); git checkout {root / name} brings it back"
+        ) from None
 
 
 def _write_table(root: Path, name: str, table: pd.DataFrame) -> None:
-    disk.write_text(root / name, table.to_csv(index=False, lineterminator="\n"))
+    files.write_text(root / name, table.to_csv(index=False, lineterminator="\n"))
 
 
 # --- ranks ------------------------------------------------------------------------------------------------------------
@@ -252,12 +254,12 @@ def read_report(run: StoredRun, stamp: tuple[int, ...]) -> Report:
     """A run's report from the file of its ranks, read once while the file stays as it is."""
     from pyarrow import ArrowException, parquet  # where ranks are read
 
-    path = disk.regular(run.path, LARGEST, run.path.parent)
-    called = disk.file_name(path, run.path.parent)
+    path = files.check_regular_file(run.path, LARGEST, run.path.parent)
+    called = files.file_name(path, run.path.parent)
     try:
         table = parquet.read_table(path, columns=list(RANK_COLUMNS[1:]))
     except (ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{called} cannot be read ({disk.reason(error)})") from None
+        raise InputError(f"{called} cannot be read ({files.error_reason(error)})") from None
     protocol = np.asarray(table["protocol"].to_pandas().astype(str))
     user, above, tied = (table[name].to_numpy() for name in RANK_COLUMNS[2:])
     ranks, users = {}, np.arange(int(run.row["users"]))
@@ -285,7 +287,7 @@ def write_ranks(report: Report, path: Path, name: str) -> None:
     # Byte by byte, counts of candidates pack into a seventh of their size: the two upper bytes are hardly ever used.
     encodings = {"user": "DELTA_BINARY_PACKED", "above": "BYTE_STREAM_SPLIT", "tied": "BYTE_STREAM_SPLIT"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    disk.write_whole(
+    files.write_whole(
         path,
         lambda beside: parquet.write_table(
             pa.table(columns), beside, compression="zstd", compression_level=19,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from elastic_core.core.config import ModelConfig
 from elastic_core.data.source_catalog import PLANTED
-from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
+from elastic_core.files import UnreadableFolder
 from elastic_core.results.compare import evaluation_key, needs_training, setup_key
 from elastic_core.results.reproduce import (
     EXPERTS,
@@ -279,11 +279,11 @@ def planned_data_sets(root: Path, planned: Iterable[PlannedRun] | None = None) -
     return {name: _in_order(systems) for name, systems in by_data.items()}
 
 
-def data_sets(runs: Sequence[Run]) -> tuple[list[DataSet], list[Unreadable]]:
+def data_sets(runs: Sequence[Run]) -> tuple[list[DataSet], list[UnreadableFolder]]:
     """Data sets with their systems in the order of the tables, the one with most systems first; and runs whose ranks cannot be
     read. Any run that is not of the plan is another seed of a system that is, if nothing but its seed differs, or a system of its
     own. Runs that keep no ranks are in neither."""
-    by_evaluation, faults = dict[tuple[object, ...], DataSet](), list[Unreadable]()
+    by_evaluation, faults = dict[tuple[object, ...], DataSet](), list[UnreadableFolder]()
     plan = {row.name: row for row in planned_runs()}
     for run in sorted(runs, key=lambda run: (run.name not in plan, run.name)):
         if not run.has_report:
@@ -301,7 +301,7 @@ def data_sets(runs: Sequence[Run]) -> tuple[list[DataSet], list[Unreadable]]:
                 if data_set.key in [other.key for other in by_evaluation.values() if other is not data_set]:
                     data_set.key = "-".join(map(str, key))  # the same name, other events, users or candidates
         except InputError as error:
-            faults.append(Unreadable(run.path, str(error)))
+            faults.append(UnreadableFolder(run.path, str(error)))
     tested = [data_set for data_set in by_evaluation.values() if data_set.systems]
     titles = [data_set.title for data_set in tested]
     for data_set in tested:

@@ -31,7 +31,7 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import disk, models
+from elastic_core import files, models
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.data.sources import load
@@ -75,7 +75,7 @@ class Run:
 
     @cached_property
     def config(self) -> RunConfig:
-        plain = disk.read_object(self.path / CONFIG, MOST_CONFIG, self.path)
+        plain = files.read_object(self.path / CONFIG, MOST_CONFIG, self.path)
         try:
             return RunConfig.from_dict(plain)
         except InputError as error:
@@ -113,7 +113,7 @@ class Run:
             self.check_data(dataset)
         if not models.model_class(self.config.model.name).objective:
             return self._fit_model(dataset)
-        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+        path = files.check_regular_file(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._file_name(WEIGHTS)).eval()
 
@@ -145,12 +145,12 @@ class Run:
             raise InputError(
                 f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
             )
-        return _read_report(self, disk.stamp(self.path / ranks.FILE), disk.stamp(self.path / EVENTS))
+        return _read_report(self, files.file_stamp(self.path / ranks.FILE), files.file_stamp(self.path / EVENTS))
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """The epochs whose memory was kept, in order: number and file, which `snapshot` reads."""
-        files = disk.folders(self.path / SNAPSHOTS, "*.safetensors")
-        return sorted({int(file.stem): file for file in files if re.fullmatch(r"[0-9]{1,6}", file.stem)}.items())
+        entries = files.list_entries(self.path / SNAPSHOTS, "*.safetensors")
+        return sorted({int(file.stem): file for file in entries if re.fullmatch(r"[0-9]{1,6}", file.stem)}.items())
 
     def snapshot(self, path: Path) -> Snapshot:
         """What one of the files in `snapshots` holds. Raises InputError if it is damaged."""
@@ -192,7 +192,7 @@ class Run:
             raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
 
     def _file_name(self, name: str) -> str:
-        return disk.file_name(self.path / name, self.path)
+        return files.file_name(self.path / name, self.path)
 
     # writing, used by the trainer only
 
@@ -204,7 +204,7 @@ class Run:
         items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
 
     def save_config(self, config: RunConfig) -> None:
-        disk.write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
+        files.write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
         self.__dict__.pop("config", None)  # what was read of the file before
 
     def append(self, event: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ class Run:
         path = self.path / EVENTS
         size = path.stat().st_size if path.exists() else 0
         torn = size > 0 and not path.read_bytes().endswith(b"\n")
-        with disk.said(path), path.open("ab", buffering=0) as file:
+        with files.explain_write_errors(path), path.open("ab", buffering=0) as file:
             line = ("\n" if torn else "") + json.dumps(event) + "\n"
             try:
                 if file.write(line.encode()) != len(line.encode()):
@@ -226,7 +226,7 @@ class Run:
         """Keeps a test's ranks. Raises InputError if there are some already: the test split is scored once."""
         if self.has_report:
             raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
-        disk.write_whole(self.path / ranks.FILE, lambda beside: ranks.write_ranks(report, beside))
+        files.write_whole(self.path / ranks.FILE, lambda beside: ranks.write_ranks(report, beside))
 
     def forget_report(self) -> None:
         (self.path / ranks.FILE).unlink(missing_ok=True)
@@ -234,20 +234,20 @@ class Run:
     def keep_whole_weights(self) -> None:
         """Keeps the weights there are beside those that take their place."""
         if self.has_weights:
-            path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
-            disk.write_whole(self.path / WHOLE_EPOCHS, lambda beside: shutil.copyfile(path, beside))
+            path = files.check_regular_file(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+            files.write_whole(self.path / WHOLE_EPOCHS, lambda beside: shutil.copyfile(path, beside))
 
     def restore_whole_weights(self) -> None:
         """The weights that were set aside are the run's again."""
-        with suppress(FileNotFoundError), disk.said(self.path):
+        with suppress(FileNotFoundError), files.explain_write_errors(self.path):
             os.replace(self.path / WHOLE_EPOCHS, self.path / WEIGHTS)
 
     def save_weights(self, model: torch.nn.Module) -> None:
         weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
-        disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
+        files.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 
     def save_resume(self, state: dict[str, Any]) -> None:
-        disk.write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))
+        files.write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))
 
     def load_resume(self) -> dict[str, Any] | None:
         """What continuing needs, or None. Raises InputError if the file is damaged."""
@@ -265,10 +265,10 @@ class Run:
 
     def save_snapshot(self, epoch: int, load: np.ndarray, values: torch.Tensor) -> None:
         """The memory after an epoch: how many validation people retrieve each expert, and the experts (half precision)."""
-        with disk.said(self.path):
+        with files.explain_write_errors(self.path):
             (self.path / SNAPSHOTS).mkdir(exist_ok=True)
         memory = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
-        disk.write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(memory, beside))
+        files.write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(memory, beside))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -276,14 +276,14 @@ class Run:
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is a file, and a run needs a folder; choose another")
         lock = FileLock(self.path / LOCK, timeout=0)
-        with disk.said(self.path):
+        with files.explain_write_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire()
             except Timeout:
                 raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
         try:
-            with disk.said(self.path):
+            with files.explain_write_errors(self.path):
                 for unfinished in self.path.rglob(".*.[0-9]*"):
                     unfinished.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
             yield
@@ -303,7 +303,7 @@ def open_run(path: Path | str) -> Run:
 def _read_report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
     called = run._file_name(ranks.FILE)
-    report = ranks.read_ranks(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    report = ranks.read_ranks(files.check_regular_file(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
     if report.data_hash != (run.last("start") or {}).get("data_hash", report.data_hash):
         raise InputError(f"{called} is of other data ({report.data_hash}) than the run")
     return report
@@ -323,22 +323,22 @@ def list_runs(root: Path | str = "checkpoints") -> list[Run]:
     return [run for run, fault in _runs_and_faults(Path(root)) if not fault]
 
 
-def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
+def unreadable_runs(root: Path | str = "checkpoints") -> list[files.UnreadableFolder]:
     """The folders below `root` that have a run's files and cannot be one, by name, and why."""
-    return [disk.Unreadable(run.path, fault) for run, fault in _runs_and_faults(Path(root)) if fault]
+    return [files.UnreadableFolder(run.path, fault) for run, fault in _runs_and_faults(Path(root)) if fault]
 
 
 def _runs_and_faults(root: Path) -> Iterator[tuple[Run, str]]:
     shipped = {path.name: path for path in _run_folders(root / DEMO)}
     for path in sorted([*shipped.values(), *_run_folders(root)], key=lambda path: path.name):
-        run, fault = _open_folder(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
+        run, fault = _open_folder(path, tuple(files.file_stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
         if shipped.get(path.name, path) != path:
             fault = fault or "a run that came along has the same name"
         yield run, fault
 
 
 def _run_folders(root: Path) -> Iterator[Path]:
-    for path in disk.folders(root):
+    for path in files.list_entries(root):
         if os.path.lexists(path / CONFIG) and os.path.lexists(path / WEIGHTS):
             yield path
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elastic_core import disk, models
+from elastic_core import files, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
@@ -23,8 +23,8 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
         raise InputError(f"the run {run.name} needs no training, so there are no weights of it to begin with")
     if config.name != run.config.model.name:
         raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
-    path, old, new = disk.regular(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
-    learned = model_from(path, config, old, name=disk.file_name(path, run.path))
+    path, old, new = files.check_regular_file(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
+    learned = model_from(path, config, old, name=files.file_name(path, run.path))
     if run.raw_ids() == [str(raw) for raw in new.ids]:
         return learned
     return transfer_items(learned, old, models.build(config, new), new)

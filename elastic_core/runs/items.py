@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
 
@@ -27,7 +27,7 @@ def write_items(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray |
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["id", *columns])
     writer.writerows(zip(range(1, catalog.n_items + 1), *(column[1:] for column in columns.values()), strict=True))
-    disk.write_text(path, out.getvalue())
+    files.write_text(path, out.getvalue())
 
 
 def read_items(path: Path, within: Path) -> Catalog:
@@ -44,14 +44,14 @@ def read_counts(path: Path, within: Path) -> np.ndarray | None:
     if cells is None:
         return None
     if not all(cell.isascii() and cell.isdecimal() and len(cell) < 16 for cell in cells[1:]):
-        raise InputError(f"{disk.file_name(path, within)} counts events that are no numbers")
+        raise InputError(f"{files.file_name(path, within)} counts events that are no numbers")
     return np.array([0, *map(int, cells[1:])], dtype=np.int64)
 
 
 def _read_columns(path: Path, within: Path) -> dict[str, np.ndarray]:
-    called = disk.file_name(path, within)
+    called = files.file_name(path, within)
     try:
-        rows = list(csv.reader(io.StringIO(disk.read_text(path, MOST_BYTES, within))))
+        rows = list(csv.reader(io.StringIO(files.read_text(path, MOST_BYTES, within))))
     except csv.Error as error:
         raise InputError(f"{called} is no table of items ({error})") from None
     header, rows = rows[0] if rows else [], rows[1:]

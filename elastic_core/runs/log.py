@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from elastic_core import disk
+from elastic_core import files
 
 Row = dict[str, Any]
 KINDS = ("start", "epoch", "test", "end", "reopened")
@@ -18,14 +18,14 @@ def read_log(path: Path, within: Path) -> tuple[Row, ...]:
     Raises InputError for what is no regular file or too large.
     """
     try:
-        return _read_log(path, within, disk.stamp(path))
-    except disk.Absent:
+        return _read_log(path, within, files.file_stamp(path))
+    except files.FileAbsent:
         return ()
 
 
 @functools.lru_cache(maxsize=512)
 def _read_log(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
-    text = disk.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")
+    text = files.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")
     return tuple(valid_rows([row for line in text.splitlines() if (row := parse_row(line)) is not None]))
 
 

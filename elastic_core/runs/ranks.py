@@ -25,8 +25,8 @@ from safetensors.numpy import save_file
 from elastic_core.core.candidates import PROTOCOLS, SEED
 from elastic_core.core.evaluate import Ranks, Scorer, expected, rank_people
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.disk import parsing
 from elastic_core.errors import InputError
+from elastic_core.files import explain_parse_errors
 from elastic_core.machine import commit
 
 FILE = "ranks.safetensors"
@@ -139,7 +139,7 @@ def write_ranks(report: Report, path: Path) -> None:
 
 def read_ranks(path: Path, name: str) -> Report:
     """The report that `write_ranks` kept. Raises InputError, which calls the file `name`, if it is damaged."""
-    with parsing(name), safetensors.safe_open(path, framework="numpy") as file:
+    with explain_parse_errors(name), safetensors.safe_open(path, framework="numpy") as file:
         metadata = file.metadata() or {}
         tensors = {key: file.get_tensor(key).astype(np.int32) for key in file.keys()}  # noqa: SIM118, it is no mapping
         protocols = [protocol for protocol in PROTOCOLS if f"{protocol}.above" in tensors]

@@ -12,8 +12,8 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog
-from elastic_core.disk import parsing, shown
 from elastic_core.errors import InputError, unless_memory
+from elastic_core.files import explain_parse_errors, printable_text
 
 LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
 PROBE = 8  # events of the history that is read to see whether scores come out
@@ -41,11 +41,11 @@ def model_from(
 
 def read_tensors(path: Path, name: str) -> dict[str, Tensor]:
     """All tensors of a file, which must be finite. Raises InputError, which calls the file `name` and names the tensor."""
-    with parsing(name):
+    with explain_parse_errors(name):
         found = load_file(path)
     for key, values in found.items():
         if values.is_floating_point() and not bool((values.abs() <= LARGEST).all()):  # NaN compares false
-            raise InputError(f"{name} holds numbers in {shown(key)} that are none, or beyond {LARGEST:g}")
+            raise InputError(f"{name} holds numbers in {printable_text(key)} that are none, or beyond {LARGEST:g}")
     return found
 
 
@@ -54,7 +54,7 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
     outline = models.outline(config, catalog)
     if outline is None:  # it can only be told by building it
         return
-    with parsing(name), safetensors.safe_open(path, framework="pt") as file:
+    with explain_parse_errors(name), safetensors.safe_open(path, framework="pt") as file:
         shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
     for key, values in outline.state_dict().items():
         if shapes.get(key) != list(values.shape):

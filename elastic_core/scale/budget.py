@@ -20,8 +20,8 @@ from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import MOST_SCORES
 from elastic_core.core.histories import Dataset
 from elastic_core.core.objective import Objective
-from elastic_core.disk import size
 from elastic_core.errors import InputError
+from elastic_core.files import size_text
 from elastic_core.machine import memory_bytes
 
 SHARE = 0.5  # of the memory there is, for one training
@@ -78,10 +78,10 @@ def check_budget(
     if device.type == "cpu":
         found = found._replace(weights=found.weights * processes)
     if found.total > most:
-        parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
+        parts = f"{size_text(found.weights)} of weights, {size_text(found.step)} of a step, {size_text(found.scores)} of scores"
         raise InputError(
-            f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
-            "try a smaller train.batch, model.length or model.width"
+            f"this training would take about {size_text(found.total)} of memory ({parts}); at most {size_text(most)} are "
+            "allowed here: try a smaller train.batch, model.length or model.width"
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.errors import InputError
 
 VERSION = 1
@@ -28,7 +28,7 @@ class Events:
         self._lock = None if path is None else FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
         if path is not None and not path.parent.is_dir():
             raise InputError(f"there is no folder {path.parent} to keep events in")
-        with disk.said(path or Path()):
+        with files.explain_write_errors(path or Path()):
             try:
                 if self._lock is not None:
                     self._lock.acquire()

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
 from elastic_core.run_config import DataConfig
@@ -70,7 +70,7 @@ class Clock:
         self.file, self.before, self.now = file, 0.0, NOW[kind]
         self.began = self.now()
         with suppress(InputError):
-            found = disk.read_object(file, MOST_BYTES, file.parent).get("seconds")
+            found = files.read_object(file, MOST_BYTES, file.parent).get("seconds")
             self.before = found if isinstance(found, float) and 0 <= found < 1e9 else 0.0
 
     @property
@@ -79,7 +79,7 @@ class Clock:
 
     def keep(self) -> None:
         with suppress(InputError, FileNotFoundError):
-            disk.write_text(self.file, json.dumps({"seconds": float(round(self.seconds, 2))}))
+            files.write_text(self.file, json.dumps({"seconds": float(round(self.seconds, 2))}))
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.evaluate import drawn_people
 from elastic_core.data import Dataset, load
@@ -96,7 +96,7 @@ class Study:
         Raises InputError with one sentence where the data cannot be read or are too few, where the folder is another study's and
         where another process is at it.
         """
-        with disk.said(self.folder):
+        with files.explain_write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / LOCK, thread_local=False)
         try:
@@ -124,7 +124,7 @@ class Study:
     def _over(self) -> dict[str, Any] | None:
         """The answer, if it was given to these minutes."""
         with suppress(InputError):
-            found = disk.read_object(self.folder / ANSWER, MOST_BYTES, self.folder)
+            found = files.read_object(self.folder / ANSWER, MOST_BYTES, self.folder)
             if found.get("minutes") == self.asked.minutes and (self.folder / PAGE).exists():
                 return found
         return None
@@ -151,8 +151,8 @@ class Study:
         self._measure()
         self._say("Writing the answer")
         answer = answers.answer(self)
-        disk.write_text(self.folder / PAGE, sheet.page(answer))
-        disk.write_text(self.folder / ANSWER, json.dumps(answer, indent=1))
+        files.write_text(self.folder / PAGE, sheet.page(answer))
+        files.write_text(self.folder / ANSWER, json.dumps(answer, indent=1))
         return answer
 
     def _count(self, side: Side, name: str) -> None:
@@ -252,21 +252,21 @@ class Study:
         runs = {label: side.runs(label)[0] for label in side.systems}
         stamps = {label: stamp(run) for label, run in runs.items()}
         with suppress(InputError):
-            if disk.read_object(self.folder / COSTS, MOST_BYTES, self.folder).get("of") == stamps:
+            if files.read_object(self.folder / COSTS, MOST_BYTES, self.folder).get("of") == stamps:
                 return
         self._say("Timing answers")
         opened = {label: run.model(side.data) for label, run in runs.items()}
         found = asking.costs(opened, side.data, seconds=min(8.0, self.asked.minutes))
-        disk.write_text(self.folder / COSTS, json.dumps({"of": stamps, "costs": found}, indent=1))
+        files.write_text(self.folder / COSTS, json.dumps({"of": stamps, "costs": found}, indent=1))
 
     # --- files ----------------------------------------------------------------------------------------------------------
 
     def costs(self) -> dict[str, dict[str, float]]:
-        found = disk.read_object(self.folder / COSTS, MOST_BYTES, self.folder)
+        found = files.read_object(self.folder / COSTS, MOST_BYTES, self.folder)
         return dict(found["costs"])
 
     def _keep(self, plain: dict[str, Any]) -> None:
-        disk.write_text(self.folder / STUDY, json.dumps(plain, indent=1))
+        files.write_text(self.folder / STUDY, json.dumps(plain, indent=1))
 
     def _say(self, text: str, epoch: int = 0) -> None:
         done = self.clock.seconds

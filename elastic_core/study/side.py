@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from elastic_core import disk, models
+from elastic_core import files, models
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
@@ -110,7 +110,7 @@ class Side:
     def measured(self, run: Run) -> dict[str, ndarray]:
         """What was asked of a run; nothing where it was not asked, or has gone on since."""
         try:
-            file = disk.regular(self._beside(run), MOST_MEASURES, self.folder)
+            file = files.check_regular_file(self._beside(run), MOST_MEASURES, self.folder)
             with np.load(file, allow_pickle=False) as kept:
                 found = dict(kept)
         except (InputError, OSError, ValueError, KeyError):
@@ -122,7 +122,7 @@ class Side:
             with path.open("wb") as file:
                 np.savez(file, of=np.array(stamp(run)), **found)  # type: ignore[arg-type]
 
-        disk.write_whole(self._beside(run), fill)
+        files.write_whole(self._beside(run), fill)
 
     def _beside(self, run: Run) -> Path:
         return run.path.with_name(f"{run.name}.npz")
@@ -136,8 +136,8 @@ def baselines() -> list[str]:
 def read_kept(folder: Path) -> dict[str, Any]:
     """What a study keeps of itself: what was asked, the plan, the baselines' validation."""
     try:
-        return disk.read_object(folder / STUDY, MOST_BYTES, folder)
-    except disk.Absent:
+        return files.read_object(folder / STUDY, MOST_BYTES, folder)
+    except files.FileAbsent:
         return {}
 
 

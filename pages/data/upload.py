@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pandas as pd
 import streamlit as st
 
-from elastic_core import disk, text
+from elastic_core import files, text
 from elastic_core.data.folding import RULES
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.reader import RawTable, Table
@@ -42,7 +42,7 @@ def part() -> None:
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
-        st.caption(f"{ACCEPTED}; at most {disk.size(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
+        st.caption(f"{ACCEPTED}; at most {files.size_text(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
     st.caption(SAYS("larger"))
     if not shell.off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)

@@ -23,7 +23,7 @@ from pandas import DataFrame
 from plotly import io as pio
 from plotly.basedatatypes import BaseFigure
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
 from elastic_core.data.repeats import Repeats, count_repeats
@@ -59,7 +59,7 @@ R = TypeVar("R")
 def run_key(run: Run) -> tuple[str, ...]:
     """Changes when the run's files do."""
     names = (CONFIG, WEIGHTS, EVENTS, ranks.FILE)
-    return (str(run.path), *(str(disk.stamp(f"{run.path}/{name}")) for name in names))
+    return (str(run.path), *(str(files.file_stamp(f"{run.path}/{name}")) for name in names))
 
 
 def data_key(data: Dataset) -> str:

@@ -14,12 +14,12 @@ from pages.kit.cache import cached_resource
 
 def meaning_rows(root: Path) -> dict[str, MeaningRow]:
     """By run: rows that were measured on the weights it has now."""
-    return _read_rows(root, cache.all_runs(root), *meaning.files(root))
+    return _read_rows(root, cache.all_runs(root), *meaning.row_files(root))
 
 
 def meaning_row(run: Run, key: str) -> MeaningRow | None:
     """The row of a run; where there is none, the button that measures it, or the bar while somebody does."""
-    row = _read_rows(shell.RUNS, [run], *meaning.files(shell.RUNS)).get(run.name)
+    row = _read_rows(shell.RUNS, [run], *meaning.row_files(shell.RUNS)).get(run.name)
     if row is None:
         queue = Meanings(shell.RUNS)
         waiting.offer(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import PLANTED
@@ -23,13 +23,13 @@ from pages.kit import cache
 from pages.kit.cache import cached_data, cached_resource, path_key, run_key
 
 
-def measured_data(root: Path) -> tuple[list[DataSet], list[disk.Unreadable]]:
+def measured_data(root: Path) -> tuple[list[DataSet], list[files.UnreadableFolder]]:
     """Data sets with what was measured on them, and runs whose ranks cannot be read."""
     return _data_sets(cache.ranked_runs(root))
 
 
 @cached_resource(8)
-def _data_sets(runs: list[Run]) -> tuple[list[DataSet], list[disk.Unreadable]]:
+def _data_sets(runs: list[Run]) -> tuple[list[DataSet], list[files.UnreadableFolder]]:
     return data_sets(runs)
 
 

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import streamlit as st
 
-from elastic_core.disk import Unreadable
+from elastic_core.files import UnreadableFolder
 from elastic_core.services import public
 from pages.kit import shell, view
 from pages.kit.control import button
@@ -13,7 +13,7 @@ from pages.kit.control import button
 FEW = 3  # lines that stand open
 
 
-def lines(faults: Sequence[Unreadable], what: str, key: str, remove: Callable[[str], None] | None = None) -> None:
+def lines(faults: Sequence[UnreadableFolder], what: str, key: str, remove: Callable[[str], None] | None = None) -> None:
     """`what`: what such a folder would be, as in `no run`. `remove` is a callback that takes the folder's own name."""
     place = nullcontext() if len(faults) <= FEW else st.expander(f"{len(faults)} folders here are {what} that can be read")
     with place:

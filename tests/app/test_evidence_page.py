@@ -66,7 +66,7 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
         "\\", ""
     )
     assert not [button for button in app.button if button.key == "lrn_measure"]
-    meaning.files(app_runs)[1].unlink()
+    meaning.row_files(app_runs)[1].unlink()
     monkeypatch.setenv("ELASTIC_PUBLIC", "1")
     app = opened(PAGE, run="tiny")
     assert "Measuring on this machine is off here" in said(app) and not [b for b in app.button if b.key == "lrn_measure"]

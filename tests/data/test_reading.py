@@ -181,12 +181,21 @@ def test_every_kind_of_text_is_the_same_world(kind: str) -> None:
     ("head", "row", "says"),
     [
         ("", "{u}\t{t}\t{i}\t7", r"does not name its columns \(1 = '\d+', 2 = '1[0-9]{9}', .*try --columns user=1,item=3,time=2"),
-        ("who,thing,time", "{u},{i},{t}",
-            "which column is the person and the item; the person could be who .*try --columns user=who,item=thing,time=time"),
-        ("user,item,score", "{u},{i},4.5",
-            "no column holds times that order a person's events .*say --columns time= if the rows are in order"),
-        ("user,item,begun,ended", "{u},{i},{d:%Y-%m-%d %H:%M},{d:%Y-%m-%dT%H:%M}",
-            "the time could be begun .* or ended .*try --columns user=user,item=item,time=begun"),
+        (
+            "who,thing,time",
+            "{u},{i},{t}",
+            "which column is the person and the item; the person could be who .*try --columns user=who,item=thing,time=time",
+        ),
+        (
+            "user,item,score",
+            "{u},{i},4.5",
+            "no column holds times that order a person's events .*say --columns time= if the rows are in order",
+        ),
+        (
+            "user,item,begun,ended",
+            "{u},{i},{d:%Y-%m-%d %H:%M},{d:%Y-%m-%dT%H:%M}",
+            "the time could be begun .* or ended .*try --columns user=user,item=item,time=begun",
+        ),
         ("user,item,time", "{u},{i},{d:%Y%m}", "tells only the year or month"),
         ("user,item,time", "{u},{i},{d:%Y}", "tells only the year or month"),
         ("user,item,time", "{u},{i},soon", "the time 'soon' is no date or number that is understood"),

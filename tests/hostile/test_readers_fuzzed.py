@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from safetensors.torch import save_file
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -140,5 +140,5 @@ def test_what_is_sent(data: bytes) -> None:
 @fuzzed
 @given(some.text() | some.integers() | some.binary().map(lambda data: data.decode("utf-8", "surrogateescape")))
 def test_what_is_shown_can_be_shown(value: Any) -> None:
-    said = disk.shown(value)
-    assert said.encode("utf-8") is not None and len(said) <= 100 and disk.showable(said)
+    said = files.printable_text(value)
+    assert said.encode("utf-8") is not None and len(said) <= 100 and files.is_showable(said)

@@ -211,18 +211,18 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
         assert tuple(told.loc[name]) == pytest.approx((score.strongest.ami, score.events.ami), abs=5e-4), name
     meaning.keep_meaning(tmp_path, found)
     meaning.keep_meaning(tmp_path, found)
-    (back,) = meaning.read_meaning(meaning.files(tmp_path)[1])
+    (back,) = meaning.read_meaning(meaning.row_files(tmp_path)[1])
     assert back.quarter == pytest.approx(found.quarter, rel=1e-5) and meaning.of_runs(tmp_path, [run])[run.name] == back
     with (run.path / "model.safetensors").open("ab") as file:
         file.write(b" ")
     assert meaning.of_runs(tmp_path, [run]) == {}
     (run.path / "model.safetensors").unlink()
     assert meaning.of_runs(tmp_path, [run]) == {}, "what was measured here was measured on weights"
-    shutil.copy(meaning.files(tmp_path)[1], meaning.files(tmp_path)[0])
+    shutil.copy(meaning.row_files(tmp_path)[1], meaning.row_files(tmp_path)[0])
     assert meaning.of_runs(tmp_path, [run])[run.name] == back, "and what came along with a run for its ranks, on those it had"
     for text in ("", "run,weights\n1,2\n", "\x00", "run\n" + "x" * 500):
-        meaning.files(tmp_path)[1].write_text(text)
-        assert meaning.read_meaning(meaning.files(tmp_path)[1]) == []
+        meaning.row_files(tmp_path)[1].write_text(text)
+        assert meaning.read_meaning(meaning.row_files(tmp_path)[1]) == []
     monkeypatch.setenv("ELASTIC_PUBLIC", "1")
     with pytest.raises(InputError, match="measuring on this machine is off"):
         meaning.keep_meaning(tmp_path, found)

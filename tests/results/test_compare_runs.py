@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from shipped import shipped_run
 
-from elastic_core import disk, runs
+from elastic_core import files, runs
 from elastic_core.commands import main
 from elastic_core.core.evaluate import Ranks
 from elastic_core.errors import InputError
@@ -132,7 +132,7 @@ def test_a_missing_metric_is_named() -> None:
 def seeded(folder: Path, run: Run, seed: int) -> Run:
     """A copy of a run that says it was trained with another seed."""
     copy = Run(Path(shutil.copytree(run.path, folder / f"{run.name}-seed{seed}")))
-    disk.write_text(copy.path / runs.CONFIG, json.dumps(run.config.override(f"train.seed={seed}").to_dict()))
+    files.write_text(copy.path / runs.CONFIG, json.dumps(run.config.override(f"train.seed={seed}").to_dict()))
     assert copy.config.train.seed == seed
     return copy
 

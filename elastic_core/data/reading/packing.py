@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
-from elastic_core.disk import size
 from elastic_core.errors import InputError
+from elastic_core.files import size_text
 from elastic_core.text import DIRECTIONS, natural_order
 
 HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
@@ -100,13 +100,13 @@ class Member(NamedTuple):
         with self.open() as file:
             data = file.read(most + 1)
         if len(data) > most:
-            raise InputError(f"{self.shown} holds more than {size(most)} when unpacked, which are read at most")
+            raise InputError(f"{self.shown} holds more than {size_text(most)} when unpacked, which are read at most")
         return data
 
     def check(self, given: int, packed: int) -> None:
         """Raises InputError if `packed` bytes become too many, or many more than a real table's would."""
         if self.limits.unpacked is not None and given > self.limits.unpacked:
-            raise InputError(f"{self.shown} would unpack to more than {size(self.limits.unpacked)}, which is the limit")
+            raise InputError(f"{self.shown} would unpack to more than {size_text(self.limits.unpacked)}, which is the limit")
         if self.limits.ratio is not None and given > max(SMALL, self.limits.ratio * packed):
             raise InputError(f"{self.shown} would grow more than {self.limits.ratio} times when unpacked, as no real table does")
 

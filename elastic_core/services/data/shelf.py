@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
 from elastic_core.data.folding import Rule, fold, size_notes
@@ -70,7 +70,9 @@ def opened(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
     public.refuse("upload")
     if len(data) > MOST_BYTES:
-        raise InputError(f"{shown_name(name)} has {disk.size(len(data))}; at most {disk.size(MOST_BYTES)} can be sent")
+        raise InputError(
+            f"{shown_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
+        )
     sheet = open_table(Upload(name, data), limits=LIMITS)
     found = sheet.choose({})
     order = dict([IN_ORDER]) if found.ordered and "time" not in found.roles else {}
@@ -151,16 +153,16 @@ class Shelf:
         found = [kept for kept in self._look() if isinstance(kept, KeptData)]
         return sorted(found, key=lambda kept: (kept.when, kept.id))
 
-    def unreadable(self) -> list[disk.Unreadable]:
+    def unreadable(self) -> list[files.UnreadableFolder]:
         """The folders on the shelf that are none of ours, and why."""
         return [kept for kept in self._look() if not isinstance(kept, KeptData)]
 
-    def _look(self) -> Iterator[KeptData | disk.Unreadable]:
-        for path in disk.folders(self.folder, "[0-9a-f]*"):
+    def _look(self) -> Iterator[KeptData | files.UnreadableFolder]:
+        for path in files.list_entries(self.folder, "[0-9a-f]*"):
             try:
                 yield _read_card(path)
             except InputError as error:
-                yield disk.Unreadable(path, str(error))
+                yield files.UnreadableFolder(path, str(error))
 
     def get(self, wanted: str) -> KeptData:
         """Raises InputError if there is none of that id (ids are looked up in the list, never made into paths)."""
@@ -196,7 +198,7 @@ class Shelf:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
         public.refuse("deletion")
         odd = {fault.path.name for fault in self.unreadable()}
-        disk.remove(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
+        files.remove_folder(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
 
     def runs_on(self, wanted: str, root: Path) -> list[str]:
         """Names of the runs that need these data, whatever their k-core: it may have been kept again with another since."""
@@ -217,11 +219,11 @@ class Shelf:
                 (beside / DATA).write_text(text, encoding="utf-8", newline="")
             (beside / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
             if (place := self.folder / found).is_dir():  # it holds the same rows, so only its card is replaced
-                disk.write_text(place / CARD, json.dumps(card, indent=1))
+                files.write_text(place / CARD, json.dumps(card, indent=1))
             else:
                 os.replace(beside, place)
         except OSError as error:
-            raise InputError(f"the data could not be stored: {disk.reason(error)}") from None
+            raise InputError(f"the data could not be stored: {files.error_reason(error)}") from None
         finally:
             shutil.rmtree(beside, ignore_errors=True)
         return self.get(found)
@@ -253,8 +255,8 @@ def _tame(label: str) -> str:
 
 def _read_card(path: Path) -> KeptData:
     """One folder of the shelf, which may be anybody's. Raises InputError with one sentence."""
-    disk.check_folder(path)
-    card = disk.read_object(path / CARD, MOST_CARD, path)
+    files.check_folder(path)
+    card = files.read_object(path / CARD, MOST_CARD, path)
     kind, label, facts, when = (card.get(name) for name in ("kind", "label", "facts", "when"))
     # as `_put` writes it: two folders cannot share a label, and nothing in it can format or load anything
     words, _, start = str(label).rpartition(" · ")
@@ -269,7 +271,7 @@ def _read_card(path: Path) -> KeptData:
     config = DataConfig.from_dict(card["config"])
     if kind == "file":
         # the folder may have moved
-        config = dataclasses.replace(config, source=str(_relative_place(disk.regular(path / DATA, MOST_DATA, path))))
+        config = dataclasses.replace(config, source=str(_relative_place(files.check_regular_file(path / DATA, MOST_DATA, path))))
     elif kind != "planted" or config.source != PLANTED:
         raise InputError(f"its {CARD} is neither of a file nor of a planted world")
     return KeptData(path.name, kind, label, config, facts, when)

@@ -4,19 +4,19 @@ import functools
 import hashlib
 from pathlib import Path
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.errors import InputError
 from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
 
 
 def weights_fingerprint(run: Run) -> str:
     """Of the weights, sixteen hex digits; empty where they cannot be read."""
-    return _fingerprint(run.path, disk.stamp(run.path / WEIGHTS))
+    return _fingerprint(run.path, files.file_stamp(run.path / WEIGHTS))
 
 
 @functools.lru_cache(maxsize=1024)
 def _fingerprint(path: Path, stamp: tuple[int, ...]) -> str:
     try:
-        return hashlib.sha256(disk.read_bytes(path / WEIGHTS, MOST_WEIGHTS, path)).hexdigest()[:16]
+        return hashlib.sha256(files.read_bytes(path / WEIGHTS, MOST_WEIGHTS, path)).hexdigest()[:16]
     except InputError:
         return ""

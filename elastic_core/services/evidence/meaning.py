@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import commit
@@ -96,7 +96,7 @@ def recovered(row: MeaningRow) -> pd.DataFrame:
     return table.round(3).replace(-0.0, 0.0)
 
 
-def files(root: Path) -> tuple[Path, Path]:
+def row_files(root: Path) -> tuple[Path, Path]:
     """What came along, and what was measured here."""
     return root / "meaning.csv", root / "jobs" / "evidence" / "meaning.csv"
 
@@ -113,7 +113,7 @@ def read_meaning(file: Path) -> list[MeaningRow]:
 
 def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     """By name: the rows that were measured on the weights these runs have now, or came along with runs that have none."""
-    came, here = (read_meaning(file) for file in files(root))
+    came, here = (read_meaning(file) for file in row_files(root))
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
     found = [
@@ -127,11 +127,11 @@ def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
 def keep_meaning(root: Path, row: MeaningRow) -> None:
     """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
     public.refuse("measurement")
-    file = files(root)[1]
+    file = row_files(root)[1]
     rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
-    with disk.said(file.parent):
+    with files.explain_write_errors(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        disk.write_text(file, text([*rest, row]))
+        files.write_text(file, text([*rest, row]))
 
 
 def text(rows: Sequence[MeaningRow]) -> str:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.runs import Run
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
@@ -98,13 +98,13 @@ class Store:
 def read_store(run: Run, values: np.ndarray) -> Store | None:
     """The store that belongs to this value table, or nothing: none there, damaged, or of other weights."""
     try:
-        path = disk.regular(run.path / FOLDER / STORE, MOST_STORE, run.path)
+        path = files.check_regular_file(run.path / FOLDER / STORE, MOST_STORE, run.path)
         with zipfile.ZipFile(path) as file:
             if sum(part.file_size for part in file.infolist()) > MOST_STORE:
                 return None
         with np.load(path, allow_pickle=False) as packed:
             parts = {name: packed[name] for name in packed.files}
-        about = disk.parse(parts.pop("about").tobytes().decode("utf-8"))
+        about = files.parse_json(parts.pop("about").tobytes().decode("utf-8"))
         experts = parts.pop("experts").astype(np.int64)
     except (*DAMAGED, ValueError, KeyError):
         return None
@@ -126,7 +126,7 @@ def _finite(xy: np.ndarray) -> bool:
 def write_store(run: Run, store: Store) -> Path:
     """Whole or not at all. Coordinates are centred and kept in half precision, a thousandth of the map's width."""
     path = run.path / FOLDER / STORE
-    with disk.said(path):
+    with files.explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
     about = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
@@ -136,7 +136,7 @@ def write_store(run: Run, store: Store) -> Path:
         with beside.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **parts)
 
-    disk.write_whole(path, save)
+    files.write_whole(path, save)
     return path
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import linregress
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.bench.events import REFRESH, ROOM, STREAM
 from elastic_core.bench.latency import BOTH, FORWARD
 from elastic_core.bench.rows import newest_together, read_rows
@@ -196,7 +196,7 @@ def crossings(ratio: pd.Series) -> list[float]:
 
 def crossing(checkpoints: Path) -> float:
     """From which length on ELASTIC stays faster than SASRec with fused attention, by the shipped rows; NaN where none tell."""
-    return _crossing(checkpoints, disk.stamp(shipped_file(checkpoints)))
+    return _crossing(checkpoints, files.file_stamp(shipped_file(checkpoints)))
 
 
 @functools.lru_cache(maxsize=4)

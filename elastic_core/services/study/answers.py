@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from elastic_core import disk
+from elastic_core import files
 from elastic_core.errors import InputError
 from elastic_core.study.asked import MOST_BYTES
 from elastic_core.study.conduct import ANSWER
@@ -13,8 +13,8 @@ from elastic_core.study.conduct import ANSWER
 def read_answer(folder: Path) -> dict[str, Any] | None:
     """The answer in the folder of a study; None while there is none, and for a file that no study writes."""
     with suppress(InputError, KeyError, TypeError, ValueError, AttributeError):
-        plain = disk.read_object(folder / ANSWER, MOST_BYTES, folder)
-        if disk.is_number(plain["minutes"]) and disk.is_number(plain["seconds"]):
+        plain = files.read_object(folder / ANSWER, MOST_BYTES, folder)
+        if files.is_number(plain["minutes"]) and files.is_number(plain["seconds"]):
             texts = {name: str(plain[name]) for name in ("title", "headline", "data", "protocol")}
             sections = [_read_section(section) for section in plain["sections"]]
             return {**texts, "minutes": plain["minutes"], "seconds": plain["seconds"], "sections": sections}

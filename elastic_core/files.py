@@ -20,11 +20,11 @@ from elastic_core.errors import InputError, unless_memory
 LONGEST_NAME = 100  # characters of a folder's name that a list shows
 
 
-class Absent(InputError):
+class FileAbsent(InputError):
     """There is no such file, which often is an answer and no fault."""
 
 
-class Unreadable(NamedTuple):
+class UnreadableFolder(NamedTuple):
     """A folder in a list of runs, jobs or uploads that cannot be one of them, and why: one sentence without its stop."""
 
     path: Path
@@ -33,16 +33,16 @@ class Unreadable(NamedTuple):
     @property
     def name(self) -> str:
         """Fit to be shown and to be looked up by; not unlike names of other folders, if need be."""
-        return shown(self.path.name)
+        return printable_text(self.path.name)
 
 
-def showable(text: str) -> bool:
+def is_showable(text: str) -> bool:
     """Whether a text has no control characters, no half characters and nothing that turns the direction of reading."""
     return text.isprintable() or not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
 
 
 @contextmanager
-def parsing(name: str) -> Iterator[None]:
+def explain_parse_errors(name: str) -> Iterator[None]:
     """Around the reading of a safetensors file, called `name`. Raises InputError for what a parser meets in anybody's file."""
     from safetensors import SafetensorError
 
@@ -52,10 +52,10 @@ def parsing(name: str) -> Iterator[None]:
         raise
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
         unless_memory(error)
-        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
+        raise InputError(f"{name} cannot be read ({printable_text(error, 150)}); it may be cut short") from None
 
 
-def shown(text: object, most: int = LONGEST_NAME) -> str:
+def printable_text(text: object, most: int = LONGEST_NAME) -> str:
     """Text of a stranger for a sentence: what is no letter of any script is written out, and a long one is cut."""
     plain = "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in str(text)[: 2 * most])
     return plain if len(plain) <= most else plain[: most - 1] + "…"
@@ -63,18 +63,18 @@ def shown(text: object, most: int = LONGEST_NAME) -> str:
 
 def file_name(path: Path, within: Path) -> str:
     """How sentences call a file: `tiny/config.json`."""
-    return f"{folder_name(within)}/{shown(path.relative_to(within))}"
+    return f"{folder_name(within)}/{printable_text(path.relative_to(within))}"
 
 
 def folder_name(path: Path) -> str:
     """`tiny`, of `.` too."""
-    return shown(path.name or path.resolve().name)
+    return printable_text(path.name or path.resolve().name)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def regular(path: Path, most: int, within: Path) -> Path:
+def check_regular_file(path: Path, most: int, within: Path) -> Path:
     """The path of a regular file of at most `most` bytes. Raises Absent if there is none, InputError for anything else.
 
     Sentences call it by its place `within` a folder.
@@ -83,31 +83,31 @@ def regular(path: Path, most: int, within: Path) -> Path:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise Absent(f"{folder_name(within)} has no {path.relative_to(within)}") from None
+        raise FileAbsent(f"{folder_name(within)} has no {path.relative_to(within)}") from None
     except OSError as error:
-        raise InputError(f"{name} cannot be read ({reason(error)})") from None
+        raise InputError(f"{name} cannot be read ({error_reason(error)})") from None
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{name} is no regular file")
     if status.st_size > most:
-        raise InputError(f"{name} has {size(status.st_size)}; at most {size(most)} are read")
+        raise InputError(f"{name} has {size_text(status.st_size)}; at most {size_text(most)} are read")
     return path
 
 
-def stamp(path: Path | str) -> tuple[int, ...]:
+def file_stamp(path: Path | str) -> tuple[int, ...]:
     """Changes when a file does, or when a folder is another one; nothing for what is not there. Links are not followed."""
     try:
-        found = os.lstat(path)
-        return found.st_mode, found.st_ino, found.st_size, 0 if stat.S_ISDIR(found.st_mode) else found.st_mtime_ns
+        status = os.lstat(path)
+        return status.st_mode, status.st_ino, status.st_size, 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns
     except (OSError, ValueError):
         return ()
 
 
 def read_bytes(path: Path, most: int, within: Path) -> bytes:
-    """The bytes of a file, as `regular` allows it."""
+    """The bytes of a file, as `check_regular_file` allows it."""
     try:
-        return regular(path, most, within).read_bytes()
+        return check_regular_file(path, most, within).read_bytes()
     except OSError as error:
-        raise InputError(f"{file_name(path, within)} cannot be read ({reason(error)})") from None
+        raise InputError(f"{file_name(path, within)} cannot be read ({error_reason(error)})") from None
 
 
 def read_text(path: Path, most: int, within: Path) -> str:
@@ -122,7 +122,7 @@ def read_object(path: Path, most: int, within: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     name = file_name(path, within)
     try:
-        plain = parse(read_text(path, most, within))
+        plain = parse_json(read_text(path, most, within))
     except ValueError as error:
         if isinstance(error, InputError):
             raise
@@ -132,7 +132,7 @@ def read_object(path: Path, most: int, within: Path) -> dict[str, Any]:
     return plain
 
 
-def parse(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """JSON. Raises ValueError, in one sentence, for what is none."""
     try:
         return json.loads(text)
@@ -145,13 +145,13 @@ def parse(text: str) -> Any:
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def folders(root: Path, pattern: str = "*") -> Iterator[Path]:
+def list_entries(root: Path, pattern: str = "*") -> Iterator[Path]:
     """What lies directly in a list's folder, by name, hidden entries left out; nothing where there is no such folder."""
     try:
-        found = sorted(path for path in root.glob(pattern) if not path.name.startswith("."))
+        entries = sorted(path for path in root.glob(pattern) if not path.name.startswith("."))
     except OSError:
         return
-    yield from found
+    yield from entries
 
 
 def check_folder(path: Path) -> None:
@@ -170,7 +170,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with said(path):
+        with explain_write_errors(path):
             write(beside)
             os.replace(beside, path)
     finally:
@@ -181,10 +181,10 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
 
 
-def remove(path: Path, parking: Path) -> None:
+def remove_folder(path: Path, parking: Path) -> None:
     """Takes a folder out of sight in one step, then away. Of a link the link goes, and what it leads to stays."""
     away = parking / f".gone-{path.name}-{time.time_ns()}"
-    with said(path):
+    with explain_write_errors(path):
         parking.mkdir(parents=True, exist_ok=True)  # without it nothing would go, and nobody would hear of it
         try:
             os.replace(path, away)
@@ -197,29 +197,29 @@ def remove(path: Path, parking: Path) -> None:
 
 
 @contextmanager
-def said(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Turns the refusal of a disk into one sentence about `path`. A folder that somebody removed stays FileNotFoundError."""
     try:
         yield
     except (InputError, FileNotFoundError):
         raise
     except OSError as error:
-        raise InputError(f"{path} cannot be written ({reason(error)})") from None
+        raise InputError(f"{path} cannot be written ({error_reason(error)})") from None
     except RuntimeError as error:  # torch's and safetensors' own way of saying that a stream took nothing
         unless_memory(error)
         raise InputError(f"{path} cannot be written; is the disk full?") from None
     except Exception as error:
         if type(error).__name__ != "SafetensorError":
             raise
-        raise InputError(f"{path} cannot be written ({reason(error)})") from None
+        raise InputError(f"{path} cannot be written ({error_reason(error)})") from None
 
 
-def reason(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     """What went wrong, without Python's way of saying it."""
-    return getattr(error, "strerror", None) or shown(" ".join(str(error).split()), 150)
+    return getattr(error, "strerror", None) or printable_text(" ".join(str(error).split()), 150)
 
 
-def size(n: int) -> str:
+def size_text(n: int) -> str:
     """`3.2 MB`, `800 bytes`."""
     return f"{n:,} bytes" if n < 2**20 else f"{n / 2**20:,.1f} MB" if n < 2**30 else f"{n / 2**30:,.1f} GB"
 
