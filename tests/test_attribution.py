@@ -9,7 +9,7 @@ from elastic_core.core.batches import history_batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.services.person.attribution import CLEAR, reasons, share_agreement
+from elastic_core.services.person.attribution import CLEAR, find_reasons, share_agreement
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import rank_items, scale_experts, user_history
 
@@ -51,7 +51,7 @@ def test_shares_are_the_parts_of_the_probability_and_events_those_the_slots_hold
 def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(small_world: Dataset) -> None:
     model, read = built(small_world), user_history(small_world, 5)
     table = rank_items(model, small_world, read, top=10).table
-    why = reasons(model, read, table["item"].tolist())
+    why = find_reasons(model, read, table["item"].tolist())
     assert why is not None and len(why) == len(table)
     experts = predict_user(model, small_world, 5).active_experts
     found = model.attribute(history_batch(read.items, model.length), torch.tensor([table["item"].tolist()]))  # type: ignore[operator]
@@ -65,7 +65,7 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
             assert (one.after is not None) == clear and f"expert {one.expert} (" in one.sentence(small_world)
             assert one.after is None or one.after in read.items
     silenced = experts[0]
-    after = reasons(model, read, table["item"].tolist(), scale_experts({silenced: 0}))
+    after = find_reasons(model, read, table["item"].tolist(), scale_experts({silenced: 0}))
     assert after is not None and all(one.expert != silenced for one in after)
 
 
@@ -88,7 +88,7 @@ def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_wor
     read = user_history(small_world, 5)
     plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3), small_world.catalog).eval()
     peer = models.build(ModelConfig.known["sasrec"](length=24, width=16), small_world.catalog).eval()
-    assert all(reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
+    assert all(find_reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
     assert share_agreement(plain, small_world) is None
     with pytest.raises(InputError, match="one vector"):
         plain.attribute(history_batch(read.items, 24), torch.tensor([ITEMS]))  # type: ignore[operator]

@@ -102,11 +102,11 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
     assert found.apart == slots and found.experts == here.active_experts
     assert (found.links, found.pairs) == (2 * n * 4, n * n)
     assert found.held.shape == (4, n) and found.back.shape == (n, 4) and (found.back.sum(1) <= 1 + 1e-5).all()
-    keeps = trace_model(able, here, []).slot_weights
-    assert keeps is not None
-    np.testing.assert_allclose(found.held, keeps[:, -n:], atol=1e-6)
-    np.testing.assert_allclose(found.older, keeps[:, :-n].sum(1), atol=1e-6)
-    assert (keeps.sum(1) <= 1 + 1e-5).all() and (slots or keeps.sum(1) == pytest.approx(np.ones(4), abs=1e-5))
+    event_share = trace_model(able, here, []).event_share
+    assert event_share is not None
+    np.testing.assert_allclose(found.held, event_share[:, -n:], atol=1e-6)
+    np.testing.assert_allclose(found.older, event_share[:, :-n].sum(1), atol=1e-6)
+    assert (event_share.sum(1) <= 1 + 1e-5).all() and (slots or event_share.sum(1) == pytest.approx(np.ones(4), abs=1e-5))
     whole = history_batch(items, 16)
     with torch.inference_mode():
         for end in range(n):

@@ -9,7 +9,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.edits import Remove, Silence
-from elastic_core.services.person.attribution import attributed, genres_suggested
+from elastic_core.services.person.attribution import attribute_items, genres_suggested
 from elastic_core.services.person.edited_history import edit_items
 from elastic_core.services.person.model_trace import trace_model
 from elastic_core.services.person.prediction import predict_user
@@ -36,22 +36,22 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
         at = place - here.n_events  # from the end, as the model reads
         assert [expert for expert, _ in votes] == here.retrieved.ballots.experts[0, at].tolist()
         assert sum(share for _, share in votes) == pytest.approx(1, abs=1e-5)
-    assert found.vote_share is not None and found.contribution is not None and found.slot_weights is not None
+    assert found.vote_share is not None and found.suggestion_share is not None and found.event_share is not None
     every = here.retrieved.votes
     assert every is not None
     np.testing.assert_allclose(found.vote_share, every[0, found.experts])
-    shares = attributed(slots, here.history, items, scale_experts({first: 0}))
+    shares = attribute_items(slots, here.history, items, scale_experts({first: 0}))
     assert shares is not None
     away = found.experts.index(first)
     left = [at for at in range(3) if at != away]
-    np.testing.assert_allclose(found.contribution[:, left], shares.parts[0, :, :2], atol=1e-6)
-    assert not found.contribution[:, away].any() and not found.slot_weights[away].any()
+    np.testing.assert_allclose(found.suggestion_share[:, left], shares.parts[0, :, :2], atol=1e-6)
+    assert not found.suggestion_share[:, away].any() and not found.event_share[away].any()
     assert np.isnan(found.without_expert[:, away]).all()
     chances = here.recommendation.chances
     for at in left:
         less = predict_user(slots, small_world, 7, [*edits, Silence(found.experts[at])])
         np.testing.assert_allclose(found.without_expert[:, at], less.recommendation.chances[items] / chances[items], rtol=2e-3)
-    kinds = genres_suggested(found.experts, found.contribution, [("all", str(at)) for at in range(len(items))])
+    kinds = genres_suggested(found.experts, found.suggestion_share, [("all", str(at)) for at in range(len(items))])
     assert found.experts[away] not in kinds and set(kinds.values()) == {"all"}, "named by what it gives, if anything"
     numbers = edit_items(small_world, 7, edits).numbers.tolist()
     for at, place in enumerate(shown):  # an item that is taken away comes back into the running, unless all are
@@ -65,5 +65,5 @@ def test_what_mixes_or_has_no_experts_says_less(small_world: Dataset) -> None:
     peer = models.build(ModelConfig.known["sasrec"](length=16, width=16), small_world.catalog).eval()
     here = predict_user(peer, small_world, 3)
     found = trace_model(peer, here, range(here.n_events)[-12:])
-    assert found.experts == [] and found.votes is found.contribution is found.slot_weights is None
+    assert found.experts == [] and found.votes is found.suggestion_share is found.event_share is None
     assert found.without_event.shape == (10, min(here.n_events, 12)) and np.isfinite(found.without_event).all()

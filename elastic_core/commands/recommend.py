@@ -35,7 +35,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
 from elastic_core.services.edits import apply_edits, check_edits, parse_edits
-from elastic_core.services.person.attribution import Reason, reasons
+from elastic_core.services.person.attribution import Reason, find_reasons
 from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import History, rank_items, scale_experts, user_history
@@ -91,7 +91,7 @@ def print_list(arguments: Namespace) -> int:
 
     table = rank_items(model, data, history, arguments.top, edit, arguments.seen).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
-    why = reasons(model, history, table["item"].tolist(), edit)
+    why = find_reasons(model, history, table["item"].tolist(), edit)
     if arguments.csv:
         print(with_reasons(table, why, catalog).to_csv(index=False), end="")
     else:

@@ -277,7 +277,8 @@ def null_edits(of: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: 
 
 def strongest(of: OpenRun, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest_expert`)."""
-    if can_retrieve(of.model) and not attribution.suggests(of.model):  # then it is the most wanted: nothing need be predicted
+    # Without shares of suggestions it is the expert with most votes, so that nothing need be predicted.
+    if can_retrieve(of.model) and not attribution.can_attribute(of.model):
         return int(traffic(of).experts[user, 0])
     return prediction(of, user, (), of.stay).strongest
 

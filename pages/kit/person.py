@@ -46,7 +46,7 @@ def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
 def suggestions(now: Context, here: Prediction, change: ListChange, changed: bool) -> None:
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
     edit = scale_experts(here.scales)
-    why = attribution.reasons(now.model, here.history, change.table["item"].tolist(), edit)
+    why = attribution.find_reasons(now.model, here.history, change.table["item"].tolist(), edit)
     ranked(now, change, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
 
 
@@ -82,7 +82,7 @@ def expert_names(now: Context, here: Prediction) -> dict[int, str]:
         names = cache.names(now.open_run)
         return {expert: names[expert].genre for expert in here.active_experts if expert in names and names[expert].holds}
     table = here.recommendation.table
-    found = attribution.attributed(now.model, here.history, table["item"].tolist(), scale_experts(here.scales))
+    found = attribution.attribute_items(now.model, here.history, table["item"].tolist(), scale_experts(here.scales))
     if found is not None:
         active = found.experts[0].tolist()
         given = attribution.genres_suggested(active, found.parts[0, :, : len(active)].numpy(), table["genres"].tolist())

@@ -181,20 +181,23 @@ export default function({ data, setTriggerValue, parentElement }) {
 
   // --- what is linked with what: [from, to, share] ---
   const place = new Map(experts.map((of, at) => [of.id, at]))
-  const asks = (at, all) => grid && events[at].asks ? events[at].asks.filter(([e]) => all || place.has(e))
+  const voteLinks = (at, all) => grid && events[at].votes ? events[at].votes.filter(([e]) => all || place.has(e))
     .map(([e, share]) => [nodes.event[at], square(e), share]) : []
   const wanted = at => grid && !experts[at].quiet ? [[square(experts[at].id), nodes.expert[at], 0.4]] : []
   const largest = Math.max(1e-9, ...list.flatMap(of => of.without.map(times => 1 - (times ?? 1))))
   // An expert's part of a suggestion: its share, or, where experts mix, what its removal takes against the most that one takes.
-  const gift = (item, at) => list[item].gives ? list[item].gives[at] : Math.max(0, 1 - (list[item].without[at] ?? 1)) / largest
-  const gives = (item, at, least) => gift(item, at) >= least ? [[nodes.expert[at], nodes.item[item], gift(item, at)]] : []
-  const kept = (at, event) => experts[at].keeps ? experts[at].keeps[event] : 0
+  const suggestionShare = (item, at) => list[item].suggestion_share ? list[item].suggestion_share[at]
+    : Math.max(0, 1 - (list[item].without[at] ?? 1)) / largest
+  const suggestionLinks = (item, at, least) => suggestionShare(item, at) < least ? []
+    : [[nodes.expert[at], nodes.item[item], suggestionShare(item, at)]]
+  const eventShare = (at, event) => experts[at].event_share ? experts[at].event_share[event] : 0
   // Where events have no votes, all of them ask together: a line leads to the grid as a whole.
-  const reads = (at, event) => [nodes.event[event], grid ? votes ? square(experts[at].id) : svg : nodes.expert[at], kept(at, event)]
-  const votes = events.some(of => of.asks)
+  const reads = (at, event) =>
+    [nodes.event[event], grid ? anyVotes ? square(experts[at].id) : svg : nodes.expert[at], eventShare(at, event)]
+  const anyVotes = events.some(of => of.votes)
   function read(at) {  // the events that an expert keeps; the three it reads most where it reads all alike
-    const by = every(events).filter(event => kept(at, event)).sort((a, b) => kept(at, b) - kept(at, a))
-    return by.filter((event, i) => kept(at, event) >= CLEAR || i < 3)
+    const by = every(events).filter(event => eventShare(at, event)).sort((a, b) => eventShare(at, b) - eventShare(at, a))
+    return by.filter((event, i) => eventShare(at, event) >= CLEAR || i < 3)
   }
   const every = of => of.map((_, at) => at)
 
@@ -228,28 +231,29 @@ export default function({ data, setTriggerValue, parentElement }) {
   const deepest = (of, look) => of.reduce((best, _, at) => best < 0 || (look(at) ?? 1) < (look(best) ?? 1) ? at : best, -1)
 
   function lightEvent(at) {
-    const it = events[at], links = [...asks(at, true)], keepers = every(experts).filter(e => kept(e, at) >= CLEAR || (!votes && kept(e, at)))
+    const it = events[at], links = [...voteLinks(at, true)]
+    const holders = every(experts).filter(e => eventShare(e, at) >= CLEAR || (!anyVotes && eventShare(e, at)))
     on('event', at, '')
     if (it.gone) return says.goneLong.replace('{}', () => it.name)
     heads(says.ofEvent)
-    for (const [e, share] of it.asks ?? []) if (grid && square(e)) asked(e, share)
+    for (const [e, share] of it.votes ?? []) if (grid && square(e)) asked(e, share)
     for (const e of every(experts)) {
-      const vote = (it.asks ?? []).find(([id]) => id === experts[e].id)
-      if (!vote && !keepers.includes(e)) continue
-      on('expert', e, keepers.includes(e) ? part(kept(e, at)) : '')
+      const vote = (it.votes ?? []).find(([id]) => id === experts[e].id)
+      if (!vote && !holders.includes(e)) continue
+      on('expert', e, holders.includes(e) ? part(eventShare(e, at)) : '')
       links.push(...wanted(e))
-      if (!votes) links.push(reads(e, at))
+      if (!anyVotes) links.push(reads(e, at))
     }
-    const shown = every(list).filter(item => list[item].gives
-      ? keepers.some(e => kept(e, at) * gift(item, e) >= CLEAR) : (list[item].missing[at] ?? 1) < 1 - CLEAR)
+    const shown = every(list).filter(item => list[item].suggestion_share
+      ? holders.some(e => eventShare(e, at) * suggestionShare(item, e) >= CLEAR) : (list[item].missing[at] ?? 1) < 1 - CLEAR)
     for (const item of shown) {
       on('item', item, list[item].missing[at] === null ? '' : change(list[item].missing[at]))
-      if (experts.length) for (const e of keepers) links.push(...gives(item, e, SEEN))
+      if (experts.length) for (const e of holders) links.push(...suggestionLinks(item, e, SEEN))
       else links.push([nodes.event[at], nodes.item[item], 1 - list[item].missing[at]])
     }
     draw('.lit', links)
-    const whom = (it.asks ?? []).map(([e]) => e).join(', ')
-    const held = keepers.map(e => `${part(kept(e, at))} ${says.ofWhat} ${experts[e].id} ${says.holds}`).join(', ')
+    const whom = (it.votes ?? []).map(([e]) => e).join(', ')
+    const held = holders.map(e => `${part(eventShare(e, at))} ${says.ofWhat} ${experts[e].id} ${says.holds}`).join(', ')
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
       ? ` ${says.without} ${it.name}, ${says.probability} ${list[most].name} ${chance(list[most].missing[at])}.` : ''
@@ -261,47 +265,50 @@ export default function({ data, setTriggerValue, parentElement }) {
     heads(says.ofExpert, it.id)
     if (grid && square(it.id)) asked(it.id, 1)
     for (const event of read(at)) {
-      on('event', event, part(kept(at, event)))
+      on('event', event, part(eventShare(at, event)))
       links.push(reads(at, event))
     }
     on('expert', at, '')
-    for (const item of every(list)) if (gift(item, at) >= SEEN) {
-      on('item', item, list[item].gives ? part(list[item].gives[at]) : change(list[item].without[at]))
-      links.push(...gives(item, at, SEEN))
+    for (const item of every(list)) if (suggestionShare(item, at) >= SEEN) {
+      on('item', item, list[item].suggestion_share ? part(list[item].suggestion_share[at]) : change(list[item].without[at]))
+      links.push(...suggestionLinks(item, at, SEEN))
     }
     draw('.lit', links)
     if (it.quiet) return says.quietLong.replace('{}', () => it.id)
-    const most = list[0] && list[0].gives ? every(list).reduce((a, b) => gift(b, at) > gift(a, at) ? b : a, 0)
+    const most = list[0] && list[0].suggestion_share
+      ? every(list).reduce((a, b) => suggestionShare(b, at) > suggestionShare(a, at) ? b : a, 0)
       : deepest(list, item => list[item].without[at])
     const times = list[most].without[at]
     return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}${it.sub ? ` It ${it.sub}.` : ''}` +
       (times === null ? '' : ` ${says.without} ${it.id}, ${says.probability} ${list[most].name} ${chance(times)}.`)
   }
   function lightItem(item) {
-    const it = list[item], sources = every(experts).filter(at => gift(item, at) >= SEEN), links = []
+    const it = list[item], sources = every(experts).filter(at => suggestionShare(item, at) >= SEEN), links = []
     on('item', item, '')
-    const owner = it.gives ? every(experts).reduce((a, b) => gift(item, b) > gift(item, a) ? b : a, 0) : -1
+    const owner = it.suggestion_share
+      ? every(experts).reduce((a, b) => suggestionShare(item, b) > suggestionShare(item, a) ? b : a, 0) : -1
     for (const at of sources) {
-      on('expert', at, it.gives ? part(it.gives[at]) : change(it.without[at]))
-      links.push(...gives(item, at, SEEN), ...wanted(at))
-      if (grid && square(experts[at].id)) asked(experts[at].id, gift(item, at))
+      on('expert', at, it.suggestion_share ? part(it.suggestion_share[at]) : change(it.without[at]))
+      links.push(...suggestionLinks(item, at, SEEN), ...wanted(at))
+      if (grid && square(experts[at].id)) asked(experts[at].id, suggestionShare(item, at))
     }
     const behind = owner >= 0 ? [owner] : sources
     every(events).forEach(event => {
       const missing = it.missing[event]
       const seen = owner >= 0 ? read(owner).includes(event) : missing !== null && missing < 1 - CLEAR
       if (!seen || events[event].gone) return
-      on('event', event, owner < 0 ? change(missing) : part(kept(owner, event)))
-      for (const at of behind) if (kept(at, event)) links.push(reads(at, event))
+      on('event', event, owner < 0 ? change(missing) : part(eventShare(owner, event)))
+      for (const at of behind) if (eventShare(at, event)) links.push(reads(at, event))
       if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
     })
     draw('.lit', links)
     heads(says.ofItem, owner >= 0 ? experts[owner].id : '')
     const least = deepest(experts, at => it.without[at]), known = least >= 0 && it.without[least] !== null
     if (owner >= 0) {
-      const shares = sources.sort((a, b) => gift(item, b) - gift(item, a))
-        .map(at => `${part(it.gives[at])} ${says.from} ${says.expert} ${experts[at].id}`)
-      const all = it.gives.reduce((sum, share) => sum + share, 0), rest = all - sources.reduce((sum, at) => sum + it.gives[at], 0)
+      const shares = sources.sort((a, b) => suggestionShare(item, b) - suggestionShare(item, a))
+        .map(at => `${part(it.suggestion_share[at])} ${says.from} ${says.expert} ${experts[at].id}`)
+      const all = it.suggestion_share.reduce((sum, share) => sum + share, 0)
+      const rest = all - sources.reduce((sum, at) => sum + it.suggestion_share[at], 0)
       for (const [share, from] of [[rest, says.others], [1 - all, says.alone]]) if (share >= 0.015) shares.push(`${part(share)} ${from}`)
       const removal = !known || it.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.its} ` +
         `${chance(it.without[owner])}. ${least === owner ? says.agrees
@@ -321,7 +328,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     asked(e, 0)
     const links = []
     every(events).forEach(at => {
-      const vote = (events[at].asks ?? []).find(([id]) => id === e)
+      const vote = (events[at].votes ?? []).find(([id]) => id === e)
       if (!vote) return
       on('event', at, '')
       links.push([nodes.event[at], square(e), vote[1]])
@@ -405,8 +412,8 @@ export default function({ data, setTriggerValue, parentElement }) {
 
   // --- the lines at rest, and how the list answers ---
   function settle() {
-    draw('.rest', [...every(events).flatMap(at => events[at].gone ? [] : asks(at, false)), ...every(experts).flatMap(wanted),
-      ...every(list).flatMap(item => every(experts).flatMap(at => gives(item, at, 0.15)))])
+    draw('.rest', [...every(events).flatMap(at => events[at].gone ? [] : voteLinks(at, false)), ...every(experts).flatMap(wanted),
+      ...every(list).flatMap(item => every(experts).flatMap(at => suggestionLinks(item, at, 0.15)))])
     const lit = root.lit
     if (lit) { root.lit = ''; const [kind, at] = lit.split(' '); kind === 'square' ? lightSquare(Number(at)) : light(kind, Number(at)) }
   }

@@ -49,7 +49,7 @@ def draw(
     to which event, by its number, or expert. Returns whether an expert's page was asked for."""
     indices = [None if index < 0 else int(index) for index in rows["index"]]
     trace = model_trace(now.open_run, here.history.items, sorted(here.scales.items()), here.keep_seen, indices, here)
-    palette, shades, held = shell.palette(), person.colours(now), shell.locked(edits.PARAMETER)
+    palette, shades, edits_locked = shell.palette(), person.colours(now), shell.locked(edits.PARAMETER)
     earlier = int(rows["number"].iloc[0]) - 1
     data = {
         "who": f"{now.run.name}~{now.user}",
@@ -60,7 +60,7 @@ def draw(
         "left": [
             {"name": _bare(row["title"]), "mark": f"now {row['now'] or now.words.done}"} for row in change.gone.to_dict("records")
         ],
-        "locked": {"remove": held, "silence": held, "look": shell.locked("expert")},
+        "locked": {"remove": edits_locked, "silence": edits_locked, "look": shell.locked("expert")},
         "colours": palette._asdict(), "says": _says(now, trace, earlier),
     }  # fmt: skip
     result = _mount(
@@ -71,9 +71,9 @@ def draw(
 
 
 def _acted(what: str, on_act: Callable[[str, int], None]) -> None:
-    found = (st.session_state.get(KEY) or {}).get(what)
-    if isinstance(found, int | float):
-        on_act(what, int(found))
+    value = (st.session_state.get(KEY) or {}).get(what)
+    if isinstance(value, int | float):
+        on_act(what, int(value))
 
 
 def _bare(title: str) -> str:
@@ -90,7 +90,7 @@ def _thing(shades: tiles.Colours, name: str, row: Mapping[str, Any]) -> dict[str
 def _event(shades: tiles.Colours, row: Mapping[str, Any], trace: ModelTrace, at: int) -> dict[str, Any]:
     name = ("+ " if row["state"] == ADDED else "") + _bare(row["title"])
     votes = None if trace.votes is None or row["state"] == GONE else trace.votes[at]
-    return _thing(shades, name, row) | {"place": row["number"], "gone": row["state"] == GONE, "asks": votes}
+    return _thing(shades, name, row) | {"place": row["number"], "gone": row["state"] == GONE, "votes": votes}
 
 
 def _list(now: Context, shades: tiles.Colours, change: ListChange, trace: ModelTrace, changed: bool) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def _list(now: Context, shades: tiles.Colours, change: ListChange, trace: ModelT
         items.append(_thing(shades, titles[at], row) | {
             "item": str(row["item"]), "rank": row["rank"], "gold": row["is_truth"],
             "mark": person.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
-            "gives": trace.contribution[at].tolist() if drawn and trace.contribution is not None else None,
+            "suggestion_share": trace.suggestion_share[at].tolist() if drawn and trace.suggestion_share is not None else None,
             "without": _numbers(trace.without_expert[at]) if drawn else [None] * len(trace.experts),
             "missing": _numbers(trace.without_event[at]) if drawn else [None] * len(trace.indices),
         })  # fmt: skip
@@ -112,24 +112,25 @@ def _list(now: Context, shades: tiles.Colours, change: ListChange, trace: ModelT
 
 def _expert(now: Context, here: Prediction, trace: ModelTrace, place: int, name: str, traffic: Routing | None) -> dict[str, Any]:
     expert, catalog, lines, notes = trace.experts[place], now.dataset.catalog, [], []
-    weights = None if trace.slot_weights is None else trace.slot_weights[place]
-    if weights is not None and weights.any():
-        parts = np.bincount(here.history.items, weights, minlength=catalog.n_items + 1)  # an item met twice counts together
-        often = int(np.count_nonzero(weights[here.history.items == parts.argmax()]))
-        most = _bare(catalog.title(int(parts.argmax()))) + f" ×{often}" * (often > 1)
-        lines.append(f"{'reads' if trace.contribution is None else 'holds'}: {parts.max():.0%} {most}")
+    event_share = None if trace.event_share is None else trace.event_share[place]
+    if event_share is not None and event_share.any():
+        # An item met twice counts together.
+        item_share = np.bincount(here.history.items, event_share, minlength=catalog.n_items + 1)
+        often = int(np.count_nonzero(event_share[here.history.items == item_share.argmax()]))
+        most = _bare(catalog.title(int(item_share.argmax()))) + f" ×{often}" * (often > 1)
+        lines.append(f"{'reads' if trace.suggestion_share is None else 'holds'}: {item_share.max():.0%} {most}")
     if factor := here.scales.get(expert):
         lines.append(f"counts × {factor:g}")
     if trace.vote_share is not None and trace.mean_vote_share is not None:
-        share, usual = trace.vote_share[place], trace.mean_vote_share[place]
-        notes += [f"{share:.0%} of the votes here; the average person gives it {usual:.1%}."]
+        share, mean_share = trace.vote_share[place], trace.mean_vote_share[place]
+        notes += [f"{share:.0%} of the votes here; the average person gives it {mean_share:.1%}."]
     if traffic is not None:
         notes += [f"{traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it."]
     return {
         "id": expert, "rank": place + 1, "name": name,
         "brief": name.removeprefix("suggests ").removeprefix("used by "),
         "quiet": here.scales.get(expert) == 0, "sub": " · ".join(lines), "votes": " ".join(notes),
-        "keeps": None if weights is None else [0 if at is None else float(weights[at]) for at in trace.indices],
+        "event_share": None if event_share is None else [0 if at is None else float(event_share[at]) for at in trace.indices],
     }  # fmt: skip
 
 
@@ -146,8 +147,8 @@ def _grid(
     side = here.retrieved.halves.shape[2]
     drawn = np.arange(side**2)
     if side > LARGEST:
-        asked = {expert for votes in trace.votes or [] for expert, _ in votes}
-        drawn = np.unique([*trace.experts, *asked, *([] if now.expert is None else [now.expert])])
+        voted = {expert for votes in trace.votes or [] for expert, _ in votes}
+        drawn = np.unique([*trace.experts, *voted, *([] if now.expert is None else [now.expert])])
     rows, columns = here.retrieved.halves[0].numpy()
     return {
         "side": side, "drawn": drawn.tolist(), "load": plot.shades(traffic.load, palette.load, low=0, at=drawn),
@@ -159,17 +160,17 @@ def _grid(
 def _says(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
     """The picture's words: did events vote, and does every expert give suggestions of its own?"""
     words = now.words
-    k, gives = len(trace.experts), trace.contribution is not None
+    k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
         "one": words.one, "many": words.many, "did": words.did, "k": k, "shown": len(trace.indices), "step": 4 if k else 2,
-        "before": f"after {earlier:,} earlier" if earlier else "oldest first", "holds": "holds" if gives else "reads",
+        "before": f"after {earlier:,} earlier" if earlier else "oldest first", "holds": "holds" if each_suggests else "reads",
         "gold": person.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
-        "order": "in order" if trace.slot_weights is None else f"what each then {'holds' if gives else 'reads'}",
+        "order": "in order" if trace.event_share is None else f"what each then {'holds' if each_suggests else 'reads'}",
     }  # fmt: skip
     rest = SAYS("REST", what=f"{words.a} or an expert" if k else words.a)
     return {
         **SAYS.named("STRIP", **values),
         **SAYS.named("QUERIED" if trace.votes is None else "VOTED", **values),
-        **SAYS.named("EACH_GIVES" if gives else "MIXED", **values),
-        "rest": rest if gives or not k else f"{rest} {SAYS('NO_VOTES', one=words.one)}",
+        **SAYS.named("EACH_GIVES" if each_suggests else "MIXED", **values),
+        "rest": rest if each_suggests or not k else f"{rest} {SAYS('NO_VOTES', one=words.one)}",
     }

@@ -35,18 +35,18 @@ class Reason(NamedTuple):
 
     def sentence(self, catalog: Catalog) -> str:
         """`expert 147 (62%), after Alien`."""
-        who = "no expert" if self.expert is None else f"expert {self.expert}"
+        source = "no expert" if self.expert is None else f"expert {self.expert}"
         after = f", after {catalog.title(self.after)}" if self.after is not None else ""
-        return f"{who} ({self.share:.0%}){after}"
+        return f"{source} ({self.share:.0%}){after}"
 
 
-def suggests(model: Retrieves) -> bool:
+def can_attribute(model: Retrieves) -> bool:
     """Whether the model's experts can suggest by themselves (for a setting it may still not say so)."""
     return type(model).attribute is not Retrieves.attribute
 
 
 @torch.inference_mode()
-def attributed(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> Attribution | None:
+def attribute_items(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> Attribution | None:
     """Every part's share of every item, a batch of one; None where the model's experts do not predict by themselves."""
     if not can_retrieve(model) or not len(history.items) or not len(items):
         return None
@@ -61,36 +61,38 @@ def strongest_expert(
 ) -> int | None:
     """Of the active `experts`, best first, the one with the largest share of the first suggestion; the first where
     experts do not predict by themselves. None without experts. All screens and answers mean this one."""
-    attribution = attributed(model, history, items, edit) if experts else None
+    attribution = attribute_items(model, history, items, edit) if experts else None
     if attribution is None:
         return next(iter(experts), None)
     active = attribution.experts[0].tolist()
     return int(active[int(attribution.parts[0, 0, : len(active)].argmax())])
 
 
-def genres_suggested(experts: Sequence[int], gives: np.ndarray, genres: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Per expert, of the suggestions that it has some of, in total, the most frequent of their `genres`; `gives [M, k]`."""
-    found = {}
-    for expert, shares in zip(experts, gives.T.tolist(), strict=True):
+def genres_suggested(experts: Sequence[int], suggestion_share: np.ndarray, genres: Sequence[Sequence[str]]) -> dict[int, str]:
+    """Per expert, of the suggestions that it has some of, in total, the most frequent of their `genres`.
+
+    `suggestion_share`: [M, k]."""
+    genre_of = {}
+    for expert, shares in zip(experts, suggestion_share.T.tolist(), strict=True):
         total: dict[str, float] = defaultdict(float)
         for share, names in zip(shares, genres, strict=True):
             for name in names if share >= SEEN else ():
                 total[name] += share
         if total:
-            found[expert] = max(total, key=total.__getitem__)
-    return found
+            genre_of[expert] = max(total, key=total.__getitem__)
+    return genre_of
 
 
-def reasons(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
+def find_reasons(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
     """The part with the largest share of every item; None where the model's experts do not predict by themselves."""
-    found = attributed(model, history, items, edit)
-    if found is None:
+    attribution = attribute_items(model, history, items, edit)
+    if attribution is None:
         return None
-    recent, best, rows = history.items[-model.length :], found.parts[0].max(-1), []
-    experts, held = found.experts[0].tolist(), found.held[0].numpy()[:, -len(recent) :]
+    recent, best, rows = history.items[-model.length :], attribution.parts[0].max(-1), []
+    experts, event_share = attribution.experts[0].tolist(), attribution.held[0].numpy()[:, -len(recent) :]
     for part, share in zip(best.indices.tolist(), best.values.tolist(), strict=True):
         reads = part < len(experts)  # or it reads no slot
-        after = int(recent[held[part].argmax()]) if reads and held[part].max() >= CLEAR else None
+        after = int(recent[event_share[part].argmax()]) if reads and event_share[part].max() >= CLEAR else None
         rows.append(Reason(experts[part] if reads else None, share, after))
     return rows
 
@@ -113,24 +115,24 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
         return None
     candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if stay else "full"
     users = np.sort(np.random.default_rng(0).permutation(len(candidates.ends))[:most])
-    shares, taken = [], []
+    shares_by_batch, losses_by_batch = [], []
     for rows, batch in batches(model, dataset, users):
         scores = model.scorer()(model.last_state(batch)).float()
         top = scores.masked_fill(~candidates.mask(protocol, users[rows]), -torch.inf).argmax(1, keepdim=True)
         try:
-            found = model.attribute(batch, top)
+            attribution = model.attribute(batch, top)
         except InputError:
             return None
-        parts, k = found.parts[:, 0], found.experts.shape[1]
+        suggestion_share, k = attribution.parts[:, 0], attribution.experts.shape[1]
         if k < 2:
             return None
         remaining = [torch.tensor([at for at in range(k) if at != rank]) for rank in range(k)]
         less = (model.scorer()(model.last_state(batch, partial(Retrieved.keep, ranks=ranks))).float() for ranks in remaining)
         before, *after = (each[:, 1:].log_softmax(1).gather(1, top - 1) for each in (scores, *less))
-        owned = parts.argmax(1) < k
-        shares.append(parts[owned, :k].numpy())
-        taken.append((before - torch.cat(after, 1))[owned].numpy())
-    share, loss = np.concatenate(shares), np.concatenate(taken)
+        owned = suggestion_share.argmax(1) < k
+        shares_by_batch.append(suggestion_share[owned, :k].numpy())
+        losses_by_batch.append((before - torch.cat(after, 1))[owned].numpy())
+    share, loss = np.concatenate(shares_by_batch), np.concatenate(losses_by_batch)
     if not len(share):
         return None
     others = share[np.random.default_rng(0).permutation(len(share))]

@@ -1,8 +1,8 @@
 """One history, link by link: which experts each event votes for, what each expert holds and contributes, and what a removal does.
 
-All links are read off the model: `votes` are those that it counted, `slot_weights` and `contribution` its own numbers. The last
-two are not: each expert and each event is removed once, all in one batch, and the chance of every suggestion is measured again.
-Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
+All links are read off the model: `votes` are those that it counted, `event_share` and `suggestion_share` its own numbers. The
+last two are not: each expert and each event is removed once, all in one batch, and the chance of every suggestion is measured
+again. Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import torch
 
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing
-from elastic_core.services.person.attribution import attributed
+from elastic_core.services.person.attribution import attribute_items
 from elastic_core.services.person.edited_history import EditedHistory, score_edited
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import scale_experts
@@ -24,16 +24,16 @@ SHOWN = 12
 class ModelTrace(NamedTuple):
     """S events are shown, k experts were retrieved (those that are not silenced are active), M items are suggested.
 
-    Rows of silenced experts are 0 in `slot_weights` and `contribution` and NaN in `without_expert`; so are events that are not
-    read."""
+    Rows of silenced experts are 0 in `event_share` and `suggestion_share` and NaN in `without_expert`; so are events that are
+    not read."""
 
     indices: Sequence[int | None]  # [S] of the shown events in the edited history, oldest first; None: it was removed
     experts: list[int]  # [k] best first
     votes: list[list[tuple[int, float]]] | None  # [S] every shown event's, best first: expert, part of the event's own votes
     vote_share: np.ndarray | None  # [k] every expert's part of all votes
     mean_vote_share: np.ndarray | None  # [k] and of everybody's votes
-    slot_weights: np.ndarray | None  # [k, N] which part of what an expert holds, or reads, an event of the history is
-    contribution: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
+    event_share: np.ndarray | None  # [k, N] which part of what an expert holds, or reads, an event of the history is
+    suggestion_share: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
     without_expert: np.ndarray  # [M, k] a suggestion's chance without an expert, over its chance
     without_event: np.ndarray  # [M, S] a suggestion's chance without an event, over its chance
 
@@ -46,14 +46,14 @@ def trace_model(model: Recommender, prediction: Prediction, indices: Sequence[in
     return ModelTrace(
         indices,
         prediction.experts,
-        *_votes(prediction, indices),
-        *_weights(model, prediction, items),
+        *_trace_votes(prediction, indices),
+        *_trace_shares(model, prediction, items),
         without_expert,
         without_event,
     )
 
 
-def _votes(
+def _trace_votes(
     prediction: Prediction, indices: Sequence[int | None]
 ) -> tuple[list[list[tuple[int, float]]] | None, np.ndarray | None, np.ndarray | None]:
     """`votes`, `vote_share` and `mean_vote_share`."""
@@ -65,31 +65,33 @@ def _votes(
     rows = [list(zip(*pair, strict=True)) for pair in zip(experts.tolist(), shares.tolist(), strict=True)]
     unread = prediction.n_events - n_read
     by_event = [[] if index is None or index < unread else rows[index - unread] for index in indices]
-    every, usual = retrieved.votes, retrieved.ballots.usual
-    share = None if every is None else every[0, prediction.experts].numpy()
-    return by_event, share, None if usual is None else usual[prediction.experts].numpy()
+    every, mean_vote_share = retrieved.votes, retrieved.ballots.usual
+    vote_share = None if every is None else every[0, prediction.experts].numpy()
+    return by_event, vote_share, None if mean_vote_share is None else mean_vote_share[prediction.experts].numpy()
 
 
-def _weights(model: Recommender, prediction: Prediction, items: Sequence[int]) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """`slot_weights` and `contribution`."""
+def _trace_shares(
+    model: Recommender, prediction: Prediction, items: Sequence[int]
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """`event_share` and `suggestion_share`."""
     experts, n_read = prediction.experts, prediction.n_read
     if not experts:
         return None, None
-    weights = np.zeros((len(experts), prediction.n_events), dtype=np.float32)
-    attribution = attributed(model, prediction.history, items, scale_experts(prediction.scales))
+    event_share = np.zeros((len(experts), prediction.n_events), dtype=np.float32)
+    attribution = attribute_items(model, prediction.history, items, scale_experts(prediction.scales))
     if attribution is not None:
         rows = [experts.index(expert) for expert in attribution.experts[0].tolist()]
-        contribution = np.zeros((len(items), len(experts)), dtype=np.float32)
-        contribution[:, rows] = attribution.parts[0, :, : len(rows)].numpy()
-        weights[rows, -n_read:] = attribution.held[0, :, -n_read:].numpy()
-        return weights, contribution
+        suggestion_share = np.zeros((len(items), len(experts)), dtype=np.float32)
+        suggestion_share[:, rows] = attribution.parts[0, :, : len(rows)].numpy()
+        event_share[rows, -n_read:] = attribution.held[0, :, -n_read:].numpy()
+        return event_share, suggestion_share
     try:  # how the experts of the first layer read the events, where the model says so
         trace = tracing(model).trace(prediction.history.batch(model.length))
     except InputError:
         return None, None
     active = np.isin(experts, prediction.active_experts)
-    weights[:, -n_read:] = np.where(active[:, None], trace.reading[0][0].mean(0)[:, -n_read:].numpy(), 0)
-    return weights, None
+    event_share[:, -n_read:] = np.where(active[:, None], trace.reading[0][0].mean(0)[:, -n_read:].numpy(), 0)
+    return event_share, None
 
 
 def _chances_without(
