@@ -195,7 +195,7 @@ def test_no_code_asks_a_model_for_its_name() -> None:
 
 
 def test_every_test_that_the_app_names_is_there() -> None:
-    words = sorted((ROOT / "pages").glob("*/words.md"))
+    words = sorted((ROOT / "pages").glob("*/text.md"))
     text = "".join(path.read_text(encoding="utf-8") for path in [*CORE_FILES, *PAGES, *words])
     named = set(re.findall(r"(tests/[a-z_/]+\.py)(?:::([a-z_0-9]+))?", text))
     assert len(named) > 30

@@ -3,7 +3,7 @@ ELASTIC_PLUGINS names: a configuration with its settings, and a class with `@reg
 `rows` it shows. Copy objectives/last.py; one for causal models begins from `All` below, which cuts long histories into tiles; one
 that draws what it asks is objectives/cloze.py. Its settings are in the command line (`--set objective.name=NAME`,
 `--set objective.share=0.1`) and the app by being fields; a number has its bounds, `share: Annotated[float, Within(0, 1)] = 0.3`,
-and its help in the app is a line `objective.share: …` in pages/train/words.md.
+and its help in the app is a line `objective.share: …` in pages/train/text.md.
 
 An objective draws its own batches, decided by (seed, epoch, rank of how many) alone, so that an interrupted run can repeat
 them; it returns the *sum* of its loss and the number of targets behind it, because means of batches would give the targets

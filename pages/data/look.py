@@ -18,12 +18,12 @@ from pages.kit import cache, prose, shell, view
 from pages.kit.cache import cached_resource
 from pages.kit.control import bound
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 length_histogram, popularity_histogram, top_share = map(  # numbers alone: titles are not part of what tells data from others
     cached_resource(16), (data_cards.length_histogram, data_cards.popularity_histogram, data_cards.top_share)
 )
 split_table = cached_resource(32)(data_cards.split_table)
-SPLIT, LENGTHS, ITEMS, OVERVIEW = map(SAYS.about, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
+SPLIT, LENGTHS, ITEMS, OVERVIEW = map(TEXT.about, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
 
 
 def part() -> str | None:
@@ -66,7 +66,7 @@ def _facts(card: Card, words: Words) -> None:
         ):
             st.metric(label, value, border=True, width=146 if len(value) < 7 else 172, help=help or None)
     said = {"label": shell.plain(card.label), "span": card.span}
-    st.caption(SAYS("rare", **said, core=card.k_core) if card.k_core else SAYS("all", **said))
+    st.caption(TEXT("rare", **said, core=card.k_core) if card.k_core else TEXT("all", **said))
     if card.ties:
         st.caption(f"Equal times: {card.ties}.")
 
@@ -98,8 +98,8 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     table = split_table(data, user)
     last, name = table.iloc[-1]["title"], finding.called(data, user)
     length = int(data.histories.lengths[user])
-    cut = f" {SAYS('latest', many=len(table))}" if len(table) < length else ""
-    st.write(SAYS("person", name=name[:1].upper() + name[1:], length=f"{length:,}", last=shell.plain(last)) + cut)
+    cut = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
+    st.write(TEXT("person", name=name[:1].upper() + name[1:], length=f"{length:,}", last=shell.plain(last)) + cut)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
     view.chart("dat_split", cache.cached_figure(charts.split, table, shell.palette()), table, SPLIT, alt)
 

@@ -16,12 +16,12 @@ from pages.kit.control import button, number
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30
 PART = "Which model for these data?"
-SAYS = prose.of(__file__)
-PICTURE = SAYS.about("PICTURE")
+TEXT = prose.page_text(__file__)
+PICTURE = TEXT.about("PICTURE")
 
 
 def part() -> None:
-    st.write(SAYS("study"))
+    st.write(TEXT("study"))
     choices = shell.data_choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]

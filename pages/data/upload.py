@@ -26,8 +26,8 @@ NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
 ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
-SAYS = prose.of(__file__)
-PREVIEWED, FAULTS, STEPS = map(SAYS.about, ("PREVIEWED", "FAULTS", "STEPS"))
+TEXT = prose.page_text(__file__)
+PREVIEWED, FAULTS, STEPS = map(TEXT.about, ("PREVIEWED", "FAULTS", "STEPS"))
 WIDTHS = {"step": 106, "events": 62, "people": 58, "items": 54, "why": 520}  # the longest reason is read whole at 1280 pixels
 
 
@@ -36,14 +36,14 @@ def shelf() -> Shelf:
 
 
 def part() -> None:
-    st.write(SAYS("bring"))
+    st.write(TEXT("bring"))
     with view.row():
         st.download_button(
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {files.size_text(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
-    st.caption(SAYS("larger"))
+    st.caption(TEXT("larger"))
     if not shell.off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)
         if file is not None:
@@ -173,7 +173,7 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
 def _store(outcome: FileOutcome, label: str) -> None:
     with telling():
         kept, data = shelf().keep(outcome, label), outcome.dataset
-        sentence = SAYS("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
+        sentence = TEXT("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
 
 

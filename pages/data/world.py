@@ -31,13 +31,13 @@ SHARES = (
     ("determinism", "Order", 1.0, "How often an interest goes on with one of three known next items"),
     ("drift", "Drift", 1.0, "Chance, at each event, that tastes change"),
 )
-SAYS = prose.of(__file__)
-BLOCKS, PATH, GAPS = map(SAYS.about, ("BLOCKS", "PATH", "GAPS"))
-SCORE = prose.about_of(SAYS("SCORE", people=f"{MOST_USERS:,}"))
+TEXT = prose.page_text(__file__)
+BLOCKS, PATH, GAPS = map(TEXT.about, ("BLOCKS", "PATH", "GAPS"))
+SCORE = prose.parse_chart_text(TEXT("SCORE", people=f"{MOST_USERS:,}"))
 
 
 def part() -> None:
-    st.write(SAYS("world"))
+    st.write(TEXT("world"))
     config = _controls()
     try:
         data = cached.world(config)
@@ -84,7 +84,7 @@ def _truth(data: Dataset) -> None:
     counts = {"people": f"{data.histories.n_users:,}", "items": f"{data.catalog.n_items:,}"}
     counts |= {"events": f"{int(data.histories.lengths.sum()):,}", "length": f"{found['mean length']:.0f}"}
     shares = {"interests": f"{found['interests a person']:.1f}", "shared": f"{found['shared by two people']:.1f}"}
-    st.caption(SAYS("drawn", **counts, **shares, noise=f"{found['noise']:.0%}", top=f"{found['top tenth']:.0%}"))
+    st.caption(TEXT("drawn", **counts, **shares, noise=f"{found['noise']:.0%}", top=f"{found['top tenth']:.0%}"))
     left, right = st.columns(2)
     with left:
         view.heading("The truth: interests and their items")
@@ -103,7 +103,7 @@ def _truth(data: Dataset) -> None:
 def _keep(config: PlantedConfig) -> None:
     with upload.telling():
         kept = upload.shelf().plant(config)
-        st.session_state[upload.SAID] = (True, SAYS("kept world", label=shell.plain(kept.label)))
+        st.session_state[upload.SAID] = (True, TEXT("kept world", label=shell.plain(kept.label)))
 
 
 def _scores() -> None:
@@ -111,7 +111,7 @@ def _scores() -> None:
     able = (run for run in cache.runs(shell.RUNS) if run.config.data.source == PLANTED)
     runs = {run.name: run for run in able if getattr(run.config.model, "memory", "none") != "none"}
     if not runs:
-        st.caption(SAYS("no world"))
+        st.caption(TEXT("no world"))
         return
     called = {name: cache.label(run) for name, run in runs.items()}
     run = runs[st.selectbox("Run on a made-up world", list(runs), format_func=called.__getitem__, key="dat_scored", width=420)]
@@ -127,7 +127,7 @@ def _scores() -> None:
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     ours = {"events": f"{own['events']:.2f}", "people": f"{own['people']:.2f}"}
     random = f"{nulls.loc['keys drawn anew', 'people']:.2f}"
-    st.write(SAYS("found", **ours, broken=f"{nulls['events'].max():.2f}", random=random))
+    st.write(TEXT("found", **ours, broken=f"{nulls['events'].max():.2f}", random=random))
     alt = "How well experts tell the interests, beside broken models"
     view.table("dat_recovery", table, SCORE, alt, column_config=view.numbers("%.3f", "people", "events"))
     if len(curves):

@@ -11,7 +11,7 @@ from pages.evidence import cached
 from pages.kit import expert_meaning, glossary, prose, results, shell, view
 from pages.kit.control import button
 
-WORDS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 # Of an answer: what the badge says, its icon and its colour.
 BADGES = {
     "yes": ("Yes", "check", "green"), "in part": ("Yes, in part", "rule", "green"), "no": ("No", "close", "red"),
@@ -32,7 +32,7 @@ def show() -> None:
     for each in chain(results.verdicts(measured), meaning.verdicts(measured, rows), [cached.speed_verdict(shell.RUNS)]):
         found.append(each)
         card(each)
-    head.markdown(f"**{count_sentence(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
+    head.markdown(f"**{count_sentence(found)}** {TEXT('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     if now is not None and now.model.retrieves:
         expert_meaning.meaning_row(now.run, "lrn_measure")
     if any(UNEVEN in finding.system for each in found for finding in each.findings):
@@ -42,7 +42,7 @@ def show() -> None:
         with panel:
             table = verdict_table(found)
             alt = f"{len(table)} findings with their numbers and runs"
-            view.table("lrn_findings", table, WORDS.about("FINDINGS"), alt, height=220)
+            view.table("lrn_findings", table, TEXT.about("FINDINGS"), alt, height=220)
     if now is not None:
         view.foot("python -m elastic_core reproduce", "--table")
 

@@ -23,12 +23,12 @@ from pages.evidence import charts
 from pages.kit import cache, glossary, prose, results, shell, unreadable, view
 from pages.kit.control import bound, button, one_of_list
 
-WORDS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 ALL, FITTED, FIRST_OTHER = "res_all", "res_fitted", "res_first"  # FITTED: for which data the protocol was last set
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
 COLUMNS = view.columns(
-    WORDS(
+    TEXT(
         "COLUMNS",
         ndcg=glossary.METRICS["NDCG@10"],
         hr=glossary.METRICS["HR@10"],
@@ -148,7 +148,7 @@ def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
     st.session_state[ROWS] = table["system"].where(table["label"] != "", "").tolist()
     alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside counting and chance"
     view.table(
-        TABLE, shown, WORDS.about("SYSTEMS"), alt, column_config={name: COLUMNS[name] for name in shown}, on_select=choose_row,
+        TABLE, shown, TEXT.about("SYSTEMS"), alt, column_config={name: COLUMNS[name] for name in shown}, on_select=choose_row,
         selection_mode="single-row", placeholder="–", row_height=30, height=min(38 + 30 * len(table), 408),
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ def draw_differences(table: pd.DataFrame, ours: str) -> None:
     figure = cache.cached_figure(charts.forest, table, shell.palette(), sides, family="family")
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
-    view.chart("res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), WORDS.about("AGAINST"), alt)
+    view.chart("res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), TEXT.about("AGAINST"), alt)
 
 
 def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System], protocol: str) -> None:
@@ -177,7 +177,7 @@ def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System
     across = protocol_table(comparisons)
     figure = cache.cached_figure(charts.forest, across, shell.palette(), (a, b), row="protocol")
     alt = f"NDCG@10 of {a} minus {b} under {len(across)} protocols, with intervals. {claim_sentence(here, a, b)}"
-    view.chart("res_pair", figure, with_names(across, a, b), WORDS.about("PAIR"), alt)
+    view.chart("res_pair", figure, with_names(across, a, b), TEXT.about("PAIR"), alt)
 
 
 def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
@@ -202,7 +202,7 @@ def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
         model = data_set.systems[ours][0].config.model
         figure = cache.cached_figure(charts.memory_size, table, model.side, model.k, shell.palette())
         alt = f"Test NDCG@10 and the share of experts in use of {len(table)} sizes of the memory, against √K and k."
-        view.chart("res_size_chart", figure, table, WORDS.about("SIZE"), alt)
+        view.chart("res_size_chart", figure, table, TEXT.about("SIZE"), alt)
 
 
 def with_names(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:

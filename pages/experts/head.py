@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, relations
-from pages.experts import cached, words
+from pages.experts import cached, sentences
 from pages.experts.cached import Subject
 from pages.kit import glossary, shell, view
 from pages.kit.control import bound, button
@@ -47,7 +47,7 @@ def cards(of: Subject, expert: int, user: int) -> list[str]:
         st.markdown(f"**Who uses it?** {often}\n\n#### {load}")
         has = "has" if expert in found.traffic.experts[user] else "does not have"
         st.caption(f"Equal use: {found.traffic.experts.size / found.size:.0f}. Person {user + 1} {has} it.")
-        doubts.append(words.SAYS("SURE_BAND", low=low, high=high))
+        doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
     with matter:
         verdict, sentence, more = _matter(of, expert)
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
@@ -62,11 +62,11 @@ def _meaning(of: Subject, expert: int) -> list[str]:
         truth, told = shell.plain(row["interest"]), ["**True interest.** None: it reads nothing."]
         if truth:
             said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
-            told = [words.SAYS("SURE_PLANTED", interest=truth, **said)]
-    sure = (words.LUCK if label.weak else words.MORE) if label is not None and label.genres else ""
-    st.markdown(f"**What does it stand for?** {sure}\n\n#### {words.named(label, alone)}")
-    st.caption(words.meaning(label, alone, truth))
-    return words.meaning_doubts(label, alone) + told
+            told = [sentences.TEXT("SURE_PLANTED", interest=truth, **said)]
+    sure = (sentences.LUCK if label.weak else sentences.MORE) if label is not None and label.genres else ""
+    st.markdown(f"**What does it stand for?** {sure}\n\n#### {sentences.named(label, alone)}")
+    st.caption(sentences.meaning(label, alone, truth))
+    return sentences.meaning_doubts(label, alone) + told
 
 
 def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
@@ -76,7 +76,7 @@ def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
     if of.traffic.experts.shape[1] < 2:
         return "it is the only one", "Each person has one expert. Without it, nothing reads the history.", []
     row, alike = cached.removal(of, expert), cached.removal_alike(of, expert)
-    return *words.effect(row, alike), words.effect_doubts(row, alike)
+    return *sentences.effect(row, alike), sentences.effect_doubts(row, alike)
 
 
 def dead(of: Subject, expert: int) -> bool:

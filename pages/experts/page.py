@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.experts import cached, head, parts, turning, words
+from pages.experts import cached, head, parts, sentences, turning
 from pages.kit import cache, edits, shell, view
 from pages.kit.control import asked_for, switch
 
@@ -22,12 +22,12 @@ number = strongest if now.expert is None else now.expert
 turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == TURN
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     view.title(f"What do person {now.user + 1}’s experts do, turned up or down?")
-    st.write(words.SAYS("KNOBS_IDEA"))
+    st.write(sentences.TEXT("KNOBS_IDEA"))
     doubts: list[str] = []
 else:
     view.title(f"What does expert {number} stand for, and does it matter?")
-    st.write(words.SAYS("IDEA"))
-    head.walk(of, number, strongest, words.SAYS("STRONGEST", person=now.user + 1) if now.expert is None else "")
+    st.write(sentences.TEXT("IDEA"))
+    head.walk(of, number, strongest, sentences.TEXT("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
 alive = turned or of.traffic.load[number] > 0 or head.dead(of, number)
 chosen = switch("Part", list(PARTS), PART)

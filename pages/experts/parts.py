@@ -14,9 +14,9 @@ from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.person import inspect
 from pages.experts import cached, charts
-from pages.experts import words as expert_words
+from pages.experts import sentences as expert_words
 from pages.experts.cached import Subject
-from pages.experts.words import SAYS
+from pages.experts.sentences import TEXT
 from pages.kit import glossary, shell, view, waiting
 from pages.kit.control import bound, button, one_of, switch
 
@@ -33,7 +33,7 @@ def every(of: Subject, *_: int) -> list[str]:
         st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
         chosen = one_of("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
         more = bound(st.toggle, "More columns", key="exp_more")
-    columns = view.columns(SAYS("COLUMNS"))
+    columns = view.columns(TEXT("COLUMNS"))
     shown = cached.listed(of, chosen, effects, tuple(columns))
     order = [name for name in shown if more or name in FIRST]
     alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
@@ -43,14 +43,14 @@ def every(of: Subject, *_: int) -> list[str]:
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
     if of.survey.genres:
         labelled, chance = cached.by_chance(of)
-        doubts.append(SAYS("SURE_NAMES", labelled=labelled, size=size, chance=chance))
+        doubts.append(TEXT("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
-        doubts.append(SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
+        doubts.append(TEXT("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
     elif of.traffic.experts.shape[1] > 1:
         passes, asked = Ablations(shell.RUNS), (of.run, of.dataset.hash)
         waiting.offer(
-            passes, passes.latest(**passes.about(*asked)), asked, "exp_all", SAYS("NOT_MEASURED"), "Remove each and measure",
+            passes, passes.latest(**passes.about(*asked)), asked, "exp_all", TEXT("NOT_MEASURED"), "Remove each and measure",
             "Adds a column: the change of NDCG@10. In the background, for everybody.",
         )  # fmt: skip
     return doubts
@@ -90,7 +90,7 @@ def people_and_items(of: Subject, expert: int, user: int) -> list[str]:
 def _examples(of: Subject, expert: int) -> None:
     found, many = cached.examples(of, expert), of.words.many
     view.heading(f"Its people, and the {many} it reads")
-    st.caption(SAYS("READS") if of.survey.of_reading is not None else SAYS("READS_NOT", many=many))
+    st.caption(TEXT("READS") if of.survey.of_reading is not None else TEXT("READS_NOT", many=many))
     for group, rows in found.groupby("group", sort=False):
         st.markdown(f"**{GROUPS[group]}**")
         for row in rows.to_dict("records"):
@@ -121,7 +121,7 @@ def _own(of: Subject, user: int) -> None:
     view.heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.traffic, user)
     alt = f"The experts of person {user + 1} with weight, load and status"
-    view.table("exp_own", frame, expert_words.HOT, alt, column_config=view.columns(SAYS("OWN")))
+    view.table("exp_own", frame, expert_words.HOT, alt, column_config=view.columns(TEXT("OWN")))
 
 
 # --- what it stands for ----------------------------------------------------------------------------------------------
@@ -156,13 +156,13 @@ def _items(of: Subject, expert: int) -> list[str]:
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
-        _pushed(found, "direct", many, SAYS("ALONE"), SAYS("ALONE_NOT"))
+        _pushed(found, "direct", many, TEXT("ALONE"), TEXT("ALONE_NOT"))
     with measured:
         st.markdown(f"##### Measured, {found.people} people")
-        _pushed(found, "measured", many, SAYS("MEASURED", many=many), SAYS("NOTHING_TO_REMOVE"))
+        _pushed(found, "measured", many, TEXT("MEASURED", many=many), TEXT("NOTHING_TO_REMOVE"))
     if "measured" not in found.table:
         return []
-    doubts = [SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)]
+    doubts = [TEXT("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)]
     own, mean, high = found.agreement, found.control, found.control_high
     if not np.isnan(own):
         count = len(found.table)
@@ -172,7 +172,7 @@ def _items(of: Subject, expert: int) -> list[str]:
         alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
         figure = charts.agreement(found.table, shell.palette())
         view.chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
-        doubts.append(SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
+        doubts.append(TEXT("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
     return doubts
 
 
@@ -215,7 +215,7 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
         usual, high = relations.usual_cosine(likeness, expert)
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
-        near, columns = relations.nearest(likeness, expert), view.columns(SAYS("NEAR"))
+        near, columns = relations.nearest(likeness, expert), view.columns(TEXT("NEAR"))
         _table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")

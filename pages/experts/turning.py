@@ -9,7 +9,7 @@ from elastic_core.services.experts import ablation
 from elastic_core.services.experts.steering import SAMPLE, TurnedList, everybodys_factors, median_and_range, users_touched
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import Scales
-from pages.experts import cached, charts, words
+from pages.experts import cached, charts, sentences
 from pages.experts.cached import Subject
 from pages.kit import cache, edits, person, shell, view
 from pages.kit.control import button, number
@@ -34,7 +34,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
             with st.expander("More: every number", icon=":material/table:"):
                 _numbers(turned_list)
     else:
-        view.explain(words.KNOBS)
+        view.explain(sentences.KNOBS)
     _everybody(of, expert)
     return doubts
 
@@ -68,7 +68,7 @@ def _slide(expert: int) -> None:
 def _name(of: Subject, expert: int) -> str:
     if genre := cached.genre(of, expert):
         return f"{expert} · {shell.plain(genre)}{' (may be luck)' if cached.weak(of, expert) else ''}"
-    return f"{expert} · {words.named(None, cached.alone(of, expert))}"
+    return f"{expert} · {sentences.named(None, cached.alone(of, expert))}"
 
 
 def _list(of: Subject, turned_list: TurnedList) -> list[str]:
@@ -89,7 +89,7 @@ def _list(of: Subject, turned_list: TurnedList) -> list[str]:
         st.caption("  \n".join(lines))
         if len(turned_list.null_new):
             middle, low, high = median_and_range(turned_list.null_new)
-            doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned_list.null_new))]
+            doubts = [sentences.TEXT("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned_list.null_new))]
         doubts += [
             f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
             f"{row['high']:.0%}) {shell.plain(row['genre'])}."
@@ -102,10 +102,10 @@ def _list(of: Subject, turned_list: TurnedList) -> list[str]:
 
 def _numbers(turned_list: TurnedList) -> None:
     rows = turned_list.table.to_dict("records")
-    columns = view.columns(words.SAYS("TURNED", tries=len(turned_list.null_new)))
+    columns = view.columns(sentences.TEXT("TURNED", tries=len(turned_list.null_new)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
     shown = turned_list.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
-    view.table("exp_turned", shown, words.KNOBS, alt, column_config=columns)
+    view.table("exp_turned", shown, sentences.KNOBS, alt, column_config=columns)
 
 
 def _cost(of: Subject, scales: Scales) -> None:
@@ -120,7 +120,7 @@ def _cost(of: Subject, scales: Scales) -> None:
                 help="Two passes over these people. Any other control stops them.",
             )  # fmt: skip
             place = st.empty()
-            place.caption(words.SAYS("COST_NOTE", some=some))
+            place.caption(sentences.TEXT("COST_NOTE", some=some))
         if not pressed:
             return
         bar = place.progress(0.0)
@@ -130,8 +130,8 @@ def _cost(of: Subject, scales: Scales) -> None:
     people = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
     null = "There is no other expert to compare with."
     if other["n"]:
-        null = f"Other experts, turned the same way: {words.change(other)}."
-    st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{words.change(this)}**. {null}")
+        null = f"Other experts, turned the same way: {sentences.change(other)}."
+    st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{sentences.change(this)}**. {null}")
     view.remember("exp_turn_cost_rows", measured)
 
 
@@ -143,7 +143,7 @@ def _everybody(of: Subject, expert: int) -> None:
     traffic = of.traffic
     view.heading(f"Expert {expert}, removed or replaced for everybody")
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
-        st.write(words.SAYS("NOTHING_TO_REMOVE"))
+        st.write(sentences.TEXT("NOTHING_TO_REMOVE"))
         return
     drawn = ablation.random_used(traffic, expert, apart=True)
     chart, controls = st.columns([5, 3], gap="medium")
@@ -161,10 +161,10 @@ def _everybody(of: Subject, expert: int) -> None:
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
     with chart:
-        view.chart("exp_effects", figure, table, words.EFFECTS, alt)
+        view.chart("exp_effects", figure, table, sentences.EFFECTS, alt)
     st.markdown(_effect_sentence(table))
     with st.expander("More: every effect", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, column_config=view.columns(words.SAYS("RANKS")), alt=alt, key="exp_effect_rows")
+        st.dataframe(table, hide_index=True, column_config=view.columns(sentences.TEXT("RANKS")), alt=alt, key="exp_effect_rows")
 
 
 def _draw_other(of: Subject, expert: int) -> None:
@@ -187,7 +187,7 @@ def _effect_name(change: str) -> str:
 
 def _effect_sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
-    verdict, _ = words.effect(first)
+    verdict, _ = sentences.effect(first)
     return (
         f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
         f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "

@@ -3,9 +3,9 @@ screens, and all tests of every screen, ask this list. tests/app/test_new_screen
 
     page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/kit/shell.py); pages/kit/view.py
                  draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set. A plain table:
-                 `view.table(key, frame, SAYS.about("NAME"), alt, column_config=view.columns(SAYS("COLUMNS")))`, where each
-                 column is a paragraph `` `name` Heading | format | width | What it is. `` of words.md
-    words.md     its texts, by name (pages/kit/prose.py)
+                 `view.table(key, frame, TEXT.about("NAME"), alt, column_config=view.columns(TEXT("COLUMNS")))`, where each
+                 column is a paragraph `` `name` Heading | format | width | What it is. `` of text.md
+    text.md     its texts, by name (pages/kit/prose.py)
     cached.py    what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`
     charts.py    its figures (pages/kit/plot.py)
 

@@ -7,12 +7,12 @@ from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
 from elastic_core.text import number as whole
-from pages.journey.words import SAYS
+from pages.journey.sentences import TEXT
 from pages.kit import edits, shell, view
 from pages.kit.control import bound, button
 from pages.kit.shell import Context
 
-MOMENT, EVENT, TEXT, LIST = "jrn_t", "jrn_event", "jrn_add", "jrn_list"
+MOMENT, EVENT, TITLE_PART, LIST = "jrn_t", "jrn_event", "jrn_add", "jrn_list"
 MOMENT_OF = "jrn_moment_of"  # whose moment stands in the session
 PROBLEMS = 20  # lines of a typed list that are named in full
 
@@ -33,7 +33,7 @@ def moment(now: Context) -> int:
         help=f"What they {did} next is hidden from the model. Gold marks it.",
     ))  # fmt: skip
     if chosen < last:
-        st.caption(SAYS("CHOSEN_BY" if chosen == last - 1 else "TRAINED_ON"))
+        st.caption(TEXT("CHOSEN_BY" if chosen == last - 1 else "TRAINED_ON"))
     return chosen
 
 
@@ -61,7 +61,7 @@ def edit_bar(now: Context, edit_list: Edits, edited: EditedPerson) -> None:
 
 
 def _add(now: Context) -> None:
-    text = st.text_input("Part of a title", key=TEXT, max_chars=80)
+    text = st.text_input("Part of a title", key=TITLE_PART, max_chars=80)
     if not text.strip():
         return
     table = inspect.find_items(now.dataset, text)
@@ -91,7 +91,7 @@ def _remove(now: Context, edited: EditedPerson) -> None:
 
 
 def _type(now: Context, edited: EditedPerson) -> None:
-    st.write(SAYS("TYPED", one=now.words.one))
+    st.write(TEXT("TYPED", one=now.words.one))
     samples = now.dataset.catalog.called(now.dataset.all_counts().argsort()[::-1][:3])
     text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(samples))
     if not text.strip():

@@ -5,7 +5,7 @@ import streamlit as st
 from elastic_core.services.edits import format_edits, history_edits
 from elastic_core.services.person.prediction import Prediction
 from pages.journey import controls, reasons, views
-from pages.journey.words import SAYS
+from pages.journey.sentences import TEXT
 from pages.kit import cache, edits, person, shell, view
 from pages.kit.control import one_of_list, switch
 
@@ -17,9 +17,9 @@ def opening() -> None:
     asked = "What if this history were different?" if now.model.retrieves else "What does this run make of this history?"
     view.title(asked)
     n_events = int(now.dataset.readable()[now.user]) + 1
-    st.markdown(SAYS("IDEA", person=now.user + 1, did=words.did, events=n_events, many=words.many))
+    st.markdown(TEXT("IDEA", person=now.user + 1, did=words.did, events=n_events, many=words.many))
     if not now.model.retrieves:
-        st.info(SAYS("INSTEAD"))
+        st.info(TEXT("INSTEAD"))
 
 
 def compared() -> tuple[Prediction | None, str]:
@@ -81,7 +81,7 @@ with drawn:
 if len(edited_person.items):
     inside(answered())
 else:
-    list_place.info(SAYS("EMPTY"))
+    list_place.info(TEXT("EMPTY"))
 view.foot(
     "python -m elastic_core recommend", now.run.name, *views.command_words(now, edit_list, edited_person, n_events is None),
     *(["--seen"] if keep_seen else []), events=moment, edits=format_edits(edit_list),

@@ -10,7 +10,7 @@ from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
 from pages.journey import cached, charts, controls
-from pages.journey.words import ALONG, DISPATCHER, INFLUENCE, READING, SAYS
+from pages.journey.sentences import ALONG, DISPATCHER, INFLUENCE, READING, TEXT
 from pages.kit import cache, glossary, shell, view
 from pages.kit.control import bound, one_of, switch
 from pages.kit.shell import Context
@@ -32,10 +32,10 @@ def influence(now: Context, here: Prediction) -> list[str]:
         st.write(controls.sentence(error))
         return []
     if found.nothing:
-        st.markdown(SAYS("NOTHING", one=now.words.one))
+        st.markdown(TEXT("NOTHING", one=now.words.one))
         return []
     name = split_year(now.dataset.catalog.title(target))[0]
-    st.markdown(SAYS("MATTERS", name=shell.plain(name), rank=found.rank, running=found.running, one=now.words.one))
+    st.markdown(TEXT("MATTERS", name=shell.plain(name), rank=found.rank, running=found.running, one=now.words.one))
     st.markdown(found.sentence)
     rows = found.table[::-1] if show == ALL else found.strongest(12)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
@@ -60,7 +60,7 @@ def _untagged(title: str) -> str:
 def dispatcher(now: Context, here: Prediction) -> None:
     """The dispatcher, and every weight of it on demand."""
     if here.scales:
-        st.caption(SAYS("ALL_EXPERTS"))
+        st.caption(TEXT("ALL_EXPERTS"))
     _dispatcher(now, here)
     panel = st.expander("Every weight", icon=":material/table:", on_change="rerun", key="jrn_weights")
     if panel.open:
@@ -97,7 +97,7 @@ def along(now: Context, moment: int, keep_seen: bool) -> None:
     if now.other is not None:
         other, second = cached.along(now.other, now.user, keep_seen).ranks, now.other.run.name
         dotted = f" Dotted: {shell.plain(second)}."
-    st.caption(f"{SAYS('OVER_TIME')}{some}{dotted}")
+    st.caption(f"{TEXT('OVER_TIME')}{some}{dotted}")
     figure = cache.cached_figure(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
     last = table.iloc[-1]
     alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
@@ -105,7 +105,7 @@ def along(now: Context, moment: int, keep_seen: bool) -> None:
     if other is not None:
         table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     said = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
-    st.markdown(SAYS("CAME_NEXT", many=now.words.many, title=shell.plain(there["title"]), **said))
+    st.markdown(TEXT("CAME_NEXT", many=now.words.many, title=shell.plain(there["title"]), **said))
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(controls.MOMENT) else _picked)
 
 
@@ -160,18 +160,18 @@ def _dispatcher(now: Context, here: Prediction) -> None:
         return
     k = len(found.experts)
     said = {"one": words.one, "many": words.many, "a": words.a, "n": events, "k": k, "links": found.links, "pairs": found.pairs}
-    lines = SAYS("LINES", then=" up to then" * now.model.causal, **said)
+    lines = TEXT("LINES", then=" up to then" * now.model.causal, **said)
     voted = here.retrieved is not None and here.retrieved.ballots is not None
-    st.markdown(f"{SAYS('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
+    st.markdown(f"{TEXT('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
     holds, hold = ("holds", "hold") if found.apart else ("reads", "read")
     data = {
         "events": [split_year(title)[0] for title in found.titles], "experts": [f"expert {expert}" for expert in found.experts],
         "held": found.held.round(4).tolist(), "older": found.older.round(4).tolist(), "back": found.back.round(4).tolist(),
-        "colours": {"muted": shell.palette().muted}, "says": SAYS.named("PICTURE", holds=holds, hold=hold, **said),
+        "colours": {"muted": shell.palette().muted}, "says": TEXT.named("PICTURE", holds=holds, hold=hold, **said),
     }  # fmt: skip
     _mount(data=data, key="jrn_dispatcher")
-    st.markdown(SAYS("LIST_EACH" if found.apart else "LIST_ONE", **said))
-    st.caption(SAYS("SAVES", few=2_000 * k, **said))
+    st.markdown(TEXT("LIST_EACH" if found.apart else "LIST_ONE", **said))
+    st.caption(TEXT("SAVES", few=2_000 * k, **said))
     _example(found.apart)
     view.explain(DISPATCHER)
     view.remember("dispatcher", found.table)
@@ -181,4 +181,4 @@ def _example(slots: bool) -> None:
     """The same with three items and two experts, every number written out."""
     panel = st.expander("A tiny example", icon=":material/calculate:", key="jrn_example", on_change="rerun")
     if panel.open:
-        panel.markdown(SAYS("EXAMPLE_SLOTS" if slots else "EXAMPLE"))
+        panel.markdown(TEXT("EXAMPLE_SLOTS" if slots else "EXAMPLE"))

@@ -12,7 +12,7 @@ from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import html as escape
 from pages.journey import cached
-from pages.journey.words import EXPERTS, LISTS, SAYS
+from pages.journey.sentences import EXPERTS, LISTS, TEXT
 from pages.kit import cache, person, shell, view
 from pages.kit.control import picked
 from pages.kit.shell import Context
@@ -86,7 +86,7 @@ def beside_null(now: Context, edit_list: Edits, keep_seen: bool, n_events: int |
     if null is None:
         return
     (_, own, others, _), *more = null.rows(did := now.words.did)
-    text = SAYS(
+    text = TEXT(
         "BY_CHANCE",
         done=shell.plain(str(null.table["done"].iloc[0])),
         what=f"what they {did} next" if null.truth_known else "the item that moved most",

@@ -9,8 +9,8 @@ from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
 from elastic_core.services.person import inspect
 from pages.keys import picture, steps, sure
+from pages.keys.sentences import MILLION, OWN, TEXT, TITLE, TOY
 from pages.keys.steps import ANGLES, EVENT, Scene
-from pages.keys.words import MILLION, OWN, SAYS, TITLE, TOY
 from pages.kit import cache, glossary, shell, view
 from pages.kit.cache import cached_resource
 from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
@@ -46,7 +46,7 @@ def scene(source: str) -> Scene:
             more = {SEED: seed + 1}
             button("Draw another", "keys_another", st.session_state.update, more, icon="casino", disabled=shell.locked(SEED))
         lesson, found = million(seed, now.model.config.width)
-        note = SAYS("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
+        note = TEXT("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with view.row("bottom"):
         voting = election() if search.votes(now.model) else None
@@ -77,14 +77,14 @@ source = switch("Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLI
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
-intro.markdown(SAYS(source, **given), help=f"Expert: {glossary.WORDS['interest expert']}.")
+intro.markdown(TEXT(source, **given), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.chosen(here)
 if source == TOY and not without:
-    intro.caption(SAYS("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
+    intro.caption(TEXT("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
 if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
-    fewer = "" if lesson.k == m else f" {SAYS('FEWER', k=m)}"
-    intro.caption(SAYS("VOTING", one=voting.words.one) + fewer)
+    fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"
+    intro.caption(TEXT("VOTING", one=voting.words.one) + fewer)
 locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
 picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
 if voting is not None and step == "Vote":

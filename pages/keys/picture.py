@@ -12,7 +12,7 @@ import streamlit as st
 
 from elastic_core.services.keys.frames import frames
 from elastic_core.services.keys.search import TOY_DEGREES
-from pages.keys import words
+from pages.keys import sentences
 from pages.kit import shell
 
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
@@ -35,7 +35,7 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data = {
         "name": scene.name, "steps": list(scene.steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
-        "says": says, "words": words.PICTURE | quiet, "note": scene.note, "locked": locked,
+        "says": says, "words": sentences.PICTURE | quiet, "note": scene.note, "locked": locked,
         "colours": shell.palette()._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)

@@ -11,7 +11,7 @@ from elastic_core.services.keys import votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
 from pages.keys import charts, picture
-from pages.keys.words import SAYS
+from pages.keys.sentences import TEXT
 from pages.kit import shell, view
 from pages.kit.cache import cached_figure
 from pages.kit.control import asked_for, write_in_address
@@ -95,12 +95,12 @@ def follow(offered: Sequence[str]) -> None:
 def says(scene: Scene) -> dict[str, str]:
     """What every step says, for the picture to fill with its numbers."""
     kind, election = scene.lesson.kind, scene.election
-    said = {name: SAYS(name) for name in (*STEPS[:6], "Keep all", "Pair one")}
-    said["Weigh"] = SAYS(kind if kind in ("softmax", "vote", "none") else "other")
+    said = {name: TEXT(name) for name in (*STEPS[:6], "Keep all", "Pair one")}
+    said["Weigh"] = TEXT(kind if kind in ("softmax", "vote", "none") else "other")
     said["Vote"] = ""
     if election:
         said |= {"Weigh": said["Weigh"].replace("{one}", election.words.one), "Vote": _vote(election)}
-    said["Vote" if election else "Weigh"] += f" {SAYS('CLOSING')}"
+    said["Vote" if election else "Weigh"] += f" {TEXT('CLOSING')}"
     return said
 
 
@@ -118,7 +118,7 @@ def _vote(election: Election) -> str:
     split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
     each = f"its {m} best experts" if m > 1 else "its best expert"
     title = text.line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
-    return SAYS("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
+    return TEXT("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 
 def tally(election: Election) -> None:

@@ -7,8 +7,8 @@ import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
 from pages.keys import cached, charts
+from pages.keys.sentences import SURE, TEXT
 from pages.keys.steps import Scene
-from pages.keys.words import SAYS, SURE
 from pages.kit import glossary, shell, view
 from pages.kit.cache import cached_figure
 from pages.kit.control import asked_for, bound
@@ -37,27 +37,27 @@ def _exactness(scene: Scene) -> None:
     known, found = st.session_state.get(CHECKED, ("", None))
     if known != about:
         found = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if several else 0))
-    st.markdown(SAYS("EXACT" if several else "EXACT_ONE", all=f"{lesson.side**2:,}"))
+    st.markdown(TEXT("EXACT" if several else "EXACT_ONE", all=f"{lesson.side**2:,}"))
     if several and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         more = checks.random_queries(lesson.width, MORE, seed=found.queries)
         found = found.plus(checks.check_search(lesson.keys, lesson.k, more))
     st.session_state[CHECKED] = (about, found)
     (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
     if several:
-        st.caption(f"{cached.turning_point(lesson.width, lesson.k)} {SAYS('CLOCK')}")
+        st.caption(f"{cached.turning_point(lesson.width, lesson.k)} {TEXT('CLOCK')}")
 
 
 def _numbers(scene: Scene) -> None:
     """The picture as a table, to read out, sort and search."""
     table = scene.lesson.candidates.rename(columns=lambda name: name.replace("_", " "))
-    st.markdown(SAYS("NUMBERS", k=scene.lesson.k))
+    st.markdown(TEXT("NUMBERS", k=scene.lesson.k))
     st.dataframe(table, hide_index=True, alt="Pairs of kept rows and columns", height=min(320, 40 + 35 * len(table)))
-    st.caption(f"**Careful:** {SAYS('CAREFUL')}")
+    st.caption(f"**Careful:** {TEXT('CAREFUL')}")
 
 
 def _gate(now: shell.Context) -> None:
-    st.markdown(SAYS("GATE"))
-    st.info(SAYS("GATE TRAINED"), icon=":material/straighten:")
+    st.markdown(TEXT("GATE"))
+    st.info(TEXT("GATE TRAINED"), icon=":material/straighten:")
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
@@ -80,7 +80,7 @@ def _gate(now: shell.Context) -> None:
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
-    view.chart("keys_fig_learning", cached_figure(charts.learning, curve, shell.palette()), curve, SAYS.about("LEARNING"), alt)
+    view.chart("keys_fig_learning", cached_figure(charts.learning, curve, shell.palette()), curve, TEXT.about("LEARNING"), alt)
 
 
 def _list(now: shell.Context) -> None:
@@ -101,7 +101,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     if not len(scene.lesson.values):
         st.info("Choose a smaller memory above. A million experts are too many here.")
         return
-    st.markdown(SAYS("PRINTED"))
+    st.markdown(TEXT("PRINTED"))
     if own:
         found = cached.search_as_printed(now.open_run, now.user, scene.lesson.k, scene.election.ago if scene.election else 0)
     else:

@@ -1,4 +1,4 @@
-"""The words of a page lie in `words.md` beside it, so that they can be read, searched and changed without reading code.
+"""The words of a page lie in `text.md` beside it, so that they can be read, searched and changed without reading code.
 
 A section is a heading `## name` and what follows. `{values}` are filled in as `str.format` does. What is said about a chart is a
 section, too: its first paragraph is the question that the chart answers, the next say how it is computed, and paragraphs that
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 MARKS = ("Careful:", "Formula:", "Test:")
 
 
-class About(NamedTuple):
+class ChartText(NamedTuple):
     """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
 
     question: str
@@ -22,7 +22,7 @@ class About(NamedTuple):
     test: str = ""
 
 
-class Words(NamedTuple):
+class PageText(NamedTuple):
     """The sections of one page."""
 
     path: Path
@@ -38,16 +38,16 @@ class Words(NamedTuple):
         parted = (paragraph.split(": ", 1) for paragraph in self(name, **values).split("\n\n"))
         return {each.strip("`"): [part.strip() for part in text.split("|")] if "|" in text else text for each, text in parted}
 
-    def about(self, name: str) -> About:
+    def about(self, name: str) -> ChartText:
         """Return what a section says about a chart."""
-        return about_of(self.sections[name])
+        return parse_chart_text(self.sections[name])
 
-    def abouts(self, names: str) -> list[About]:
+    def abouts(self, names: str) -> list[ChartText]:
         """Return the same of several sections, their names parted by spaces."""
         return [self.about(name) for name in names.split()]
 
 
-def about_of(section: str) -> About:
+def parse_chart_text(section: str) -> ChartText:
     """Return the parts of a section that explains a chart. Raises ValueError where question or warning is missing."""
     marked, plain = dict.fromkeys(MARKS, ""), []
     for paragraph in section.split("\n\n"):
@@ -59,17 +59,17 @@ def about_of(section: str) -> About:
     if not plain or not marked["Careful:"]:
         raise ValueError(f"a chart's words need a question and a paragraph Careful:, not {section[:60]!r}")
     question, *computed = plain
-    return About(question, "\n\n".join(computed), *(marked[mark] for mark in MARKS))
+    return ChartText(question, "\n\n".join(computed), *(marked[mark] for mark in MARKS))
 
 
-def every_about() -> list[About]:
+def all_chart_texts() -> list[ChartText]:
     """Return what all pages say about charts."""
-    files = sorted(Path(__file__).parents[1].glob("*/words.md"))
-    return [about_of(section) for file in files for section in _read(file).sections.values() if "\n\nCareful:" in section]
+    files = sorted(Path(__file__).parents[1].glob("*/text.md"))
+    return [parse_chart_text(section) for file in files for section in _read(file).sections.values() if "\n\nCareful:" in section]
 
 
 @functools.cache
-def _read(path: Path) -> Words:
+def _read(path: Path) -> PageText:
     sections: dict[str, str] = {}
     for part in ("\n" + path.read_text(encoding="utf-8")).split("\n## ")[1:]:
         name, _, body = part.partition("\n")
@@ -80,9 +80,9 @@ def _read(path: Path) -> Words:
             for paragraph in body.strip().split("\n\n")
         )  # a table keeps its lines
         sections[name.strip()] = "\n\n".join(paragraphs)
-    return Words(path, sections)
+    return PageText(path, sections)
 
 
-def of(module_file: str) -> Words:
+def page_text(module_file: str) -> PageText:
     """Return the words of the page that the module at `module_file` (its `__file__`) belongs to."""
-    return _read(Path(module_file).parent / "words.md")
+    return _read(Path(module_file).parent / "text.md")

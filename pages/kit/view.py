@@ -14,7 +14,7 @@ from elastic_core.services import exports
 from elastic_core.services.person import inspect
 from pages.kit import cache, plot, present, shell, use
 from pages.kit.control import button
-from pages.kit.prose import About
+from pages.kit.prose import ChartText
 from pages.kit.shell import Context
 
 Mode = Literal["points", "box", "lasso"]
@@ -68,7 +68,7 @@ def chart(
     key: str,
     figure: BaseFigure,
     table: pd.DataFrame,
-    about: About | None,
+    about: ChartText | None,
     alt: str,
     *,
     on_select: Callable[[], None] | None = None,
@@ -109,7 +109,7 @@ def _call(key: str) -> None:
 
 
 def table(
-    key: str, frame: pd.DataFrame, about: About | None, alt: str, widths: Mapping[str, int] | None = None, **more: Any
+    key: str, frame: pd.DataFrame, about: ChartText | None, alt: str, widths: Mapping[str, int] | None = None, **more: Any
 ) -> None:
     """The same for what is a table in the first place; `about` is None where the chart beside it says it already. `widths` of
     columns in pixels. Further arguments go to `st.dataframe`."""
@@ -122,7 +122,7 @@ def table(
 
 @functools.cache
 def columns(section: str) -> dict[str, Any]:
-    """The columns of a table as `words.md` has them: a paragraph each, `name` and heading | format | width | help. Shared: never
+    """The columns of a table as `text.md` has them: a paragraph each, `name` and heading | format | width | help. Shared: never
     change it."""
     found: dict[str, Any] = {}
     for line in section.split("\n\n"):
@@ -207,7 +207,7 @@ def sure(doubts: Iterable[str]) -> None:
             st.markdown("\n\n".join(said))
 
 
-def explain(about: About) -> None:
+def explain(about: ChartText) -> None:
     """The popover that every chart has; on its own where something other than a chart needs it."""
     with st.popover("Explain", icon=":material/help:", type="tertiary"):
         st.markdown(f"**{about.question}** {about.computed}")
@@ -222,7 +222,7 @@ def remember(key: str, table: pd.DataFrame) -> None:
 
 
 @st.fragment
-def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
+def _below(key: str, about: ChartText | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
     with row("top", gap="small"):
         if about is not None:

@@ -11,7 +11,7 @@ from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, S
 from elastic_core.services.map.picture import Map
 from pages.kit import cache, plot, shell, view, waiting
 from pages.kit.control import one_of, one_of_list
-from pages.map import cached, charts, words
+from pages.map import cached, charts, sentences
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP"}
 KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
@@ -35,7 +35,7 @@ def watch_maps() -> None:
     active = [job for job in maps.all() if job.active]
     waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.request.title)}")
     if any(not job.share for job in active):
-        st.caption(words.SAYS("FIRST_TIME"))
+        st.caption(sentences.TEXT("FIRST_TIME"))
 
 
 def offer_map(experts: np.ndarray) -> None:
@@ -43,13 +43,13 @@ def offer_map(experts: np.ndarray) -> None:
     maps = Maps(shell.RUNS)
     last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance)
     if last is not None and last.active:
-        st.info(words.SAYS("UNTIL"))
+        st.info(sentences.TEXT("UNTIL"))
         return
     what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
-    st.info(words.SAYS("MISSING", what=what))
+    st.info(sentences.TEXT("MISSING", what=what))
     waiting.offer(
         maps, last, (now.run, settings, experts), "map_compute",
-        words.SAYS("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
+        sentences.TEXT("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
     )  # fmt: skip
 
 
@@ -68,10 +68,10 @@ def picture() -> None:
         f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
     )
-    view.chart(KEY, figure, frame, words.MAP, alt, on_select=picked, selection_mode="points")
-    said = words.SAYS("NUMBERED", person=now.user + 1)
+    view.chart(KEY, figure, frame, sentences.MAP, alt, on_select=picked, selection_mode="points")
+    said = sentences.TEXT("NUMBERED", person=now.user + 1)
     if len(drawn.laid) < len(values):
-        said += " " + words.SAYS("SAMPLE", shown=len(drawn.laid), placed=int(drawn.placed.sum()))
+        said += " " + sentences.TEXT("SAMPLE", shown=len(drawn.laid), placed=int(drawn.placed.sum()))
     st.caption(said)
 
 
@@ -84,7 +84,7 @@ def neighbours() -> None:
     st.markdown(f"**{near['true?'].sum()} of its {len(near)} nearest** on the map are its nearest in truth, too.")
     shown = near.head(SHOWN).round(2)
     alt = f"The {len(shown)} nearest of expert {focus} in truth and on the map"
-    view.table("map_near_table", shown, words.NEAR, alt, column_config=words.NEAR_COLUMNS)
+    view.table("map_near_table", shown, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
 
 
 def trust() -> None:
@@ -93,7 +93,7 @@ def trust() -> None:
     method, laid = ("PCA", layouts.sample(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
     panel = cached.trust(now.open_run, file, settings, laid)
     agreement = None if umap is None else trusting.map_agreement(umap, settings, int(panel["neighbours"].iloc[0]))
-    said, doubts = words.trusted(panel, method, agreement)
+    said, doubts = sentences.trusted(panel, method, agreement)
     st.markdown(f"{said}\n\n{alike}")
     with st.expander("How sure?", icon=":material/balance:"):
         st.markdown("\n\n".join([*doubts, colours]))
@@ -102,7 +102,7 @@ def trust() -> None:
             shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"})
             if panel["seed"].isna().all():  # PCA needs none
                 shown = shown.drop(columns="seed")
-            view.table("map_trust", shown.round(3), words.TRUST, f"How far {len(panel)} maps keep neighbours")
+            view.table("map_trust", shown.round(3), sentences.TRUST, f"How far {len(panel)} maps keep neighbours")
         with right:
             noise = None if umap is None else umap.get(settings, 0, "null")
             if noise is None:
@@ -115,7 +115,7 @@ def trust() -> None:
 now = shell.context()
 view.needs_experts(now, TITLE)
 view.title(TITLE)
-st.write(words.SAYS("IDEA", width=now.model.config.width))
+st.write(sentences.TEXT("IDEA", width=now.model.config.width))
 file = now.run.path / layouts.FOLDER / layouts.STORE
 values, store, table = (
     cached.values(now.open_run),
@@ -148,7 +148,7 @@ with left:
 with right:
     neighbours()
 found = cached.region(now.open_run, drawn.laid, labels[drawn.laid])
-alike, colours = words.regions(labels.dtype.kind in "OUS", found)
+alike, colours = sentences.regions(labels.dtype.kind in "OUS", found)
 trust()
 view.foot(
     "python -m elastic_core.services.map.compute checkpoints",

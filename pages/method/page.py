@@ -8,33 +8,33 @@ from pages.kit import glossary, prose, shell, view
 from pages.kit.control import switch
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 QUESTIONS = "abcdefghi"
 
 
 def left_open() -> None:
-    st.write(SAYS("IDEA"))
+    st.write(TEXT("IDEA"))
     for key in QUESTIONS:
-        title, *answer = SAYS(f"question {key}").split("\n\n")
+        title, *answer = TEXT(f"question {key}").split("\n\n")
         with st.expander(f"**{key}.** {title}", key=f"mth_{key}"):
             st.markdown("\n\n".join(answer))
 
 
 def ablations() -> None:
-    st.write(SAYS("ABLATIONS TEXT"))
+    st.write(TEXT("ABLATIONS TEXT"))
     alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
     widths = {"variant": 260, "NDCG@10 ± 95%": 130, "trainings": 80, "ELASTIC minus variant": 210, "paper, ML-1M": 110}
-    table = read_table(SAYS("ABLATIONS TABLE"))
-    view.table("mth_ablations", table, SAYS.about("ABLATIONS"), alt, height="content", row_height=56, widths=widths)
+    table = read_table(TEXT("ABLATIONS TABLE"))
+    view.table("mth_ablations", table, TEXT.about("ABLATIONS"), alt, height="content", row_height=56, widths=widths)
 
 
 def equations() -> None:
-    table = read_table(SAYS("EQUATIONS TABLE"))
+    table = read_table(TEXT("EQUATIONS TABLE"))
     widths = dict(zip(table.columns, (105, 180, 235, 300), strict=True))
     alt = "Equations with their modules and tests"
-    view.table("mth_equations", table, SAYS.about("EQUATIONS"), alt, height=700, row_height=72, widths=widths)
+    view.table("mth_equations", table, TEXT.about("EQUATIONS"), alt, height=700, row_height=72, widths=widths)
     with st.expander("The test behind every chart", icon=":material/rule:", key="mth_charts"):
-        rows = [{"chart": about.question, "test": about.test} for about in prose.every_about() if about.test]
+        rows = [{"chart": about.question, "test": about.test} for about in prose.all_chart_texts() if about.test]
         st.dataframe(rows, hide_index=True, alt="Questions of charts with their tests", key="mth_chart_tests")
 
 
@@ -46,23 +46,23 @@ def words() -> None:
     with right:
         view.heading("Metrics and protocols")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in glossary.METRICS.items()))
-        st.caption(SAYS("PROTOCOLS"))
+        st.caption(TEXT("PROTOCOLS"))
 
 
 def limits() -> None:
     left, right = st.columns(2)
     with left:
         view.heading("Limits")
-        st.markdown(SAYS("LIMITS"))
+        st.markdown(TEXT("LIMITS"))
     with right:
         view.heading("Accessibility and privacy")
-        st.markdown(SAYS("ACCESSIBILITY"))
+        st.markdown(TEXT("ACCESSIBILITY"))
         view.heading("Papers")
-        st.markdown(SAYS("PAPERS"))
+        st.markdown(TEXT("PAPERS"))
     view.heading("Data and their terms")
     rows = [(source.label, source.url, source.licence) for source in SOURCES.values()]
     terms = pd.DataFrame(rows, columns=["data", "official address", "terms and citation"])
-    view.table("mth_terms", terms, SAYS.about("TERMS"), "Where data come from, how they may be used, and what to cite")
+    view.table("mth_terms", terms, TEXT.about("TERMS"), "Where data come from, how they may be used, and what to cite")
 
 
 def read_table(section: str) -> pd.DataFrame:

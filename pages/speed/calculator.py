@@ -6,8 +6,8 @@ from elastic_core.services.speed import costs
 from pages.kit import prose, shell, view
 from pages.kit.control import bound
 
-SAYS = prose.of(__file__)
-COLUMNS = view.columns(SAYS("COSTS"))
+TEXT = prose.page_text(__file__)
+COLUMNS = view.columns(TEXT("COSTS"))
 
 
 def show() -> None:
@@ -19,12 +19,12 @@ def show() -> None:
     table = costs.cost_table(costs.Sizes(length=n, width=d, k=k, n_subkeys=side))
     by_system = table.set_index("system")["operations"]
     ours, fused, eager = (by_system[costs.LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
-    sentence = SAYS(
+    sentence = TEXT(
         "costs", n=f"{n:,}", ours=f"{ours / 1e6:,.1f}", items=f"{costs.ITEMS:,}", fused=f"{fused / ours:.1f}",
         eager=f"{eager / ours:.1f}",
     )  # fmt: skip
     st.markdown(shell.plain(sentence))
     view.table(
-        "spd_costs", table, SAYS.about("CALCULATOR"), f"Operations and bytes of every system by formula. {sentence}",
+        "spd_costs", table, TEXT.about("CALCULATOR"), f"Operations and bytes of every system by formula. {sentence}",
         column_config=COLUMNS, column_order=list(COLUMNS), placeholder="–",
     )  # fmt: skip

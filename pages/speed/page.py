@@ -11,7 +11,7 @@ from pages.kit.cache import cached_data
 from pages.kit.control import one_of, switch
 from pages.speed import calculator, live, reading
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 SOURCES = (curves.SHIPPED, curves.MEASURED)
 READING, EVENT, CALCULATOR = PARTS = ("Reading a history", "One new event", "Calculator")
 
@@ -43,13 +43,13 @@ def reading_a_history() -> None:
         table, column = reading.choose_shape(table)
     with heading:
         if table.empty:
-            st.info(SAYS("nothing measured" if source == curves.MEASURED else "nothing shipped"))
+            st.info(TEXT("nothing measured" if source == curves.MEASURED else "nothing shipped"))
         else:
             if source == curves.MEASURED and measurement and measurement.cut:
                 st.warning(measurement.cut)
             say_where(table, source)
             if source == curves.SHIPPED and (card := graphics_card(shell.RUNS, file)):
-                st.markdown(SAYS("graphics card", **card))
+                st.markdown(TEXT("graphics card", **card))
             reading.curves_of(reading.choose_systems(table), column, doubt)
     with doubt:
         if not table.empty:
@@ -64,7 +64,7 @@ def one_new_event() -> None:
         table = measurement.events() if measurement else table[:0]
     say_where(table, source)
     if table.empty:
-        st.info(SAYS("nothing measured" if source == curves.MEASURED else "nothing shipped"))
+        st.info(TEXT("nothing measured" if source == curves.MEASURED else "nothing shipped"))
     else:
         reading.new_event(table)
 
@@ -78,7 +78,7 @@ def say_where(table: pd.DataFrame, source: str) -> None:
 now = shell.context()
 view.title("When is ELASTIC faster?")
 where = st.container()
-st.write(SAYS("idea"))
+st.write(TEXT("idea"))
 part = switch("View", PARTS, "spd_part")
 measurement, file = live.panel(), curves.shipped_file(shell.RUNS)
 {READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show}[part]()

@@ -9,12 +9,12 @@ from pages.kit import cache, prose, shell, view
 from pages.kit.control import bound, one_of
 from pages.speed import charts
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 PEERS = ("sasrec-fused", "sasrec-eager")
 FORMS = ("elastic", "elastic-two-way")
 USUAL = {"elastic", "sasrec-fused"}
 TIMES = {"clock": "ms", "processor": "processor"}
-FITS = view.columns(SAYS("FITS"))
+FITS = view.columns(TEXT("FITS"))
 
 
 def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -38,7 +38,7 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def choose_systems(table: pd.DataFrame) -> pd.DataFrame:
     """The two that are in use, unless all forms are chosen."""
-    if not set(table["system"]) > USUAL or bound(st.toggle, "The paper’s forms, too", key="spd_all", help=SAYS("forms")):
+    if not set(table["system"]) > USUAL or bound(st.toggle, "The paper’s forms, too", key="spd_all", help=TEXT("forms")):
         return table
     return table[table["system"].isin(USUAL)]
 
@@ -52,10 +52,10 @@ def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
         with left:
             view.heading("Time")
             crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
-            _curve("spd_time", table, column, "milliseconds per history", start, SAYS.about("TIME"), crossings, below[0])
+            _curve("spd_time", table, column, "milliseconds per history", start, TEXT.about("TIME"), crossings, below[0])
         with right:
             view.heading("Memory")
-            _curve("spd_memory", table, "memory", "megabytes per history", start, SAYS.about("MEMORY"), [], below[1])
+            _curve("spd_memory", table, "memory", "megabytes per history", start, TEXT.about("MEMORY"), [], below[1])
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
         st.markdown(f"- {shell.plain(curves.speed_sentence(table, ours, peer, column))}")
@@ -74,7 +74,7 @@ def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
 
 
 def _curve(
-    key: str, table: pd.DataFrame, column: str, title: str, start: int, about: prose.About, crossings: list[float],
+    key: str, table: pd.DataFrame, column: str, title: str, start: int, about: prose.ChartText, crossings: list[float],
     below: DeltaGenerator,
 ) -> None:  # fmt: skip
     fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
@@ -93,7 +93,7 @@ def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
         claims = "; ".join(f"{what}: **{value}** ({where})" for what, value, where in curves.PAPER)
-        st.markdown(SAYS("paper", told=claims))
+        st.markdown(TEXT("paper", told=claims))
 
 
 def new_event(table: pd.DataFrame) -> None:
@@ -102,5 +102,5 @@ def new_event(table: pd.DataFrame) -> None:
     words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
     st.markdown(shell.plain(f"{words} Times are {clock}."))
     figure = cache.cached_figure(charts.events, curves.with_refresh(table), shell.palette())
-    view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {words}")
+    view.chart("spd_event", figure, table, TEXT.about("EVENT"), f"Time of one new event. {words}")
     st.caption(shell.plain(curves.machine(table)))

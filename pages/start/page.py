@@ -14,7 +14,7 @@ from pages.kit.cache import OpenRun, cached_data
 from pages.kit.control import button
 from pages.start import strip
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
@@ -38,7 +38,7 @@ def toggle(what: str, number: int) -> None:
     after = toggle_event(edit_list, number) if of_event else toggle_expert(edit_list, number)
     is_last = here.n_events < 2 if of_event else here.active_experts == [number]
     if is_last and len(after) > len(edit_list):
-        st.toast(SAYS("stays"))
+        st.toast(TEXT("stays"))
     else:
         edits.change(after)
 
@@ -47,17 +47,17 @@ def opening() -> None:
     retrieved, values = start.retrieved, {"one": words.one, "many": words.many, "size": f"{now.dataset.catalog.n_items:,}"}
     about = {"person": now.user + 1, "did": words.did, "many": words.many}
     if now.dataset.in_baskets:
-        lead = SAYS("lead basket", events=f"{start.n_events:,}", **about)
+        lead = TEXT("lead basket", events=f"{start.n_events:,}", **about)
     else:
-        lead = SAYS("lead", events=start.n_events + 1, **about)
+        lead = TEXT("lead", events=start.n_events + 1, **about)
     if retrieved is None:
-        st.markdown(f"{lead} {SAYS('plain', **values)}")
-        st.info(SAYS("no experts"))
+        st.markdown(f"{lead} {TEXT('plain', **values)}")
+        st.info(TEXT("no experts"))
         return
     k = len(start.experts)
     chosen = f"**{k} of {retrieved.halves.shape[2] ** 2 or k:,} experts**"
-    how = SAYS("query" if retrieved.ballots is None else "votes", chosen=chosen, **values)
-    st.markdown(f"{lead} {how}", help=SAYS("expert", **values))
+    how = TEXT("query" if retrieved.ballots is None else "votes", chosen=chosen, **values)
+    st.markdown(f"{lead} {how}", help=TEXT("expert", **values))
 
 
 def edit_buttons() -> None:
@@ -125,7 +125,7 @@ def picture() -> None:
     opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle)
     gold = "what the next basket held" if now.dataset.in_baskets else f"the {words.one} they really {words.did} next"
     among = {"left": f"{here.recommendation.n_candidates:,}", "many": words.many, "gold": gold}
-    st.caption(SAYS("all" if keep_seen else "new ones", done=words.done, **among))
+    st.caption(TEXT("all" if keep_seen else "new ones", done=words.done, **among))
     if opened:
         shell.go("experts/page.py")
 
@@ -139,11 +139,11 @@ def doubt() -> None:
         if line := run_table.hit_line(now.run.last("test"), words, keep_seen):
             st.markdown(line)
         if now.user == cache.example(now.open_run):
-            st.markdown(SAYS("example"))
-        st.markdown(SAYS("careful"))
+            st.markdown(TEXT("example"))
+        st.markdown(TEXT("careful"))
         null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen) if edit_list else None
         if null is None:
-            st.markdown(SAYS("nothing yet"))
+            st.markdown(TEXT("nothing yet"))
         else:
             person.beside_null(null, now, f"other {words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts")
             view.remember("chance", null.table)
@@ -155,7 +155,7 @@ def agreement() -> None:
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
         held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
-        agree.markdown(SAYS("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
+        agree.markdown(TEXT("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
 
 
 def onwards() -> None:

@@ -27,7 +27,7 @@ LARGEST = 64  # squares a side; of more only the chosen and wanted ones are draw
 KEY = "start_strip"
 REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
 HERE = Path(__file__)
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 _mount = st.components.v2.component(
     "elastic_strip", css=HERE.with_suffix(".css").read_text("utf-8"), js=HERE.with_suffix(".js").read_text("utf-8")
 )
@@ -167,10 +167,10 @@ def _says(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
         "gold": person.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
         "order": "in order" if trace.event_share is None else f"what each then {'holds' if each_suggests else 'reads'}",
     }  # fmt: skip
-    rest = SAYS("REST", what=f"{words.a} or an expert" if k else words.a)
+    rest = TEXT("REST", what=f"{words.a} or an expert" if k else words.a)
     return {
-        **SAYS.named("STRIP", **values),
-        **SAYS.named("QUERIED" if trace.votes is None else "VOTED", **values),
-        **SAYS.named("EACH_GIVES" if each_suggests else "MIXED", **values),
-        "rest": rest if each_suggests or not k else f"{rest} {SAYS('NO_VOTES', one=words.one)}",
+        **TEXT.named("STRIP", **values),
+        **TEXT.named("QUERIED" if trace.votes is None else "VOTED", **values),
+        **TEXT.named("EACH_GIVES" if each_suggests else "MIXED", **values),
+        "rest": rest if each_suggests or not k else f"{rest} {TEXT('NO_VOTES', one=words.one)}",
     }

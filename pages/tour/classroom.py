@@ -21,7 +21,7 @@ from pages.tour.steps import STEPS, Step
 CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
 PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # opened by a press, once; below an open panel
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 SMALL, LARGE = 200, 520  # pixels of the code to scan, in the panel and for a projector
 SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
 POLL = 3  # seconds between two looks of a waiting browser
@@ -72,7 +72,7 @@ def panel() -> None:
     label = f"{name} {inside}" if inside else name
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
-            st.write(SAYS("open"))
+            st.write(TEXT("open"))
             button("Open a class", "class_open", _open, icon="add")
         else:
             _invite(inside)
@@ -99,13 +99,13 @@ def _invite(inside: str) -> None:
     st.code(link or _link(inside, anyhow=True), language=None, wrap_lines=True)
     if link is None:
         if teaches():
-            st.caption(SAYS("here only"))
+            st.caption(TEXT("here only"))
             st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
         button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
     if teaches():
-        st.caption(SAYS("teacher"))
+        st.caption(TEXT("teacher"))
 
 
 @st.dialog("Come into the class", width="large")
@@ -119,7 +119,7 @@ def _projected(inside: str) -> None:
 
 
 def _taken() -> None:
-    st.toast(SAYS("sheet"), icon=":material/print:")
+    st.toast(TEXT("sheet"), icon=":material/print:")
 
 
 def bet(stop: int, step: Step, chosen: str | None) -> bool:

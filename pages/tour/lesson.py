@@ -10,7 +10,7 @@ from pages.kit import cache, prose, shell
 from pages.tour import worksheet
 from pages.tour.steps import STEPS, measured
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 SHOWN = "class_answers"
 TOY = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}  # the controls of the 4 × 4 on Product keys, as they stand at first
 
@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
 
 PLAN = tuple(
-    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask) for when, (stops, ask) in SAYS.named("plan").items()
+    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask) for when, (stops, ask) in TEXT.named("plan").items()
 )
 
 
@@ -37,7 +37,7 @@ def minutes(stop: int) -> str:
 
 @st.dialog("A lesson of 45 minutes, and a second one", width="large")
 def show() -> None:
-    st.markdown(SAYS("lesson"))
+    st.markdown(TEXT("lesson"))
     rows = "\n".join(f"| {part.start}-{part.end} | {_named(part.stops)} | {part.ask} |" for part in PLAN)
     st.markdown(f"| Minutes | Stop of the tour | Ask before you show the answer |\n| --- | --- | --- |\n{rows}")
     if st.toggle("Show the answers", key=SHOWN):
@@ -50,18 +50,18 @@ def _named(stops: tuple[int, ...]) -> str:
 
 def _answers() -> None:
     now = shell.context()
-    st.markdown(SAYS("answers", run=shell.plain(now.run.name), person=now.user + 1))
+    st.markdown(TEXT("answers", run=shell.plain(now.run.name), person=now.user + 1))
     told, bar = [], st.progress(0.0)
     for stop, step in enumerate(STEPS, start=1):
         step = step.about(now.words)
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
         answer = measured(step)
-        right = SAYS("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
+        right = TEXT("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
         told.append(f"{stop}. {step.question} {right} {shell.plain(answer.reason) if answer else ''}")
     bar.empty()
     st.markdown("\n".join(told))
     lesson = toy()
-    st.markdown(SAYS("grid", k=lesson.k))
+    st.markdown(TEXT("grid", k=lesson.k))
     st.html(worksheet.grid(lesson, solved=True))
 
 

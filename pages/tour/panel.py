@@ -17,7 +17,7 @@ from pages.tour.steps import STEPS, Step, measured
 
 PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 END = len(STEPS) + 1  # the stop after the last, which counts the bets
 SLIM = """<style>
 [data-testid="stBottomBlockContainer"] { padding-top: .25rem; padding-bottom: .4rem }
@@ -190,7 +190,7 @@ def _summary() -> None:
     hits = sum(bet.option == bet.right for bet in known)
     with view.row(gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
-        st.markdown(f"**Tour: the end.** {many} {SAYS('remember')}", width="stretch")
+        st.markdown(f"**Tour: the end.** {many} {TEXT('remember')}", width="stretch")
         button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
         button("Finish", "tour_next", _go, 0, icon="check", type="primary")
     with view.row("top", gap=None):

@@ -92,7 +92,7 @@ def measured(step: Step) -> Answer | None:
         return Answer(None, f"It could not be measured here: {error}")
 
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 
 
 def _stop(
@@ -100,7 +100,7 @@ def _stop(
     bound: Mapping[str, Any] | None = None, memory: bool = True,
 ) -> Step:  # fmt: skip
     """`name`: of the section that has its words."""
-    said = SAYS.named(name)
+    said = TEXT.named(name)
     options = tuple(said.pop("options"))
     return Step(**said, page=page, done=done, options=options, answer=answer, target=target, bound=bound or {}, memory=memory)
 

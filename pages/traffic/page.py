@@ -9,7 +9,7 @@ from elastic_core.services.traffic import load, over_time
 from elastic_core.services.traffic.load import Flow
 from pages.kit import cache, expert_meaning, glossary, shell, view
 from pages.kit.control import bound, one_of
-from pages.traffic import cached, charts, words
+from pages.traffic import cached, charts, sentences
 
 TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
@@ -50,7 +50,7 @@ def loads(place: int, name: str, flow: Flow) -> None:
         f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
         f"The hottest is expert {flow.experts['load'].idxmax()}. {said}."
     )
-    view.chart(f"trf_load{place}", figure, flow.experts, words.LOAD, alt, experts=True)
+    view.chart(f"trf_load{place}", figure, flow.experts, sentences.LOAD, alt, experts=True)
 
 
 def shares(place: int, name: str, flow: Flow) -> None:
@@ -58,15 +58,15 @@ def shares(place: int, name: str, flow: Flow) -> None:
     hottest = len(set(table["expert"]))
     figure = cache.cached_figure(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
-    view.chart(f"trf_share{place}", figure, table, words.SHARE, alt, experts=True)
+    view.chart(f"trf_share{place}", figure, table, sentences.SHARE, alt, experts=True)
 
 
 def grids(place: int, name: str, flow: Flow) -> None:
-    st.markdown(words.explained(flow))
+    st.markdown(sentences.explained(flow))
     figure = cache.cached_figure(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.side
     alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
-    view.chart(f"trf_grid{place}", figure, flow.sides, words.GRID, alt, experts=True)
+    view.chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
 
 
 def rows() -> None:
@@ -76,7 +76,7 @@ def rows() -> None:
 
 def chosen_expert() -> None:
     if chosen is None:
-        st.caption(words.SAYS("CHOOSE"))
+        st.caption(sentences.TEXT("CHOOSE"))
         return
     evidence = cache.evidence(now.open_run)
     label = evidence.label(chosen) if evidence else None
@@ -92,29 +92,29 @@ def interest() -> list[str]:
     metrics = expert_meaning.meaning_row(now.run, "trf_ask")
     if metrics is None:
         return []
-    table = words.gauge_table(metrics)
-    st.markdown(words.interest_or_activity(metrics))
+    table = sentences.gauge_table(metrics)
+    st.markdown(sentences.interest_or_activity(metrics))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
-    view.chart("trf_gauges", cache.cached_figure(charts.routing_metrics, table, palette), table, words.GAUGES, alt)
-    return words.interest_doubts(metrics)
+    view.chart("trf_gauges", cache.cached_figure(charts.routing_metrics, table, palette), table, sentences.GAUGES, alt)
+    return sentences.interest_doubts(metrics)
 
 
 def learning() -> None:
     frame = over_time.by_epoch(now.run)
     if frame.empty:
-        st.write(words.SAYS("NOT_RECORDED"))
+        st.write(sentences.TEXT("NOT_RECORDED"))
         return
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
-    view.chart("trf_epochs", cache.cached_figure(charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
+    view.chart("trf_epochs", cache.cached_figure(charts.by_epoch, frame, palette), frame, sentences.EPOCHS, alt)
     kept = over_time.load_by_epoch(now.run)
     if kept.empty:
-        st.caption(words.SAYS("NO_COPIES"))
+        st.caption(sentences.TEXT("NO_COPIES"))
         return
     heat = over_time.heat(kept)
     alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    view.chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
+    view.chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, sentences.HEAT, alt)
 
 
 PARTS: dict[str, Callable[[], list[str] | None]] = {
@@ -125,7 +125,7 @@ PARTS: dict[str, Callable[[], list[str] | None]] = {
 now = shell.context()
 view.needs_experts(now, TITLE)
 view.title(TITLE)
-st.write(words.SAYS("IDEA"))
+st.write(sentences.TEXT("IDEA"))
 with view.row("top"):
     measure = one_of("Count", MEASURES, key="trf_measure", width="content")
     order = one_of("Experts", ORDERS, key="trf_order", width="content")
@@ -135,11 +135,11 @@ palette, chosen = shell.palette(), now.expert
 unit = "people" if measure == "people" else "people, by weight"
 found = flows()
 main = next(iter(found.values()))
-st.markdown(words.verdict(main), help=glossary.EXPERT_LOAD_HELP)
+st.markdown(sentences.verdict(main), help=glossary.EXPERT_LOAD_HELP)
 beside(loads)
 chosen_expert()
 doubts = PARTS[one_of("More", list(PARTS), key="trf_part")]()
-view.sure([*words.doubts(main), *(doubts or ())])
+view.sure([*sentences.doubts(main), *(doubts or ())])
 view.foot(
     "python -m elastic_core routing", now.run.name, *(["--split", split] if split != "test" else []),
     trf_split=split, trf_group=group, trf_measure=measure, trf_order=order,

@@ -23,12 +23,12 @@ from pages.kit.cache import cached_data
 from pages.kit.control import bound, button, number, one_of, one_of_list
 from pages.train.live import act
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "model (another system)"
-HELP = SAYS.named("settings")  # what each is
+HELP = TEXT.named("settings")  # what each is
 HELP |= {
     "model.layers": glossary.WORDS["layer"], "model.gate": glossary.WORDS["gate"],
     "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
@@ -82,7 +82,7 @@ def _too_few(config: RunConfig) -> str:
     """Of few events the other model is the faster one, by the rows that came along."""
     crossed = curves.crossing(shell.RUNS)
     longer = presets.longer(config, crossed)
-    return SAYS("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
+    return TEXT("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
 
 
 def _forget() -> None:
@@ -199,17 +199,17 @@ def _price(config: RunConfig) -> None:
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:
-        said = SAYS("counted", system=shell.plain(run_table.system(config)), time=about(cost.seconds))
+        said = TEXT("counted", system=shell.plain(run_table.system(config)), time=about(cost.seconds))
     elif not cost.timed:
-        said = SAYS("large", **size)
+        said = TEXT("large", **size)
     else:
         limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
         time = f"{limit}{about(cost.seconds)}"
         size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
-        said = SAYS("cost", time=time[:1].upper() + time[1:], **size)
+        said = TEXT("cost", time=time[:1].upper() + time[1:], **size)
     waiting.info(said, icon=":material/timer:")
     if cost.tight:
-        st.warning(SAYS("tight"))
+        st.warning(TEXT("tight"))
 
 
 def take_away(config: RunConfig | None) -> None:
@@ -217,7 +217,7 @@ def take_away(config: RunConfig | None) -> None:
     if config is None:
         return
     with st.expander("Train it on another machine"):
-        st.markdown(SAYS("elsewhere"))
+        st.markdown(TEXT("elsewhere"))
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

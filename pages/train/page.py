@@ -7,12 +7,12 @@ from pages.kit import cache, prose, shell, view
 from pages.train import form, live, result
 from pages.train import runs as train_runs
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 
 
 shell.lockable({"train_start": "Start training"})
 view.title("What happens if I change the model, and train it?")
-st.write(SAYS("idea"))
+st.write(TEXT("idea"))
 shell.off("training")
 live.line()
 runs = cache.runs(shell.RUNS)
@@ -24,7 +24,7 @@ result.card()
 form.take_away(config)
 train_runs.table(runs)
 with st.expander("How sure?", icon=":material/help:"):
-    st.markdown(SAYS("sure"))
+    st.markdown(TEXT("sure"))
 train_runs.compare(runs)
 train_runs.take_away(runs)
 with price:

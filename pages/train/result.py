@@ -14,7 +14,7 @@ from pages.kit.control import button
 from pages.train.live import act
 
 START, JOURNEY = "start/page.py", "journey/page.py"
-ABOUT = prose.of(__file__).about("outcome")
+ABOUT = prose.page_text(__file__).about("outcome")
 OPEN = "train_opens"
 
 

@@ -16,8 +16,8 @@ from pages.train import charts
 
 SAID = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
-SAYS = prose.of(__file__)
-ABOUT = {name: SAYS.about(name) for name in ("loss", "NDCG@10", "used")}
+TEXT = prose.page_text(__file__)
+ABOUT = {name: TEXT.about(name) for name in ("loss", "NDCG@10", "used")}
 WIDTHS = {"run": 190, "model": 130, "data": 140}
 FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]  # that fit; the table's menu has the others
 
@@ -26,9 +26,9 @@ def table(runs: list[Run]) -> None:
     st.header("Runs")
     unreadable.lines(unreadable_runs(shell.RUNS), "no run", "train_fault")
     if not runs:
-        st.info(SAYS("none"))
+        st.info(TEXT("none"))
         return
-    st.caption(SAYS("table"))
+    st.caption(TEXT("table"))
     formats = {
         name: st.column_config.NumberColumn(format=form, help=glossary.METRICS.get(name)) for name, form in FORMATS.items()
     }

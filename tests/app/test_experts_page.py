@@ -15,7 +15,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import Alone
-from pages.experts import words as said_of
+from pages.experts import sentences as said_of
 from pages.kit import shell
 
 PAGE = "experts/page.py"

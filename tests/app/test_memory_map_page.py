@@ -17,7 +17,7 @@ from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from elastic_core.services.map.trust import Region
 from pages.kit import plot, shell
-from pages.map import charts, words
+from pages.map import charts, sentences
 
 PAGE = "map/page.py"
 Opened = Callable[..., AppTest]
@@ -109,6 +109,6 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
 
 
 def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
-    assert "No more than by luck" in words.regions(True, Region(0.0932, 0.05, 0.0928, 5))[0]  # 9.3% against 5.0% to 9.3%
-    assert "Yes, more than by luck" in words.regions(True, Region(0.094, 0.05, 0.0928, 5))[0]
-    assert "No more than by luck" in words.regions(False, Region(0.104, 0.02, 0.096, 5))[0]
+    assert "No more than by luck" in sentences.regions(True, Region(0.0932, 0.05, 0.0928, 5))[0]  # 9.3% against 5.0% to 9.3%
+    assert "Yes, more than by luck" in sentences.regions(True, Region(0.094, 0.05, 0.0928, 5))[0]
+    assert "No more than by luck" in sentences.regions(False, Region(0.104, 0.02, 0.096, 5))[0]

@@ -13,7 +13,7 @@ from pages.kit import prose
 
 PAGE = "method/page.py"
 ROOT = Path(__file__).resolve().parents[2]
-SAYS = prose.of(str(ROOT / "pages" / PAGE))
+TEXT = prose.page_text(str(ROOT / "pages" / PAGE))
 Visit = Callable[..., AppTest]
 
 
@@ -21,7 +21,7 @@ def cells(section: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines()[2:]]
 
 
-@pytest.mark.parametrize("row", cells(SAYS("EQUATIONS TABLE")), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", cells(TEXT("EQUATIONS TABLE")), ids=lambda row: row[0])
 def test_every_module_and_every_test_that_is_named_exists(row: list[str]) -> None:
     for file, name in (row[2].split(": "), row[3].split("::")):
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ def test_every_module_and_every_test_that_is_named_exists(row: list[str]) -> Non
 def test_numbers_are_quoted_from_the_results() -> None:
     """Every mean with its interval, and every difference."""
     results = (ROOT / "checkpoints" / "RESULTS.md").read_text(encoding="utf-8").replace("**", "")  # bold: may be claimed
-    text = SAYS.path.read_text(encoding="utf-8")
+    text = TEXT.path.read_text(encoding="utf-8")
     means, differences = re.findall(r"0\.\d{4}\s±\s0\.\d{4}", text), re.findall(r"[+-]0\.\d{4}\s\([+-][^)]*\)", text)
     assert len(means) > 15 and len(differences) > 9
     assert not [number for number in (*means, *differences) if " ".join(number.split()) not in results]
@@ -40,7 +40,7 @@ def test_numbers_are_quoted_from_the_results() -> None:
 def test_the_average_drop_follows_from_the_papers_table() -> None:
     full, without = (0.4256, 0.6619, 0.3517, 0.4546, 0.7767, 0.3597), (0.4132, 0.6515, 0.3387, 0.4433, 0.7699, 0.3470)
     drop = 1 - sum(b / a for a, b in zip(full, without, strict=True)) / 6
-    assert f"{drop:.2%} without the memory" in SAYS("question g")
+    assert f"{drop:.2%} without the memory" in TEXT("question g")
 
 
 @pytest.mark.parametrize("run", ["tiny", "tiny-peer"])

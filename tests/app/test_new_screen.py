@@ -22,20 +22,20 @@ from pages.kit import shell
 from pages.kit import cache, person, prose, view
 from pages.kit.control import number
 
-SAYS = prose.of(__file__)
+TEXT = prose.page_text(__file__)
 
 now = shell.context()
 view.title("What did this person choose, and when?")
-st.write(SAYS("IDEA", person=now.user + 1, many=now.words.many))
+st.write(TEXT("IDEA", person=now.user + 1, many=now.words.many))
 last = int(number("Latest", 5, 100, 30, key="diary_last", width=150))
 table = cached.history(now.dataset, now.user, last)
 if now.dataset.catalog.genres is None:
-    st.info(SAYS("NO_GENRES"))
+    st.info(TEXT("NO_GENRES"))
 else:
     figure = cache.cached_figure(charts.strip, table, person.colours(now).by_genre, shell.palette())
     alt = f"The last {len(table)} events of person {now.user + 1}, by genre."
-    view.chart("diary_strip", figure, table, SAYS.about("STRIP"), alt)
-view.sure([SAYS("SURE")])
+    view.chart("diary_strip", figure, table, TEXT.about("STRIP"), alt)
+view.sure([TEXT("SURE")])
 view.foot("python -m elastic_core recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
 '''
 WORDS = """What the Diary page says, by name. How this file is read: pages/kit/prose.py.
@@ -100,7 +100,7 @@ def diary(app_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ap
     """The app with the screen, opened on person 5."""
     folder = tmp_path / "pages" / "diary"
     folder.mkdir(parents=True)
-    for name, text in (("page.py", PAGE), ("words.md", WORDS), ("cached.py", CACHED), ("charts.py", CHARTS)):
+    for name, text in (("page.py", PAGE), ("text.md", WORDS), ("cached.py", CACHED), ("charts.py", CHARTS)):
         (folder / name).write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(screens, "SCREENS", (*screens.SCREENS, Screen(str(folder), "Diary", "menu_book", "diary", worlds=True)))

@@ -21,8 +21,8 @@ from elastic_core.runs.training import train
 from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.frames import frames
 from elastic_core.services.person.inspect import Words
-from pages.keys import charts, picture, steps, words
-from pages.keys.words import MILLION, OWN, TOY
+from pages.keys import charts, picture, sentences, steps
+from pages.keys.sentences import MILLION, OWN, TOY
 from pages.kit import plot
 
 
@@ -73,7 +73,7 @@ def test_the_page_opens_with_the_4_by_4_and_few_words(page: Page) -> None:
     app = page()
     given = drawn(app)
     assert given["found"]["side"] == 4 and given["toy"]["angles"] == [250, 120] and not charts_on(app)
-    shown = " ".join([app.title[0].value, words.SAYS(TOY), given["says"]["Split"], words.SURE, *map(str, given["steps"])])
+    shown = " ".join([app.title[0].value, sentences.TEXT(TOY), given["says"]["Split"], sentences.SURE, *map(str, given["steps"])])
     assert len(re.findall(r"[A-Za-z]{2,}", shown)) <= 75
 
 

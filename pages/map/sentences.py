@@ -1,4 +1,4 @@
-"""What the Memory map page says about its pictures: explanations (words.md), and numbers as sentences."""
+"""What the Memory map page says about its pictures: explanations (text.md), and numbers as sentences."""
 
 import pandas as pd
 import streamlit as st
@@ -6,8 +6,8 @@ import streamlit as st
 from elastic_core.services.map.trust import Region
 from pages.kit import prose
 
-SAYS = prose.of(__file__)
-MAP, NEAR, TRUST = SAYS.abouts("MAP NEAR TRUST")
+TEXT = prose.page_text(__file__)
+MAP, NEAR, TRUST = TEXT.abouts("MAP NEAR TRUST")
 NEAR_COLUMNS = {
     "in truth": st.column_config.NumberColumn(width=76, format="expert %d", help="Nearest in all numbers, the best first"),
     "cosine": st.column_config.Column(width=58, help="1 = the same direction"),
@@ -27,7 +27,7 @@ def regions(text: bool, found: Region) -> tuple[str, str]:
     places = 3 if text else 2  # as they are shown: nobody reads "more than 5 to 9%" of 9%
     mine, least, most = (round(value, places) for value in (alike, low, high))
     where = "Yes, more" if mine > most else "No more" if mine >= least else "Less"
-    return f"Do experts of one colour lie together? **{where} than by luck.**", SAYS("SURE_COLOUR", number=number, chance=chance)
+    return f"Do experts of one colour lie together? **{where} than by luck.**", TEXT("SURE_COLOUR", number=number, chance=chance)
 
 
 def trusted(panel: pd.DataFrame, method: str, agreement: float | None) -> tuple[str, list[str]]:
@@ -43,7 +43,7 @@ def trusted(panel: pd.DataFrame, method: str, agreement: float | None) -> tuple[
         f"Can you trust it? **{word} a map of random numbers.** It keeps {best:.0%} of an expert’s {near} nearest "
         f"(random: {noise:.0%})."
     )
-    doubts = [SAYS("SURE_TRUST", trust=mine["trust"].mean(), noise=null["trust"].mean())]
+    doubts = [TEXT("SURE_TRUST", trust=mine["trust"].mean(), noise=null["trust"].mean())]
     if agreement is not None and method == "UMAP":
-        doubts.append(SAYS("SURE_SEEDS", agreement=agreement))
+        doubts.append(TEXT("SURE_SEEDS", agreement=agreement))
     return said, doubts

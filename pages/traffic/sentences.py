@@ -1,4 +1,4 @@
-"""What the Traffic page says about its charts (words.md), and its numbers as tables with a sentence each."""
+"""What the Traffic page says about its charts (text.md), and its numbers as tables with a sentence each."""
 
 import pandas as pd
 
@@ -6,8 +6,8 @@ from elastic_core.memory.routing_metrics import RoutingMetrics
 from elastic_core.services.traffic.load import Flow
 from pages.kit import prose
 
-SAYS = prose.of(__file__)
-LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = SAYS.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
+TEXT = prose.page_text(__file__)
+LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
 
 
 def verdict(flow: Flow) -> str:
@@ -26,12 +26,12 @@ def doubts(flow: Flow) -> list[str]:
     used, half, grid, gini = (flow.health.loc[name] for name in ("used", "half", "marginals", "gini"))
     dead, by_chance = (1 - used["here"]) * flow.now.size, (1 - used["mean"]) * flow.now.size
     return [
-        SAYS(
+        TEXT(
             "SURE_CHANCE", dead=f"{dead:,.0f}", by_chance="none" if by_chance < 0.5 else f"about {by_chance:.0f}",
             draws=flow.draws, half=half["here"], half_by_chance=half["mean"],
         ),
-        SAYS("SURE_GRID", low=grid["low"], high=grid["high"]),
-        SAYS("SURE_GINI", gini=gini["here"], low=gini["low"], high=gini["high"]),
+        TEXT("SURE_GRID", low=grid["low"], high=grid["high"]),
+        TEXT("SURE_GINI", gini=gini["here"], low=gini["low"], high=gini["high"]),
     ]  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def interest_or_activity(found: RoutingMetrics) -> str:
 def interest_doubts(found: RoutingMetrics) -> list[str]:
     """The numbers beside them."""
     return [
-        SAYS("SURE_QUARTER", people=found.people, stranger=found.quarter_stranger),
-        SAYS(
+        TEXT("SURE_QUARTER", people=found.people, stranger=found.quarter_stranger),
+        TEXT(
             "SURE_LENGTH", length=found.length, popularity=found.length_popularity, kinds=found.length_kinds, count=found.count
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the Experts page says: explanations of its charts (words.md), and numbers as sentences."""
+"""What the Experts page says: explanations of its charts (text.md), and numbers as sentences."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
 from pages.kit import prose
 
-SAYS = prose.of(__file__)
-ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = SAYS.abouts(
+TEXT = prose.page_text(__file__)
+ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.abouts(
     "ALL PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER KNOBS HOT"
 )
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
@@ -37,7 +37,7 @@ def meaning(label: Label | None, alone: Alone, truth: str = "") -> str:
         others = {alone.genre, truth} - {""}
         if not others:
             return said
-        return f"{said} {SAYS('SIGNS_AGREE' if others <= set(label.genres) else 'SIGNS_DIFFER')}"
+        return f"{said} {TEXT('SIGNS_AGREE' if others <= set(label.genres) else 'SIGNS_DIFFER')}"
     why = "" if label is None else f"Too few people ({label.n}) to say what they like. "
     return f"{why}{'Named by what it recommends first.' if alone.titles else ''}".strip()
 
@@ -47,11 +47,11 @@ def meaning_doubts(label: Label | None, alone: Alone) -> list[str]:
     doubts = []
     if label is not None and label.genres:
         genre = markdown(label.genres[0])
-        doubts.append(SAYS("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
+        doubts.append(TEXT("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
     if alone.titles:
-        doubts.append(SAYS("SURE_FIRST", titles=_first(alone, " and ")))
+        doubts.append(TEXT("SURE_FIRST", titles=_first(alone, " and ")))
     if alone.genre:
-        doubts.append(SAYS("SURE_ALONE", genre=markdown(alone.genre), times=alone.times, chance=alone.chance))
+        doubts.append(TEXT("SURE_ALONE", genre=markdown(alone.genre), times=alone.times, chance=alone.chance))
     return doubts
 
 
