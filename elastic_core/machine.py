@@ -37,11 +37,11 @@ def memory_bytes(device: torch.device) -> int:
     """Memory of the device; of the processor, the machine's, or what its container may have of it."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [8 * 2**30]
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [8 * 2**30]
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # another system, or no limit
-            found.append(int(Path(file).read_text(encoding="ascii")))
-    return min(found)
+            sizes.append(int(Path(file).read_text(encoding="ascii")))
+    return min(sizes)
 
 
 def device_name(device: torch.device) -> str:
@@ -64,11 +64,11 @@ def thread_counts() -> list[int]:
     return sorted({1, min(2, every), every})
 
 
-def number_of_threads(asked: str) -> int:
+def number_of_threads(text: str) -> int:
     """Raises InputError for what is no number of threads."""
-    if not (asked.isdecimal() and 1 <= int(asked[:9]) <= 1_024):
+    if not (text.isdecimal() and 1 <= int(text[:9]) <= 1_024):
         raise InputError("--threads must be a number from 1 on, or auto")
-    return int(asked)
+    return int(text)
 
 
 def choose_threads(job: Callable[[], Any], rounds: int = 7) -> int:
@@ -76,14 +76,14 @@ def choose_threads(job: Callable[[], Any], rounds: int = 7) -> int:
 
     It holds for what the machine does now: where another process may come to work later, one thread is never far from the best.
     """
-    taken: dict[int, list[float]] = {count: [] for count in thread_counts()}
+    times_of: dict[int, list[float]] = {count: [] for count in thread_counts()}
     for _ in range(rounds):
-        for count, times in taken.items():
+        for count, times in times_of.items():
             torch.set_num_threads(count)
             began = time.perf_counter()
             job()
             times.append(time.perf_counter() - began)
-    median = {count: statistics.median(times[1:]) for count, times in taken.items()}
+    median = {count: statistics.median(times[1:]) for count, times in times_of.items()}
     chosen = next(count for count, time_ in median.items() if time_ <= 1.1 * min(median.values()))
     torch.set_num_threads(chosen)
     return chosen
@@ -100,14 +100,14 @@ class SpareCores:
     EVERY = 0.25  # seconds between two looks
 
     def __init__(self) -> None:
-        self.seen, self.count = _worked(), 1
+        self.seen, self.count = _processor_seconds(), 1
 
     def now(self) -> int:
         """From 1 on; what it was since the last look, so at first 1."""
-        told = os.environ.get("OMP_NUM_THREADS", "")
-        if told.isdecimal() and int(told[:4]) >= 1:
-            return int(told[:4])
-        seen = _worked()
+        count_text = os.environ.get("OMP_NUM_THREADS", "")
+        if count_text.isdecimal() and int(count_text[:4]) >= 1:
+            return int(count_text[:4])
+        seen = _processor_seconds()
         if seen is not None and self.seen is not None and seen[0] - self.seen[0] >= self.EVERY:
             elapsed, every, own = (after - before for after, before in zip(seen, self.seen, strict=True))
             others = max(every - own, 0.0) / elapsed
@@ -115,7 +115,7 @@ class SpareCores:
         return self.count
 
 
-def _worked() -> tuple[float, float, float] | None:
+def _processor_seconds() -> tuple[float, float, float] | None:
     """The time, and the processor seconds that all processes and this one have spent on its cores; None where nothing tells."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
@@ -149,24 +149,24 @@ def keep_memory() -> bool:
     return bool(change(mmap_threshold, 2**30)) and bool(change(trim_threshold, 2**31 - 1))
 
 
-def here(device: torch.device) -> dict[str, Any]:
+def describe_machine(device: torch.device) -> dict[str, Any]:
     """What every measured row carries: device, threads, load (of the machine, 0 where it does not tell), torch, commit, date."""
     return {
         "device": device_name(device), "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
-        "torch": torch.__version__, "commit": commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        "torch": torch.__version__, "commit": code_commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
 
 
-def commit() -> str:
+def code_commit() -> str:
     """The code's commit, with a + when this package differs from it; empty outside a checkout. What lies beside the code
     (a run that is being written, say) does not change what a number was measured with."""
     try:
-        return _git("rev-parse", "--short=10", "HEAD") + ("+" if _git("status", "--porcelain", "--", ".") else "")
+        return _run_git("rev-parse", "--short=10", "HEAD") + ("+" if _run_git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return ""
 
 
-def _git(*words: str) -> str:
+def _run_git(*words: str) -> str:
     said = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5, check=True)
     return said.stdout.strip()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from elastic_core import models, objectives
-from elastic_core.bench.harness import threads
+from elastic_core.bench.harness import use_threads
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
@@ -73,7 +73,7 @@ class Estimate(NamedTuple):
 
 def estimate_training(config: RunConfig, dataset: Dataset) -> Estimate:
     """Takes up to about three seconds. Raises InputError for settings that cannot work."""
-    with threads(1), torch.random.fork_rng(devices=[]):  # one, as the background process will have
+    with use_threads(1), torch.random.fork_rng(devices=[]):  # one, as the background process will have
         return _probe(config, dataset)
 
 

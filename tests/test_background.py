@@ -31,8 +31,8 @@ from elastic_core.jobs.queue import (
     Job,
     JobContext,
     Queue,
-    begin,
-    end,
+    begin_job,
+    end_job,
     open_table,
     start_next,
     worker_alive,
@@ -114,7 +114,7 @@ def fork(root: Path, job_id: str, threads: int) -> None:
     try:
         os.setsid()
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))  # pytest's own go elsewhere
-        worker.work(root, job_id)
+        worker.do_job(root, job_id)
     finally:
         os._exit(0)
 
@@ -233,19 +233,19 @@ def test_what_the_table_says_is_the_state(
         start_next(root)
         start_next(root)
     assert len(spawned) == 3, "a worker that never came is not waited for, nor one of a clock that was set back"
-    assert begin(jobs.folder, job.id)
+    assert begin_job(jobs.folder, job.id)
     assert state() == "interrupted", "nobody holds the lock"
     with worker_lock(root / "jobs"):
         assert state() == "running"
         for beat in (time.time() + 3_600, time.time() - STALE - 1):
             write("UPDATE jobs SET beat = ?", beat)
             assert state() == "not responding"
-        assert not begin(jobs.folder, job.id), "the next worker says of the last one's job that it was interrupted"
+        assert not begin_job(jobs.folder, job.id), "the next worker says of the last one's job that it was interrupted"
         assert state() == "interrupted"
     for word in ("finished", "stopped", "failed"):
         write("UPDATE jobs SET state = 'running'")
-        end(jobs.folder, job.id, word, "it\x1b broke")
-        end(jobs.folder, job.id, "finished", "a second word")
+        end_job(jobs.folder, job.id, word, "it\x1b broke")
+        end_job(jobs.folder, job.id, "finished", "a second word")
         assert state() == word and jobs.get(job.id).reason == printable_text("it\x1b broke")
     assert jobs.get(job.id).seconds < 60
 
@@ -267,8 +267,8 @@ def test_lists_have_an_end(root: Path, spawned: list[str]) -> None:
     jobs = KINDS["speed"](root)
     for repeats in range(3, 12):
         job = jobs.submit(replace(SMALL, repeats=repeats))  # type: ignore[attr-defined]
-        assert begin(jobs.folder, job.id)
-        end(jobs.folder, job.id, "finished", "")
+        assert begin_job(jobs.folder, job.id)
+        end_job(jobs.folder, job.id, "finished", "")
     assert jobs.kept is not None and len(jobs.all()) == jobs.kept + 1
     assert jobs.latest("finished") is not None and jobs.latest("finished", k=3) is None
 
@@ -331,10 +331,10 @@ def test_a_job_that_ends_while_the_list_is_read_is_no_interrupted_one(
     """Its worker says how it ended and frees the lock after the list was read, and before somebody looks who holds it."""
     jobs = KINDS["map"](root)
     job = ask(jobs)
-    assert begin(jobs.folder, job.id)
+    assert begin_job(jobs.folder, job.id)
 
     def leave(folder: Path) -> bool:
-        end(folder, job.id, "finished", "")
+        end_job(folder, job.id, "finished", "")
         return False
 
     monkeypatch.setattr(queue, "worker_alive", leave)

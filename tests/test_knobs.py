@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from elastic_core import models, recipes
-from elastic_core.commands.experts import shown
+from elastic_core.commands.experts import table_text
 from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset, load
 from elastic_core.data.traits import genre_table
@@ -117,7 +117,7 @@ def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(sl
     assert up["beyond_low"] > 0 > down["beyond_high"], "more than another of the person's experts does for the same genre"
     assert np.isnan(table.loc["lent, × 8", "d_instead"])
     assert up["d_ndcg"] < 0 and list(table.index[2:]) == ["lent, × 1", "lent, × 8"]
-    assert "+" in shown(table.reset_index())
+    assert "+" in table_text(table.reset_index())
 
 
 def test_runs_judged_together_are_the_means_of_every_person() -> None:

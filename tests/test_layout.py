@@ -14,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from elastic_core.commands import COMMANDS, _parser, module_of
+from elastic_core.commands import COMMANDS, make_parser, module_of
 from pages.frame.screens import SCREENS, Screen
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -238,7 +238,7 @@ def test_every_command_that_a_document_shows_can_be_parsed() -> None:
     for line in shown:
         words = shlex.split(line.split(" -m elastic_core", 1)[1], comments=True)
         if words and "--help" not in words:
-            _parser(words).parse_args(words)
+            make_parser(words).parse_args(words)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -249,4 +249,4 @@ def test_every_example_in_the_help_can_be_parsed(command: str) -> None:
     for example in examples:
         words = shlex.split(example)
         assert words[0] == command
-        _parser(words).parse_args(words)
+        make_parser(words).parse_args(words)

@@ -18,7 +18,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 from elastic_core.jobs import worker
 from elastic_core.jobs.kinds import Trainings
-from elastic_core.jobs.queue import JobContext, begin
+from elastic_core.jobs.queue import JobContext, begin_job
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 
@@ -121,13 +121,13 @@ def test_on_the_command_line_and_in_the_app(
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     jobs = Trainings(tmp_path / "checkpoints")
     job = jobs.submit(config)
-    assert begin(jobs.folder, job.id)
+    assert begin_job(jobs.folder, job.id)
     worker.run_job(jobs, job, JobContext(job))
     job = jobs.get(job.id)
     assert job.state == "failed" and job.reason.startswith("memory ran out: reduce one of train.batch (32)")
     monkeypatch.setattr("elastic_core.jobs.kinds.load", refuses)  # before there is anything to reduce
     job = jobs.submit(config)
-    assert begin(jobs.folder, job.id)
+    assert begin_job(jobs.folder, job.id)
     worker.run_job(jobs, job, JobContext(job))
     assert jobs.get(job.id).reason == NO_MEMORY
 

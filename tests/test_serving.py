@@ -320,7 +320,7 @@ def test_the_cores_that_others_use_are_left_to_them(monkeypatch: pytest.MonkeyPa
     """Seconds by the clock, of all processes and of this one, as if read."""
     seconds = [(0, 100.0, 5.0), (0.1, 100.3, 5.1), (1, 104.0, 8.9), (2, 105.2, 8.9), (3, 109.2, 8.9), (4, 109.3, 8.9)]
     worked = iter(seconds)
-    monkeypatch.setattr(machine, "_worked", lambda: next(worked))
+    monkeypatch.setattr(machine, "_processor_seconds", lambda: next(worked))
     monkeypatch.setattr(machine, "thread_counts", lambda: [1, 2, 4])
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     spare = machine.SpareCores()
@@ -329,7 +329,7 @@ def test_the_cores_that_others_use_are_left_to_them(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert spare.now() == 3, "what somebody has said holds"
     monkeypatch.undo()
-    before, after = machine._worked(), machine._worked()
+    before, after = machine._processor_seconds(), machine._processor_seconds()
     if sys.platform == "linux":
         assert before is not None and after is not None and all(0 <= x <= y for x, y in zip(before, after, strict=True))
 

@@ -16,8 +16,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from elastic_core.bench.harness import Contestant, measure
-from elastic_core.bench.latency import SYSTEMS, Setting, build_system, draw_histories, smallest_model, systems, timed_pass
+from elastic_core.bench.harness import Contestant, measure_contestants
+from elastic_core.bench.latency import SYSTEMS, Setting, build_system, draw_histories, model_forms, smallest_model, timed_pass
 from elastic_core.core.batches import Batch
 from elastic_core.core.stream import Stream, open_stream
 from elastic_core.models import can_stream
@@ -37,7 +37,7 @@ def streaming_systems() -> tuple[str, ...]:
     by_model: dict[str, str] = {}
     for system in causal_systems():
         if can_stream(smallest_model(system)):
-            by_model.setdefault(systems()[system][0], system)
+            by_model.setdefault(model_forms()[system][0], system)
     return tuple(by_model.values())
 
 
@@ -57,7 +57,7 @@ def measure_events(setting: Setting, device: torch.device, systems: Iterable[str
             step = partial(take_steps, stream, items[:, -1], REPEATS)
             contestants.append(Contestant(system + STREAM, {**described, "saved": state_bytes(stream)}, step, REPEATS))
             contestants.append(Contestant(system + REFRESH, described, partial(stream.refresh, items)))
-    return measure("events", contestants, device, **harness)
+    return measure_contestants("events", contestants, device, **harness)
 
 
 def state_bytes(stream: Stream) -> int:

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from elastic_core.bench.rows import as_table
-from elastic_core.machine import here
+from elastic_core.machine import describe_machine
 
 Job = Callable[[], Any]
 DIGITS = 7  # behind the point, of seconds
@@ -41,7 +41,7 @@ class Contestant:
     measure_more: Callable[[], dict[str, Any]] = dict
 
 
-def measure(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> pd.DataFrame:
+def measure_contestants(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> pd.DataFrame:
     """Time all contestants in turns and return a row for each; `harness` goes to `time_in_turns`."""
     times = time_in_turns([contestant.job for contestant in contestants], device, **harness)
     return as_table([
@@ -53,11 +53,11 @@ def measure(bench: str, contestants: Sequence[Contestant], device: torch.device,
 def row_of(bench: str, system: str, setting: Mapping[str, Any], seconds: ndarray, device: torch.device) -> dict[str, Any]:
     """Return a row of what is known here and now; `seconds` `[rounds, 2]` are by the clock and of the processor."""
     clock, processor = seconds.T
-    times = quartiles("seconds", clock) | {"processor": round(float(np.median(processor)), DIGITS)}
-    return {"bench": bench, "system": system, **setting, **times, "rounds": len(clock), **here(device)}
+    times = name_quartiles("seconds", clock) | {"processor": round(float(np.median(processor)), DIGITS)}
+    return {"bench": bench, "system": system, **setting, **times, "rounds": len(clock), **describe_machine(device)}
 
 
-def quartiles(name: str, values: ndarray, digits: int = DIGITS) -> dict[str, float]:
+def name_quartiles(name: str, values: ndarray, digits: int = DIGITS) -> dict[str, float]:
     """Return the median under this name, and the quartiles beside it."""
     low, middle, high = (round(float(value), digits) for value in np.quantile(values, [0.25, 0.5, 0.75]))
     return {name: middle, f"{name}_low": low, f"{name}_high": high}
@@ -98,7 +98,7 @@ def read_clocks(device: torch.device) -> ndarray:
 
 
 @contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
+def use_threads(count: int) -> Iterator[None]:
     """Use so many CPU threads inside; 0 leaves them as they are."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
@@ -155,7 +155,7 @@ class _TensorWatch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        for storage in _storages(result) - _storages((args, kwargs)):  # a view has the storage of what it views
+        for storage in _tensor_storages(result) - _tensor_storages((args, kwargs)):  # a view has the storage of what it views
             if storage not in self._known:
                 self._known.add(storage)
                 self._count(storage.nbytes())
@@ -167,5 +167,5 @@ class _TensorWatch(TorchDispatchMode):
         self.peak = max(self.peak, self.alive)
 
 
-def _storages(tree: Any) -> set[Any]:
+def _tensor_storages(tree: Any) -> set[Any]:
     return {leaf.untyped_storage() for leaf in tree_iter(tree) if isinstance(leaf, Tensor)}

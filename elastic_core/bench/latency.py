@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from elastic_core import models
-from elastic_core.bench.harness import Contestant, measure, peak_bytes, saved_bytes
+from elastic_core.bench.harness import Contestant, measure_contestants, peak_bytes, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.step import precision
 from elastic_core.recipes import model_settings
@@ -28,7 +28,7 @@ ROWS = ("last", "all")
 CUDA_GRAPHS = "reduce-overhead"  # compiled so, a pass works in memory of its own, which no peak shows
 
 
-def systems() -> dict[str, tuple[str, dict[str, Any]]]:
+def model_forms() -> dict[str, tuple[str, dict[str, Any]]]:
     """Return every trained model in every form it names (itself where it names none): system → model, settings.
 
     A form whose name another model has taken (in a copy of its file, say) is called after its own model."""
@@ -42,12 +42,12 @@ def systems() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 # The systems that models name forms of, which the shipped rows compare.
-SYSTEMS = tuple(form for form, (name, _) in systems().items() if models.model_class(name).forms)
+SYSTEMS = tuple(form for form, (name, _) in model_forms().items() if models.model_class(name).forms)
 
 
 def all_systems() -> tuple[str, ...]:
     """Return `SYSTEMS`, then all others."""
-    return (*SYSTEMS, *(form for form in systems() if form not in SYSTEMS))
+    return (*SYSTEMS, *(form for form in model_forms() if form not in SYSTEMS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Setting:
 
 def build_system(system: str, setting: Setting) -> models.Recommender:
     """Return the system at this size, with random weights."""
-    name, special = systems()[system]
+    name, special = model_forms()[system]
     sizes = {size: getattr(setting, size) for size in "length width layers heads dropout k side".split()}
     return models.build(model_settings(name, **(sizes | special)), ITEMS)
 
@@ -103,11 +103,11 @@ def measure_latency(
         batch = Batch(items, items, times=times, padded=False)
         for system in systems:
             model = build_system(system, setting).to(device)
-            contestants += [_contestant(system, model, batch, which, setting) for which in rows]
-    return measure("latency", contestants, device, **harness)
+            contestants += [_make_contestant(system, model, batch, which, setting) for which in rows]
+    return measure_contestants("latency", contestants, device, **harness)
 
 
-def _contestant(system: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Contestant:
+def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Contestant:
     device, training = batch.items.device, setting.direction == BOTH
     model.train(training)
     run_pass = timed_pass(model, rows)

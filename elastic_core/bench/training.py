@@ -25,7 +25,7 @@ import pandas as pd
 import torch
 
 from elastic_core import models, objectives, recipes
-from elastic_core.bench.harness import quartiles, row_of, time_in_turns
+from elastic_core.bench.harness import name_quartiles, row_of, time_in_turns
 from elastic_core.bench.rows import as_table
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
@@ -89,8 +89,8 @@ def measure_training(
         targets, events = np.array(trainee.learned[-len(seconds) :]).T
         rows.append(
             row_of("training", trainee.config.model.name, trainee.setting(world), seconds, device)
-            | quartiles("processor", seconds[:, 1])
-            | quartiles("rate", targets / step_seconds, 1)
+            | name_quartiles("processor", seconds[:, 1])
+            | name_quartiles("rate", targets / step_seconds, 1)
             | {"rate_overall": round(float(targets.sum() / step_seconds.sum()), 1)}
             | {"targets": round(float(targets.mean()), 1), "events": round(float(events.mean()), 1)}
         )

@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     given = list(sys.argv[1:] if words is None else words)
     try:
-        arguments = _parser(given).parse_args(given)
+        arguments = make_parser(given).parse_args(given)
         code = int(arguments.run(arguments))
         sys.stdout.flush()  # a full disk below a redirection is told here, not when Python ends
         return code
@@ -81,7 +81,7 @@ def module_of(command: str) -> str:
     return command.replace("-", "_")
 
 
-def _parser(given: Sequence[str]) -> Parser:
+def make_parser(given: Sequence[str]) -> Parser:
     """Only the command that was asked for is imported: `--help` answers at once."""
     parser = Parser(
         prog="python -m elastic_core",
@@ -89,9 +89,9 @@ def _parser(given: Sequence[str]) -> Parser:
         epilog="Each command explains itself: python -m elastic_core train --help",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    wanted = next((word for word in given if not word.startswith("-")), None)
+    command_name = next((word for word in given if not word.startswith("-")), None)
     for name, what in COMMANDS.items():
-        module = importlib.import_module(f"elastic_core.commands.{module_of(name)}") if name == wanted else None
+        module = importlib.import_module(f"elastic_core.commands.{module_of(name)}") if name == command_name else None
         command = commands.add_parser(
             name, help=what, description=module.__doc__ if module else what, formatter_class=argparse.RawDescriptionHelpFormatter
         )

@@ -37,7 +37,7 @@ CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("da
 KINDS: dict[str, Any] = {"int": int, "float": float, "text": str, "path": Path, "words": split_commas}
 
 
-def options(parser: Arguments, table: str) -> None:
+def add_options(parser: Arguments, table: str) -> None:
     """Add an option a line: `name METAVAR | kind default | help`. Of `words` there may be several, with commas; `a/b/c` are the
     choices there are. The help says the default, unless it does already, or the default stands in brackets."""
     for line in table.strip().splitlines():
@@ -47,21 +47,21 @@ def options(parser: Arguments, table: str) -> None:
         if kind == "flag":
             parser.add_argument(name, action="store_true", help=what)
             continue
-        told = "" if not default or default[0] == "(" or "(default: " in what else f" (default: {default})"
+        default_note = "" if not default or default[0] == "(" or "(default: " in what else f" (default: {default})"
         parser.add_argument(
             name, metavar=metavar or None, type=KINDS.get(kind, str), choices=kind.split("/") if "/" in kind else None,
-            default=default.strip("()") if default or kind == "words" else None, help=what + told,
+            default=default.strip("()") if default or kind == "words" else None, help=what + default_note,
         )  # fmt: skip
 
 
-def deadline(arguments: argparse.Namespace) -> float:
+def end_time(arguments: argparse.Namespace) -> float:
     """When `--minutes` are over, by the monotonic clock."""
     return time.monotonic() + (60 * arguments.minutes or math.inf)
 
 
-def file_options(parser: Arguments) -> None:
+def add_file_options(parser: Arguments) -> None:
     """What a person says of the columns, dates and titles of their own file."""
-    options(parser, f"""
+    add_options(parser, f"""
         --columns | words | your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; \
 time= where there is none and rows are in order
         --dates | {'/'.join(CHOICES['dates'])} () | what 03/04/2024 means, where no row of the file tells
@@ -69,9 +69,9 @@ time= where there is none and rows are in order
     """)  # fmt: skip
 
 
-def fold_options(parser: Arguments) -> None:
+def add_preprocessing_options(parser: Arguments) -> None:
     """How the events of a file become histories."""
-    options(parser, f"""
+    add_options(parser, f"""
         --ties | {'/'.join(CHOICES['ties'])} () | how events of one person and time are ordered (default: file)
         --baskets | {'/'.join(CHOICES['baskets'])} () | whether events at one time are a set (default: yes where most events are)
         --k-core | int 5 | fewest events of an item and a person
@@ -79,19 +79,19 @@ def fold_options(parser: Arguments) -> None:
 
 
 def data_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of `data` that `file_options` and `fold_options` ask for."""
-    found = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "baskets", "k_core")}
-    return found | {"columns": mapped(arguments.columns)}
+    """Return the settings of `data` that `add_file_options` and `add_preprocessing_options` ask for."""
+    settings = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "baskets", "k_core")}
+    return settings | {"columns": parse_columns(arguments.columns)}
 
 
-def mapped(pairs: list[str]) -> dict[str, str]:
+def parse_columns(pairs: list[str]) -> dict[str, str]:
     """[user=reader, item=book] → {user: reader, item: book}. Raises InputError for anything else."""
-    found = dict[str, str]()
+    columns = dict[str, str]()
     for text in pairs:
-        ours, separator, found[ours] = text.partition("=")
-        if not separator or not (found[ours] or ours == "time"):
+        ours, separator, columns[ours] = text.partition("=")
+        if not separator or not (columns[ours] or ours == "time"):
             raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
-    return found
+    return columns
 
 
 # --- from what is typed to what is meant -----------------------------------------------------------------------------
@@ -118,12 +118,12 @@ def find_run(name: str) -> Run:
 def load_run(name: str, device: str = "cpu") -> Loaded:
     """The run, its data and its best weights on `device`; weights and data are checked to belong together."""
     run = find_run(name)
-    dataset = load(run.config.data, say)
+    dataset = load(run.config.data, print_note)
     weights = run.model(dataset)
     torch.set_num_threads(SPARE.now())
     learned = run.last("start").get("data_hash", dataset.hash)
     if learned != dataset.hash:
-        say(f"Note: {run.name} was trained on data {learned}, this is {dataset.hash}; scores may not be comparable.")
+        print_note(f"Note: {run.name} was trained on data {learned}, this is {dataset.hash}; scores may not be comparable.")
     return Loaded(run, dataset, weights.to(find_device(device)))
 
 
@@ -138,11 +138,11 @@ def open_items(name: str) -> tuple[Run, Catalog, Recommender]:
     torch.set_num_threads(1)  # what is asked of it are single histories and events, for as long as the command runs
     if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
         with suppress(InputError):
-            known = load(data, say).catalog
+            known = load(data, print_note).catalog
             catalog = known if known.ids.astype(str).tolist() == catalog.ids.astype(str).tolist() else catalog
     return run, catalog, model
 
 
-def say(sentence: str) -> None:
+def print_note(sentence: str) -> None:
     """What is going on, for people: on stderr, so that results can be piped."""
     print(sentence, file=sys.stderr, flush=True)

@@ -35,13 +35,13 @@ import torch
 
 from elastic_core import models
 from elastic_core.bench import events, latency, training
-from elastic_core.bench.harness import threads
+from elastic_core.bench.harness import use_threads
 from elastic_core.bench.latency import BOTH, CUDA_GRAPHS, FORWARD, ROWS, Setting, measure_latency
 from elastic_core.bench.rows import SAME_CODE, read_rows, write_rows
-from elastic_core.commands.arguments import CHECKPOINTS, deadline, say, split_commas
+from elastic_core.commands.arguments import CHECKPOINTS, end_time, print_note, split_commas
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
-from elastic_core.machine import find_device, here
+from elastic_core.machine import describe_machine, find_device
 
 KINDS = ("latency", "events", "training", "memory")
 COMPILE_MODES = ("default", CUDA_GRAPHS, "max-autotune")
@@ -89,16 +89,16 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     if not arguments.show:
-        _check(arguments)
-        device, until = find_device("cuda" if arguments.gpu else arguments.device), deadline(arguments)
-        with threads(arguments.threads):
-            for step in _plan(arguments, device):
+        _check_arguments(arguments)
+        device, until = find_device("cuda" if arguments.gpu else arguments.device), end_time(arguments)
+        with use_threads(arguments.threads):
+            for step in _plan_steps(arguments, device):
                 if not arguments.again and _measured_before(read_rows(arguments.out), step.rows, device):
                     continue
                 if time.monotonic() > until:
-                    say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
+                    print_note(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
                     break
-                say(step.words)
+                print_note(step.words)
                 write_rows(arguments.out, step.measure())
     print(rows_as_text(read_rows(arguments.out)))
     return 0
@@ -107,12 +107,14 @@ def run(arguments: Namespace) -> int:
 # --- what is measured -------------------------------------------------------------------------------------------------
 
 
-def _plan(arguments: Namespace, device: torch.device) -> Iterator[Step]:
+def _plan_steps(arguments: Namespace, device: torch.device) -> Iterator[Step]:
     """Yield what the arguments ask for, one step after the other."""
     if arguments.gpu:
         yield from _plan_gpu(arguments, device)
     elif arguments.kind == "latency":
-        settings = [_setting(arguments, n, direction) for direction in arguments.directions for n in _lengths(arguments)]
+        settings = [
+            _make_setting(arguments, n, direction) for direction in arguments.directions for n in _parse_lengths(arguments)
+        ]
         yield from _plan_latency(arguments, settings, device)
     elif arguments.kind == "events":
         yield from _plan_events(arguments, device)
@@ -129,7 +131,7 @@ def _plan_latency(arguments: Namespace, settings: list[Setting], device: torch.d
         systems = _systems_that_fit(arguments, max(group, key=Setting.score_matrix_bytes))
         words = "\n".join(f"{setting.direction}, N = {setting.length}, {setting.batch} histories" for setting in group)
         rows = [{"system": system, "rows": which, **asdict(setting)} for setting in group for system in systems for which in ROWS]
-        yield Step(words, partial(measure_latency, group, device, systems, **_harness(arguments)), rows)
+        yield Step(words, partial(measure_latency, group, device, systems, **_harness_options(arguments)), rows)
 
 
 def _plan_gpu(arguments: Namespace, device: torch.device) -> Iterator[Step]:
@@ -142,10 +144,10 @@ def _plan_gpu(arguments: Namespace, device: torch.device) -> Iterator[Step]:
 
 def _plan_events(arguments: Namespace, device: torch.device) -> Iterator[Step]:
     systems = [name for name in arguments.systems or latency.SYSTEMS if name in events.causal_systems()]
-    for length in _lengths(arguments):
-        setting = _setting(arguments, length)
+    for length in _parse_lengths(arguments):
+        setting = _make_setting(arguments, length)
         rows = [{"system": system, **asdict(setting), "direction": "event"} for system in systems]
-        measure = partial(events.measure_events, setting, device, systems, **_harness(arguments))
+        measure = partial(events.measure_events, setting, device, systems, **_harness_options(arguments))
         yield Step(f"one new event after {length}, {setting.batch} users", measure, rows)
 
 
@@ -162,7 +164,7 @@ def _plan_training(arguments: Namespace, device: torch.device) -> Step:
     return Step(f"steps of training, world {arguments.world}", measure, [])
 
 
-def _setting(arguments: Namespace, length: int, direction: str = FORWARD) -> Setting:
+def _make_setting(arguments: Namespace, length: int, direction: str = FORWARD) -> Setting:
     return Setting(
         length=length, batch=arguments.batch or max(1, BATCH_EVENTS // length), direction=direction, width=arguments.width,
         k=arguments.k, side=arguments.side, heads=arguments.heads, dropout=arguments.dropout, compiled=arguments.compile,
@@ -170,27 +172,27 @@ def _setting(arguments: Namespace, length: int, direction: str = FORWARD) -> Set
     )  # fmt: skip
 
 
-def _lengths(arguments: Namespace) -> list[int]:
+def _parse_lengths(arguments: Namespace) -> list[int]:
     return [int(length) for length in arguments.lengths or LENGTHS]
 
 
-def _harness(arguments: Namespace) -> dict[str, Any]:
+def _harness_options(arguments: Namespace) -> dict[str, Any]:
     return {"rounds": arguments.rounds, "seconds": arguments.seconds}
 
 
 def _systems_that_fit(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
     """Return the systems without those that would hold too large a matrix of scores."""
-    chosen, forms = tuple(arguments.systems or latency.SYSTEMS), latency.systems()
+    chosen, forms = tuple(arguments.systems or latency.SYSTEMS), latency.model_forms()
     if largest.score_matrix_bytes() / 1e9 <= arguments.memory:
         return chosen
     fitting = tuple(name for name in chosen if forms[name][1].get("fused", True))
     if fitting != chosen:
         needed = largest.score_matrix_bytes() / 1e9
-        say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
+        print_note(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
     return fitting
 
 
-def _check(arguments: Namespace) -> None:
+def _check_arguments(arguments: Namespace) -> None:
     """Raises InputError for what cannot be measured."""
     of_passes = arguments.kind in ("latency", "events")
     for what, names, allowed in (
@@ -210,7 +212,7 @@ def _check(arguments: Namespace) -> None:
 
 def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], device: torch.device) -> bool:
     """Whether all expected rows were measured by this code on this machine."""
-    now = here(device)
+    now = describe_machine(device)
     same_code = rows[(rows[SAME_CODE] == [now[name] for name in SAME_CODE]).all(axis=1)]
     return bool(expected) and all((same_code[list(row)] == list(row.values())).all(axis=1).any() for row in expected)
 

@@ -15,7 +15,7 @@ import argparse
 
 import numpy as np
 
-from elastic_core.commands.arguments import find_run, options
+from elastic_core.commands.arguments import add_options, find_run
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES
 from elastic_core.results.compare import Comparison, claim_sentence, compare_runs, noise_of_comparison, numbers_text
@@ -25,7 +25,7 @@ SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(parser, f"""
+    add_options(parser, f"""
         a RUN_A | words | a run folder or name; several seeds separated by commas
         b RUN_B | words | the other
         --protocol | text full | one of {", ".join(PROTOCOLS)}

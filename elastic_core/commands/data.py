@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.commands.arguments import data_settings, file_options, fold_options, options, say
+from elastic_core.commands.arguments import add_file_options, add_options, add_preprocessing_options, data_settings, print_note
 from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES
 from elastic_core.errors import InputError
@@ -28,10 +28,10 @@ from elastic_core.services.data.shelf import TEMPLATE
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
-    options(parser, "--list | flag | show the named sources")
-    file_options(parser)
-    fold_options(parser)
-    options(parser, "--write-template FILE | path | write a small CSV in the expected layout and stop")
+    add_options(parser, "--list | flag | show the named sources")
+    add_file_options(parser)
+    add_preprocessing_options(parser)
+    add_options(parser, "--write-template FILE | path | write a small CSV in the expected layout and stop")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
     config = DataConfig(source=arguments.source, **data_settings(arguments))
-    print(describe(load(config, say)))
+    print(describe_data(load(config, print_note)))
     return 0
 
 
@@ -58,7 +58,7 @@ def _write_template(path: Path) -> int:
     return 0
 
 
-def describe(dataset: Dataset) -> str:
+def describe_data(dataset: Dataset) -> str:
     """What there is to know before training."""
     lengths, counts, catalog = dataset.histories.lengths, dataset.all_counts()[1:], dataset.catalog
     first, last = (np.datetime64(int(f(dataset.histories.times)), "s").astype("datetime64[D]") for f in (np.min, np.max))
@@ -69,8 +69,8 @@ def describe(dataset: Dataset) -> str:
         ("people", f"{len(lengths):,}"),
         ("items", f"{catalog.n_items:,} ({'with' if catalog.titles is not None else 'without'} titles)"),
         ("events", f"{lengths.sum():,} ({density:.2%} of all pairs)"),
-        ("history lengths", _spread(lengths)),
-        ("events per item", _spread(counts)),
+        ("history lengths", _describe_spread(lengths)),
+        ("events per item", _describe_spread(counts)),
         ("time", f"{first} to {last}" if dataset.has_times else "none: the order in the file counts"),
         *([("equal times", str(dataset.ties))] if dataset.ties else []),
         ("licence", dataset.licence),
@@ -79,7 +79,7 @@ def describe(dataset: Dataset) -> str:
     return "\n".join(f"{name:<17}{value}" for name, value in rows)
 
 
-def _spread(values: np.ndarray) -> str:
+def _describe_spread(values: np.ndarray) -> str:
     low, middle, high = np.quantile(values, [0.1, 0.5, 0.9]).astype(int)
     tenths = f"10%, half, 90% are at most {low:,}, {middle:,}, {high:,}"
     return f"{values.min():,} to {values.max():,}, mean {values.mean():.1f}; {tenths}"

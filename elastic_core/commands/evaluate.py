@@ -25,7 +25,7 @@ from typing import cast
 
 import torch
 
-from elastic_core.commands.arguments import Loaded, find_run, load_run, options, say
+from elastic_core.commands.arguments import Loaded, add_options, find_run, load_run, print_note
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, drawn_people
 from elastic_core.core.histories import Split
@@ -33,7 +33,7 @@ from elastic_core.data.folding import list_note
 from elastic_core.data.source_catalog import PLANTED, here
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
-from elastic_core.machine import commit, find_device
+from elastic_core.machine import code_commit, find_device
 from elastic_core.results.short_histories import score_short_histories
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report, evaluate
@@ -43,7 +43,7 @@ REASON = "no ranks were kept when it was tested"
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(parser, f"""
+    add_options(parser, f"""
         run_name RUN | text | a run folder, or its name below checkpoints/
         --split | text test | test or valid
         --protocols | words {','.join(PROTOCOLS)} | comma-separated (default: {','.join(PROTOCOLS)})
@@ -69,27 +69,27 @@ def run(arguments: Namespace) -> int:
     if arguments.store:
         if arguments.split != "test":
             raise InputError("--store keeps the ranks of the test split, no other")
-        store(run, arguments.device, arguments.reason)
+        store_ranks(run, arguments.device, arguments.reason)
     if arguments.split == "test" and run.has_report:
         report, times = run.report(), run.last("test").get("scored", 1)
         report = replace(report, ranks={name: report.ranks[name] for name in arguments.protocols if name in report.ranks})
         where = run.last("start").get("data", run.config.data.source)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
-        say(f"From the ranks that the run keeps of its test.{again}")
+        print_note(f"From the ranks that the run keeps of its test.{again}")
     else:
         _, dataset, model = loaded = load_run(arguments.run_name, arguments.device)
         users = drawn_people(dataset, arguments.people)
         report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
-    say(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
+    print_note(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
     if note := list_note(run.n_items()):
-        say(f"Note: {note}.")
+        print_note(f"Note: {note}.")
     redrawn = under_random_ties(run, report, device, loaded)
     if not arguments.json:
         print(report_table(report, arguments.metrics, redrawn))
         return 0
-    for shown, more in ((report, {}), (redrawn, {"ties": "random"})):
-        for row in shown.rows() if shown else ():
+    for ranked, more in ((report, {}), (redrawn, {"ties": "random"})):
+        for row in ranked.rows() if ranked else ():
             if row["metric"] in arguments.metrics:
                 print(json.dumps({"run": run.name, **more, **row}))
     return 0
@@ -103,7 +103,7 @@ def known_a_little(arguments: Namespace) -> int:
         raise InputError("--last is of everybody, and goes with neither --store nor --json")
     run, dataset, model = load_run(arguments.run_name)
     split, protocol, people = arguments.split, arguments.protocols[0], f"{dataset.histories.n_users:,} people"
-    say(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
+    print_note(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
     for one in score_short_histories(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
         score, beyond = one.score, one.over_popularity
@@ -120,30 +120,30 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
         if data.source == PLANTED or run.last("start").get("tied", 1) <= MANY:
             return None
         if not here(data):
-            say("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
+            print_note("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
             return None
     dataset = loaded.dataset if loaded else load(data)
     share = getattr(dataset.ties, split) if dataset.ties and dataset.ties.rule != "random" else 0.0
     if share <= MANY:
         return None
-    told = f"{share:.0%} of the targets share their time with the event before them, and the file's order decides"
+    finding = f"{share:.0%} of the targets share their time with the event before them, and the file's order decides"
     try:
         if dataset.hash != report.data_hash:
             raise InputError(f"its data are {dataset.hash} now")
         model = loaded.model if loaded else run.model(dataset).to(device)
     except InputError as error:
-        say(f"{told}; what another order gives cannot be said: {error}.")
+        print_note(f"{finding}; what another order gives cannot be said: {error}.")
         return None
     other = load(replace(data, ties="random"))
     moved = (dataset.targets(split) != other.targets(split))[report.users].mean()
-    say(
-        f"{told}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
+    print_note(
+        f"{finding}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
         "file's order and may have learned from it."
     )
     return evaluate(model, other, split, list(report.ranks), device=device, users=report.users)
 
 
-def store(run: Run, device: str, reason: str) -> None:
+def store_ranks(run: Run, device: str, reason: str) -> None:
     """Scores a finished run's test again, with what was trained then, and keeps ranks and numbers.
 
     The row comes before the ranks: a command that was killed between them can be given again. Raises InputError if ranks are
@@ -157,17 +157,17 @@ def store(run: Run, device: str, reason: str) -> None:
     _, dataset, model = load_run(str(run.path), device)
     if start.get("data_hash", dataset.hash) != dataset.hash:
         raise InputError(f"the run {run.name} was tested on data {start['data_hash']}, and {dataset.label} is now {dataset.hash}")
-    report = replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=commit())
+    report = replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=code_commit())
     new = {"users": len(report.users), "protocols": report.metrics, "errors": report.errors, "seconds": round(report.seconds, 2)}
     run.append({**old, **new, "commit": report.commit, "rescored": reason})
     run.save_report(report)
-    say(f"{run.name}: scored again and kept; the log says why: {reason}")
+    print_note(f"{run.name}: scored again and kept; the log says why: {reason}")
 
 
 def report_table(report: Report, metrics: list[str], redrawn: Report | None) -> str:
     lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
-        for name, shown in ((protocol, report), ("  random ties", redrawn)):
-            intervals = [shown.interval(protocol, metric) for metric in metrics] if shown else []
-            lines += [f"{name:<13}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals)] if shown else []
+        for name, ranked in ((protocol, report), ("  random ties", redrawn)):
+            intervals = [ranked.interval(protocol, metric) for metric in metrics] if ranked else []
+            lines += [f"{name:<13}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals)] if ranked else []
     return "\n".join(lines)

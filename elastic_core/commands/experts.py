@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from elastic_core.commands.arguments import Loaded, load_run, options, say
+from elastic_core.commands.arguments import Loaded, add_options, load_run, print_note
 from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
@@ -50,7 +50,7 @@ SHORT = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(parser, """
+    add_options(parser, """
         run_name RUN | text | a run folder, or its name below checkpoints/; with --knobs several
         --expert N | int | one expert in full, counted from 0
         --swap N | int | which expert to put in its place (default: a random used one)
@@ -65,20 +65,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
         names = arguments.run_name.split(",")
-        turned = [knobs.measure_knobs(_population(_with_experts(name))) for name in names]
+        turned = [knobs.measure_knobs(_load_population(_with_experts(name))) for name in names]
         print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
         return 0
     loaded = _with_experts(arguments.run_name)
-    of = _population(loaded)
-    found = overview.survey(of)
+    of = _load_population(loaded)
+    survey = overview.survey(of)
     if arguments.expert is not None:
-        for asked in (arguments.expert, arguments.swap or 0):
-            found.place(asked)  # raises where there is none
-        print_expert(of, found, arguments.expert, arguments.swap)
+        for expert in (arguments.expert, arguments.swap or 0):
+            survey.place(expert)  # raises where there is none
+        print_expert(of, survey, arguments.expert, arguments.swap)
         return 0
-    frame = overview.expert_table(found)
+    frame = overview.expert_table(survey)
     if arguments.effects:
-        say("Removing every expert from its people.")
+        print_note("Removing every expert from its people.")
         effects = ablation.remove_each(of)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
     print(frame_text(frame.head(arguments.top) if arguments.top > 0 else frame, arguments.csv), end="")
     if not arguments.csv:
-        print_summary(loaded, found)
+        print_summary(loaded, survey)
     return 0
 
 
@@ -98,15 +98,15 @@ def _with_experts(name: str) -> Loaded:
     return loaded
 
 
-def _population(loaded: Loaded) -> Population:
+def _load_population(loaded: Loaded) -> Population:
     return Population(loaded.model, loaded.dataset, route_users(loaded.model, loaded.dataset, "test"))
 
 
 def frame_text(frame: DataFrame, csv: bool) -> str:
-    return str(frame.to_csv(index=False)) if csv else shown(frame) + "\n"
+    return str(frame.to_csv(index=False)) if csv else table_text(frame) + "\n"
 
 
-def shown(frame: DataFrame) -> str:
+def table_text(frame: DataFrame) -> str:
     formats = {name: (SHORT.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
@@ -148,7 +148,7 @@ def print_expert(of: Population, found: Survey, expert: int, other: int | None) 
     _print_items(of, expert)
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
-        print(shown(ablation.effects(of, expert, swapped)))
+        print(table_text(ablation.effects(of, expert, swapped)))
     every = relations.likeness(found, of.model, expert)
     print("nearest by vector   ", _numbers_text(relations.nearest(every, expert, 5), "cosine"))
     print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))

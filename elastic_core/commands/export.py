@@ -18,13 +18,13 @@ Every export is compared with the run over 33 histories; where a score differs b
 import argparse
 from pathlib import Path
 
-from elastic_core.commands.arguments import open_items, options, say
+from elastic_core.commands.arguments import add_options, open_items, print_note
 from elastic_core.errors import InputError
 from elastic_core.exported import export, save, save_onnx
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
+    add_options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="the file to write, .pt2 or .onnx")
 
 
@@ -39,5 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         save(found, catalog, arguments.out)
     many = "any number of people at a time" if found.people else "one person at a time"
-    say(f"{arguments.out}: the last {model.length} events of {many}; scores differ from the run's by {differs:.1g} at most")
+    print_note(
+        f"{arguments.out}: the last {model.length} events of {many}; scores differ from the run's by {differs:.1g} at most"
+    )
     return 0

@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core import files
-from elastic_core.commands.arguments import load_run, open_items, options, say, split_commas
+from elastic_core.commands.arguments import add_options, load_run, open_items, print_note, split_commas
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
@@ -45,15 +45,15 @@ MOST_IDS = 2**28  # bytes of a file of ids
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
+    add_options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
     who = parser.add_mutually_exclusive_group(required=True)
-    options(who, """
+    add_options(who, """
         --user ID | text | a person's raw id
         --history IDS | text | raw item ids, oldest first, separated by commas
         --all | flag | everybody in the data, into a file (with --out)
         --titles TITLES | text | titles or parts of them, oldest first, separated by semicolons
     """)  # fmt: skip
-    options(parser, """
+    add_options(parser, """
         --top | int 10 | how many
         --edits EDITS | text | with something changed, as -12,+50,x7,x9*2: without event 12, with item 50, without expert 7, …
         --seen | flag | also recommend what is in the history
@@ -87,7 +87,7 @@ def print_list(arguments: Namespace) -> int:
     history = history.edited(edited) if edits else history
     edit = scale_experts(edited.scales)
     recent = [catalog.title(item) for item in history.items[-SHOWN:].tolist()]
-    say("after " + ", ".join(["…", *recent] if len(history.items) > SHOWN else recent))
+    print_note("after " + ", ".join(["…", *recent] if len(history.items) > SHOWN else recent))
 
     table = rank_items(model, data, history, arguments.top, edit, arguments.seen).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
@@ -172,7 +172,7 @@ def write_everybody(arguments: Namespace) -> int:
         before_test=arguments.before_test,
     )
     users = write_lists(arguments.out, show_progress(chunks, data.histories.n_users))
-    say(f"{users:,} people's lists are in {arguments.out}")
+    print_note(f"{users:,} people's lists are in {arguments.out}")
     return 0
 
 

@@ -23,7 +23,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from elastic_core.commands.arguments import CHECKPOINTS, deadline, options, say
+from elastic_core.commands.arguments import CHECKPOINTS, add_options, end_time, print_note
 from elastic_core.commands.progress import Progress
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
@@ -37,14 +37,14 @@ from elastic_core.results.store import stored_runs
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(parser, f"""
+    add_options(parser, f"""
         --only PATTERN | text * | runs whose name fits or contains this (default: all)
         --minutes | float 0 | stop after so many minutes (default: no limit)
         --device | text auto | cpu, cuda or auto
         --protocol | text full | of the table: all, {", ".join(PROTOCOLS)}
         --root | path {CHECKPOINTS} | where the runs lie (default: checkpoints)
     """)  # fmt: skip
-    options(parser.add_mutually_exclusive_group(), """
+    add_options(parser.add_mutually_exclusive_group(), """
         --list | flag | train nothing, show where every run stands
         --table | flag | train nothing, print the table of what is finished
         --readme | flag | train nothing, write the tables of README.md and RESULTS.md anew
@@ -61,7 +61,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.minutes >= 0:
         raise InputError(f"--minutes must be 0 or more, not {arguments.minutes:g}")
     if arguments.grid:
-        return _grid(arguments)
+        return _train_grids(arguments)
     chosen = select_runs(arguments.only)
     if arguments.list:
         print("\n".join(f"{planned_status(row, arguments.root):<16}{row.name}" for row in chosen))
@@ -73,13 +73,13 @@ def run(arguments: Namespace) -> int:
         print("\n".join(f"written: {path}" for path in rewrite_documents(arguments.root)))
         return 0
     if not arguments.table:
-        _train(chosen, arguments)
+        _train_rows(chosen, arguments)
     print(run_tables(chosen, arguments.root, arguments.protocol))
     return 0
 
 
-def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
-    at, device, loaded = deadline(arguments), str(find_device(arguments.device)), dict[str, Dataset]()
+def _train_rows(chosen: list[PlannedRun], arguments: Namespace) -> None:
+    at, device, loaded = end_time(arguments), str(find_device(arguments.device)), dict[str, Dataset]()
     if device == "cpu":
         one_thread_each()
     for row in chosen:
@@ -87,33 +87,33 @@ def _train(chosen: list[PlannedRun], arguments: Namespace) -> None:
         wanted = row.name == arguments.only and not has_weights(row, arguments.root)
         stand = planned_status(row, arguments.root)
         if stand == "other settings" or (row.name in stored and not wanted):
-            say(f"{row.name}: {stand}, left alone")
+            print_note(f"{row.name}: {stand}, left alone")
             continue
         if time.monotonic() >= at:
-            say("time is up; the same command goes on from here")
+            print_note("time is up; the same command goes on from here")
             return
         if row.data not in loaded:
-            loaded = {row.data: load(row.config.data, say)}  # one at a time in memory
-        say(f"{row.name}: {'going on' if folder.exists() else 'starting'}")
+            loaded = {row.data: load(row.config.data, print_note)}  # one at a time in memory
+        print_note(f"{row.name}: {'going on' if folder.exists() else 'starting'}")
         if not train_planned(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train.epochs)):
-            say(f"{row.name}: time is up, goes on next time")
+            print_note(f"{row.name}: time is up, goes on next time")
             return
         if row.name not in stored:
             add_run(folder, arguments.root)
 
 
-def _grid(arguments: Namespace) -> int:
+def _train_grids(arguments: Namespace) -> int:
     """Trains models at every point of the grid and prints what is kept of them."""
     for model in arguments.grid:
         for point in GRID:
             grid_point(model, point)  # an unknown model is said before anything is trained
-    at, device = deadline(arguments), str(find_device(arguments.device))
-    dataset = load(grid_point(arguments.grid[0], next(iter(GRID))).data, say)
+    at, device = end_time(arguments), str(find_device(arguments.device))
+    dataset = load(grid_point(arguments.grid[0], next(iter(GRID))).data, print_note)
     for model in arguments.grid:
-        say(f"{model}: {', '.join(GRID)}")
+        print_note(f"{model}: {', '.join(GRID)}")
         progress = Progress(grid_point(model, next(iter(GRID))).train.epochs)
         if not train_grid(model, dataset, arguments.root, device, at, progress):
-            say("time is up; the same command goes on from here")
+            print_note("time is up; the same command goes on from here")
             break
     outcomes = read_outcomes(arguments.root / FILE)
     for row in outcomes[outcomes["model"].isin(arguments.grid)].itertuples():

@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from elastic_core.commands.arguments import load_run, options
+from elastic_core.commands.arguments import add_options, load_run
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -29,65 +29,66 @@ SPLITS = ("test", "valid", "train")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(parser, """
+    add_options(parser, """
         run_name RUN | text | a run folder, or its name below checkpoints/
         --split | test/valid/train test | whose histories
     """)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found, dataset, model = load_run(arguments.run_name)
+    loaded_run, dataset, model = load_run(arguments.run_name)
     if not model.retrieves:
         if dataset.truth is None:
-            raise InputError(f"{found.name} has no interest memory, so nothing is routed")
-        print(f"{found.name} on {dataset.label} has no interest memory, so nothing is routed")
-        _remembered(model, dataset)
+            raise InputError(f"{loaded_run.name} has no interest memory, so nothing is routed")
+        print(f"{loaded_run.name} on {dataset.label} has no interest memory, so nothing is routed")
+        _print_memory(model, dataset)
         return 0
     now = route_users(model, dataset, arguments.split)
     low, high, chance = now.chance()
     busiest = np.argsort(-now.load)[:5]
-    print(f"{found.name} on {dataset.label}, {arguments.split}, {len(now.experts):,} people, {now.experts.shape[1]} experts each")
+    users, k = now.experts.shape
+    print(f"{loaded_run.name} on {dataset.label}, {arguments.split}, {users:,} people, {k} experts each")
     print(f"experts used        {now.used:.1%} of {len(now.load)} (a random router: {chance:.1%})")
     print(f"load entropy        {now.entropy:.3f} of uniform; Gini {now.gini:.3f}")
     print(f"load, least - most  {now.load.min()} - {now.load.max()} people (a random router, 95%: {low[0]:.0f} - {high[-1]:.0f})")
     print(f"busiest             {', '.join(f'expert {e} ({now.load[e]} people)' for e in busiest)}")
     print(f"query spectrum      raw {_spectrum_text(now.raw_spectrum)}; as the keys see it {_spectrum_text(now.spectrum)}")
     print(f"raw query's first axis against log history length: |correlation| {now.length_correlation:.2f}")
-    _interest_or_activity(model, dataset, arguments.split)
+    _print_routing_metrics(model, dataset, arguments.split)
     if dataset.truth is not None:
-        _recovered(model, dataset)
-        _remembered(model, dataset)
+        _print_recovery(model, dataset)
+        _print_memory(model, dataset)
     return 0
 
 
-def _interest_or_activity(model: Recommender, dataset: Dataset, split: Split) -> None:
-    found = measure_routing(model, dataset, split)
-    print(f"interest or activity? ({found.people:,} people with 8 events or more; in brackets what it is without the claim)")
+def _print_routing_metrics(model: Recommender, dataset: Dataset, split: Split) -> None:
+    metrics = measure_routing(model, dataset, split)
+    print(f"interest or activity? ({metrics.people:,} people with 8 events or more; in brackets what it is without the claim)")
     for words, value, null, without in (
-        ("experts of odd events found again by even ones", found.halves, "people of like length", found.stranger),
-        ("experts of a history found again by a quarter", found.quarter, "another's quarter", found.quarter_stranger),
-        ("R² of log length, people held out", found.length, "popularity of the items alone", found.length_popularity),
-        ("R² of log length where all events are random ones", found.count, "a router of interests", 0.0),
-        ("R² of genre shares, people held out", found.genres, "experts shuffled", found.genres_shuffled),
+        ("experts of odd events found again by even ones", metrics.halves, "people of like length", metrics.stranger),
+        ("experts of a history found again by a quarter", metrics.quarter, "another's quarter", metrics.quarter_stranger),
+        ("R² of log length, people held out", metrics.length, "popularity of the items alone", metrics.length_popularity),
+        ("R² of log length where all events are random ones", metrics.count, "a router of interests", 0.0),
+        ("R² of genre shares, people held out", metrics.genres, "experts shuffled", metrics.genres_shuffled),
     ):
         if value == value:
             print(f"  {words:<50} {value:.2f} ({null} {without:.2f})")
-    print(f"  what kinds of items are in a history tells log length with R² {found.length_kinds:.2f} by itself")
+    print(f"  what kinds of items are in a history tells log length with R² {metrics.length_kinds:.2f} by itself")
 
 
-def _recovered(model: Recommender, dataset: Dataset) -> None:
+def _print_recovery(model: Recommender, dataset: Dataset) -> None:
     most = best_possible_ami(dataset, model.length)
     print("recovery of the planted interests (adjusted mutual information; in brackets with the truth shuffled)")
     print(f"  {'':<28} strongest expert ~ heaviest interest   expert that reads an event ~ its interest")
     for name, scores in compare_with_nulls(model, dataset).items():
-        print(f"  {name:<28} {_line(scores.strongest):<38} {_line(scores.events)}")
+        print(f"  {name:<28} {_score_text(scores.strongest):<38} {_score_text(scores.events)}")
     print(f"  {'knowing every interest':<28} {most:.3f}")
 
 
-def _remembered(model: Recommender, dataset: Dataset) -> None:
+def _print_memory(model: Recommender, dataset: Dataset) -> None:
     values = evaluate(model, dataset, "test", (gaps.PROTOCOL,)).values(gaps.PROTOCOL, gaps.METRIC)
-    whole, *parts = gaps.remembered_shares({"": values}, dataset).to_dict("records")
-    print(f"what it remembers: {whole['share']:.2f} of the oracle's {gaps.METRIC} ({gaps.PROTOCOL})")
+    over_all, *parts = gaps.remembered_shares({"": values}, dataset).to_dict("records")
+    print(f"what it remembers: {over_all['share']:.2f} of the oracle's {gaps.METRIC} ({gaps.PROTOCOL})")
     for row in parts:
         print(f"  interest last showed {row['gap']:>5} events ago   {row['share']:.2f}   ({row['people']} people)")
 
@@ -96,5 +97,5 @@ def _spectrum_text(spectrum: np.ndarray) -> str:
     return " ".join(f"{share:.2f}" for share in spectrum[:4]) + " …"
 
 
-def _line(score: Score) -> str:
+def _score_text(score: Score) -> str:
     return f"{score.ami:.3f} ({score.ami_chance:.3f})"

@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--processes must be 1 to {MOST}, not {arguments.processes}")
     if not app.is_file():
         raise InputError(f"the app is served from its checkout, and there is no {app}")
-    found = proxy()
-    if found is None:
+    proxy_path = find_proxy()
+    if proxy_path is None:
         raise InputError("haproxy is not installed (Debian, Ubuntu: apt install haproxy); `streamlit run app.py` needs none")
     _refuse_taken(arguments.address, arguments.port)
     if warning := public.exposed(arguments.address):
@@ -97,9 +97,9 @@ def run(arguments: argparse.Namespace) -> int:
 
         for port in ports:
             begin([*words, "--server.port", str(port)])
-        _wait(lambda: all(_answers(HERE, port) for port in ports), children)
-        begin([found, "-db", "-f", str(written)])
-        _wait(lambda: _answers(reached, arguments.port), children)
+        _wait_until(lambda: all(_is_healthy(HERE, port) for port in ports), children)
+        begin([proxy_path, "-db", "-f", str(written)])
+        _wait_until(lambda: _is_healthy(reached, arguments.port), children)
         many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
         print(f"{many} at http://{reached}:{arguments.port}; Ctrl+C ends it", flush=True)
         while True:
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
                 child.check(again=True)
 
 
-def proxy() -> str | None:
+def find_proxy() -> str | None:
     """Where haproxy is; system folders are not always searched for other people than root."""
     return shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
@@ -161,12 +161,12 @@ def _refuse_taken(address: str, port: int) -> None:
 
 
 def _free_ports(many: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        taken = [held.enter_context(socket.create_server((HERE, 0))) for _ in range(many)]
-        return [one.getsockname()[1] for one in taken]
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server((HERE, 0))) for _ in range(many)]
+        return [each.getsockname()[1] for each in sockets]
 
 
-def _wait(ready: Callable[[], bool], children: "list[_Child]") -> None:
+def _wait_until(ready: Callable[[], bool], children: "list[_Child]") -> None:
     """Until `ready`, or InputError if a child ends before that or nothing answers."""
     until = time.monotonic() + BEGINS
     while not ready():
@@ -177,7 +177,7 @@ def _wait(ready: Callable[[], bool], children: "list[_Child]") -> None:
         time.sleep(0.2)
 
 
-def _answers(host: str, port: int) -> bool:
+def _is_healthy(host: str, port: int) -> bool:
     with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
         return bool(answer.status == 200)
     return False

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.commands.arguments import open_items, options, say
+from elastic_core.commands.arguments import add_options, open_items, print_note
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import here
 from elastic_core.data.sources import load
@@ -31,7 +31,7 @@ IN_MEMORY = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    options(parser, f"""
+    add_options(parser, f"""
         run_name RUN | text | a run folder, or its name below checkpoints/
         --port | int (8600) | default: 8600
         --address | text 127.0.0.1 | 0.0.0.0 for others on the network (default: this machine alone)
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     service = ListService(ranker, Events(path, ListService.events_to_keep(ranker)), with_data=dataset is not None)
     app = create_app(service, served.name, Limits(rate=arguments.rate, batch=arguments.together))
     where = "in memory alone" if path is None else f"in {path}"
-    say(f"{served.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")
+    print_note(f"{served.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")
     uvicorn.run(app, host=arguments.address, port=arguments.port, log_level="warning", access_log=False)
     return 0
 
@@ -76,7 +76,7 @@ def load_data(served: Run) -> Dataset | None:
         dataset = load(served.config.data)
         served.check_data(dataset)
     except InputError as error:
-        say(f"Without the data: {error}.")
+        print_note(f"Without the data: {error}.")
         return None
-    say(f"{dataset.histories.n_users:,} people of {dataset.label} are known by their ids.")
+    print_note(f"{dataset.histories.n_users:,} people of {dataset.label} are known by their ids.")
     return dataset

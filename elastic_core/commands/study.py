@@ -16,7 +16,14 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from elastic_core.commands.arguments import CHECKPOINTS, data_settings, file_options, fold_options, options, say
+from elastic_core.commands.arguments import (
+    CHECKPOINTS,
+    add_file_options,
+    add_options,
+    add_preprocessing_options,
+    data_settings,
+    print_note,
+)
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
 from elastic_core.services.durations import about, clock
@@ -28,34 +35,34 @@ EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
 
 def configure(parser: ArgumentParser) -> None:
-    options(parser, f"""
+    add_options(parser, f"""
         source SOURCE | text | a file or folder of your own, or a named source
         --minutes | float 30 | for all of it
         --clock | {"/".join(NOW)} wall | of the minutes: on a busy machine, processor time is fairer and takes longer
         --split | {"/".join(WAYS)}/both both | hold out the last event, all after a date, or both
         --systems | words {",".join(STUDIED)} | some of {",".join(STUDIED)} (default: as the time allows)
     """)  # fmt: skip
-    file_options(parser)
-    fold_options(parser)
+    add_file_options(parser)
+    add_preprocessing_options(parser)
     setting = "a setting of the data, such as planted.seed=1"
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=setting)
-    options(parser, "--out FOLDER | path | the study's folder (default: one below checkpoints/studies)")
+    add_options(parser, "--out FOLDER | path | the study's folder (default: one below checkpoints/studies)")
 
 
 def run(arguments: Namespace) -> int:
     ways = list(WAYS) if arguments.split == "both" else [arguments.split]
-    plain = {"data": dataclasses.asdict(data(arguments)), "minutes": arguments.minutes, "ways": ways}
-    asked = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
-    folder = arguments.out or CHECKPOINTS / "studies" / asked.name
-    found = Study(asked, folder, Progress()).conduct()
+    plain = {"data": dataclasses.asdict(data_config(arguments)), "minutes": arguments.minutes, "ways": ways}
+    request = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
+    folder = arguments.out or CHECKPOINTS / "studies" / request.name
+    result = Study(request, folder, Progress()).conduct()
     if sys.stderr.isatty():
-        say("")
-    print(study_text(found))
+        print_note("")
+    print(study_text(result))
     print(folder / PAGE)
     return 0
 
 
-def data(arguments: Namespace) -> DataConfig:
+def data_config(arguments: Namespace) -> DataConfig:
     """What the arguments ask to be read. A file is called by its full path, so that the study is found again from elsewhere."""
     path = Path(arguments.source).expanduser()
     source = str(path.resolve()) if path.exists() else arguments.source
@@ -63,10 +70,10 @@ def data(arguments: Namespace) -> DataConfig:
     return recipe("planted").replaced(settings).override(*(f"data.{setting}" for setting in arguments.set)).data
 
 
-def study_text(found: dict[str, object]) -> str:
+def study_text(result: dict[str, object]) -> str:
     """The answer for a terminal: questions, answers and sentences."""
-    lines = [str(found["title"]), str(found["headline"])]
-    for section in found["sections"]:  # type: ignore[attr-defined]
+    lines = [str(result["title"]), str(result["headline"])]
+    for section in result["sections"]:  # type: ignore[attr-defined]
         answer = f" {section['answer']}" if section["answer"] else ""
         lines += ["", f"{section['question']}{answer}", *(f"  {sentence}" for sentence in section["sentences"])]
     return "\n".join(lines)
@@ -86,4 +93,4 @@ class Progress:
             sys.stderr.flush()
         elif step != self.step or time.monotonic() - self.told > EVERY:
             self.told, self.step = time.monotonic(), step
-            say(line)
+            print_note(line)

@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 
 from elastic_core import files, models
-from elastic_core.commands.arguments import CHECKPOINTS, file_options, find_run, mapped, options, say
+from elastic_core.commands.arguments import CHECKPOINTS, add_file_options, add_options, find_run, parse_columns, print_note
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.histories import Dataset
@@ -45,17 +45,17 @@ from elastic_core.scale import budget
 
 def configure(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
-    options(source, f"""
+    add_options(source, f"""
         --recipe NAME | text | one of {", ".join(RECIPES)}
         --config FILE | path | a config.json, for example that of another run
     """)  # fmt: skip
     parser.add_argument("--from", metavar="RUN", dest="begin", help="begin with the weights of this run")
-    options(parser, f"--model NAME | text | with --recipe: one of {', '.join(models.names())} (default: elastic)")
+    add_options(parser, f"--model NAME | text | with --recipe: one of {', '.join(models.names())} (default: elastic)")
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
-    file_options(parser)
-    options(parser, """
+    add_file_options(parser)
+    add_options(parser, """
         --out DIR | path | the run folder (default: checkpoints/local-RECIPE-MODEL)
         --device | text | cpu, cuda or auto (default: what the recipe says, cpu)
         --minutes | float | stop after so many minutes of training (default: no limit)
@@ -65,18 +65,18 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     try:
-        with _joined() as ranks, stop_on_signals() as asked:
+        with _process_group() as ranks, stop_on_signals() as stop:
             begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
-            config = ranks.together(lambda: resolve(arguments, begin))
+            config = ranks.together(lambda: resolve_config(arguments, begin))
             out = arguments.out or default_folder(arguments, config)
-            dataset = loaded(config, ranks)
+            dataset = load_same_data(config, ranks)
             if begin is not None and not ranks.rank and begin.last("start").get("data_hash") != dataset.hash:
-                say(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
+                print_note(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             if ranks is ALONE and config.train.device == "cpu":
                 settle_threads(arguments.threads, config, dataset, Run(out))
             fresh = not ranks.rank and not out.exists()
             try:
-                finished = train(config, dataset, out, Progress(config.train.epochs), asked, ranks, begin)
+                finished = train(config, dataset, out, Progress(config.train.epochs), stop, ranks, begin)
             except InputError:
                 if fresh and out.exists() and not (out / WEIGHTS).exists():
                     shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
@@ -88,7 +88,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _joined() -> AbstractContextManager[Alone]:
+def _process_group() -> AbstractContextManager[Alone]:
     """The processes that torchrun started, or this one alone."""
     if "RANK" not in os.environ:
         return nullcontext(ALONE)
@@ -107,29 +107,29 @@ def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) ->
         learner = loop.fresh_learner()
         budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
         batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
-        say(f"{choose_threads(lambda: learner.step(batch), rounds=3)} threads were quickest.")
+        print_note(f"{choose_threads(lambda: learner.step(batch), rounds=3)} threads were quickest.")
 
 
-def loaded(config: RunConfig, ranks: Alone) -> Dataset:
+def load_same_data(config: RunConfig, ranks: Alone) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
-    found: list[Dataset] = []
+    datasets: list[Dataset] = []
 
     def read() -> str:
-        found.append(load(config.data, say if not ranks.rank else None))
-        return found[0].hash
+        datasets.append(load(config.data, print_note if not ranks.rank else None))
+        return datasets[0].hash
 
     def same() -> Dataset:
-        if not found:
+        if not datasets:
             read()
-        if found[0].hash != data_hash:
-            raise InputError(f"{found[0].label} is not the same to all processes of this training")
-        return found[0]
+        if datasets[0].hash != data_hash:
+            raise InputError(f"{datasets[0].label} is not the same to all processes of this training")
+        return datasets[0]
 
     data_hash = ranks.first(read)
     return ranks.together(same)
 
 
-def resolve(arguments: Namespace, begin: Run | None) -> RunConfig:
+def resolve_config(arguments: Namespace, begin: Run | None) -> RunConfig:
     """The configuration that the arguments ask for."""
     if arguments.model and not arguments.recipe:
         raise InputError("--model goes with --recipe; a configuration already names its model")
@@ -141,14 +141,14 @@ def resolve(arguments: Namespace, begin: Run | None) -> RunConfig:
         config = begin.config
     else:
         raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
-    asked = {
+    changes = {
         "train.minutes": arguments.minutes,
         "train.device": find_device(arguments.device) if arguments.device else None,
         "data.dates": arguments.dates or None,
         "data.titles": arguments.titles or None,
     }
-    config = config.override(*arguments.set, *(f"{name}={value}" for name, value in asked.items() if value is not None))
-    return config.replaced({"data.columns": mapped(arguments.columns)}) if arguments.columns else config
+    config = config.override(*arguments.set, *(f"{name}={value}" for name, value in changes.items() if value is not None))
+    return config.replaced({"data.columns": parse_columns(arguments.columns)}) if arguments.columns else config
 
 
 def read_config(path: Path) -> RunConfig:

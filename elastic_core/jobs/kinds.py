@@ -155,22 +155,22 @@ class Trainings(Queue[Training]):
         """Trainings that are not over and read these data."""
         return [job for job in self.all() if (job.active or job.state == "interrupted") and same_source(job.config.data, data)]
 
-    def _name(self, config: RunConfig, wanted: str) -> str:
+    def _name(self, config: RunConfig, asked_name: str) -> str:
         """A free run name: the wanted one, or one that says model and data."""
-        taken = {p.name for p in self.root.glob("*")} | {job.run.name for job in self.all()}
-        if wanted:
-            name = wanted if wanted.startswith(PREFIX) else PREFIX + wanted
+        names = {p.name for p in self.root.glob("*")} | {job.run.name for job in self.all()}
+        if asked_name:
+            name = asked_name if asked_name.startswith(PREFIX) else PREFIX + asked_name
             if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,59}", name):
                 raise InputError("a run's name may have small letters, digits and the sign -, at most 54 of them")
-            if name in taken:
+            if name in names:
                 raise InputError(f"there is a run named {name} already; choose another name")
             return name
         file = Path(config.data.source)  # what was uploaded lies in a file of ours, and has its own name on its card
-        words = card_label(file).rpartition(" · ")[0] or file.stem
-        source = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:20]
+        title = card_label(file).rpartition(" · ")[0] or file.stem
+        source = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:20]
         model = re.sub(r"[^A-Za-z0-9_.]+", "-", config.model.name)[:40]
         name = f"{PREFIX}{model}-{source or 'data'}"
-        return next(free for i in range(1, len(taken) + 2) if (free := name if i == 1 else f"{name}-{i}") not in taken)
+        return next(free for i in range(1, len(names) + 2) if (free := name if i == 1 else f"{name}-{i}") not in names)
 
 
 class Studies(Queue[Job[StudyAsked]]):
@@ -183,11 +183,11 @@ class Studies(Queue[Job[StudyAsked]]):
         return StudyAsked.read(plain)
 
     def work(self, job: Job[StudyAsked], context: JobContext) -> str:
-        told = [""]
+        last_step = [""]
 
         def tell(done: float, of: float, text: str) -> None:
-            if text.partition(",")[0] != told[0]:
-                told[0] = text.partition(",")[0]
+            if text.partition(",")[0] != last_step[0]:
+                last_step[0] = text.partition(",")[0]
                 context.log(text)
             context.say({"done": round(done), "of": max(round(of), 1), "text": f"{text} · {about(max(of - done, 0))} left"})
 
@@ -195,8 +195,8 @@ class Studies(Queue[Job[StudyAsked]]):
         return ""
 
     def done(self, request: StudyAsked) -> bool:
-        found = self.answer(request)
-        return found is not None and found["minutes"] == request.minutes
+        answer = self.answer(request)
+        return answer is not None and answer["minutes"] == request.minutes
 
     def can_resume(self, job: Job[StudyAsked]) -> bool:
         return super().can_resume(job) or job.state == "stopped"
@@ -381,11 +381,11 @@ class Ablations(RunQueue):
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
         """Return what a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
         found = self.latest("finished", **self.about(run, data))
-        return None if found is None else _effects(found.path / EFFECTS, files.file_stamp(found.path / EFFECTS))
+        return None if found is None else _read_effects(found.path / EFFECTS, files.file_stamp(found.path / EFFECTS))
 
 
 @functools.lru_cache(maxsize=16)
-def _effects(file: Path, stamp: tuple[int, ...]) -> pd.DataFrame | None:
+def _read_effects(file: Path, stamp: tuple[int, ...]) -> pd.DataFrame | None:
     try:
         table = pd.read_csv(io.BytesIO(files.read_bytes(file, EFFECTS_BYTES, file.parent)))
         return table[list(EFFECT_COLUMNS)].astype("float64").astype({"expert": "int64", "n": "int64"})

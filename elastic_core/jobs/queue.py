@@ -250,7 +250,7 @@ class Queue(Generic[AnyJob]):
                 continue
             path = self.folder / f"{row['id']:06}"
             try:
-                plain, request = _parse(self.read, row["request"])
+                plain, request = _parse_request(self.read, row["request"])
                 done = self.done(request)
             except InputError as error:
                 yield files.UnreadableFolder(path, str(error))
@@ -282,7 +282,7 @@ class JobContext:
 
     def say(self, progress: dict[str, Any]) -> None:
         with suppress(InputError):  # a full disk is for the work to notice, when it writes its results
-            update(self.path.parent, self.id, progress=json.dumps(progress))
+            update_job(self.path.parent, self.id, progress=json.dumps(progress))
 
     def stop(self) -> bool:
         """Whether somebody asked it to stop, or removed it; the worker's heartbeat looks every half second."""
@@ -340,7 +340,7 @@ def _make_table(folder: Path) -> None:
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
     """All jobs, oldest first, with the state that they are in now."""
-    rows = _select(folder)
+    rows = _select_rows(folder)
     if not any(row["state"] == "running" for row in rows):
         return rows
     if worker_alive(folder):
@@ -350,14 +350,14 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
         return rows
     # Nobody works. What is still running in a second look has lost its worker: one that ends says so before it frees the lock.
     begun = {row["id"]: row["begun"] for row in rows if row["state"] == "running"}
-    rows = _select(folder)
+    rows = _select_rows(folder)
     for row in rows:
         if row["state"] == "running" and begun.get(row["id"]) == row["begun"]:
             row["state"] = "interrupted"
     return rows
 
 
-def _select(folder: Path) -> list[dict[str, Any]]:
+def _select_rows(folder: Path) -> list[dict[str, Any]]:
     file = folder / "jobs.sqlite"
     if not file.exists():
         return []
@@ -373,7 +373,7 @@ def _select(folder: Path) -> list[dict[str, Any]]:
     return []
 
 
-def update(folder: Path, job_id: str, **columns: object) -> bool:
+def update_job(folder: Path, job_id: str, **columns: object) -> bool:
     """Changes a running job; False if it is not running any more. Raises InputError for what the disk refuses."""
     names = ", ".join(f"{name} = ?" for name in columns)
     with open_table(folder, write=True) as table:
@@ -381,7 +381,7 @@ def update(folder: Path, job_id: str, **columns: object) -> bool:
         return table.execute(f"UPDATE jobs SET {names} WHERE id = ? AND state = 'running'", values).rowcount > 0
 
 
-def begin(folder: Path, job_id: str) -> bool:
+def begin_job(folder: Path, job_id: str) -> bool:
     """Takes a job from the queue; False if it is not queued any more. Whatever else is running has lost its worker: only the
     process that holds the lock may call this."""
     now = time.time()
@@ -391,13 +391,13 @@ def begin(folder: Path, job_id: str) -> bool:
         return table.execute(change, (os.getpid(), now, now, int(job_id))).rowcount > 0
 
 
-def end(folder: Path, job_id: str, state: State, reason: str) -> None:
+def end_job(folder: Path, job_id: str, state: State, reason: str) -> None:
     """Says how a running job ended; the first word counts."""
-    update(folder, job_id, state=state, reason=reason, ended=time.time())
+    update_job(folder, job_id, state=state, reason=reason, ended=time.time())
 
 
 @functools.lru_cache(maxsize=1024)
-def _parse(read: Callable[[dict[str, Any]], Any], text: str) -> tuple[dict[str, Any], Any]:
+def _parse_request(read: Callable[[dict[str, Any]], Any], text: str) -> tuple[dict[str, Any], Any]:
     plain = json.loads(text)
     return plain, read(plain)
 
@@ -428,7 +428,7 @@ def start_next(root: Path) -> None:
     In public mode nothing is started: nobody who asked for it is here.
     """
     folder = root / "jobs"
-    if public.on() or not any(row["state"] == "queued" for row in _select(folder)) or worker_alive(folder):
+    if public.on() or not any(row["state"] == "queued" for row in _select_rows(folder)) or worker_alive(folder):
         return
     with open_table(folder, write=True) as table:
         waiting = table.execute("SELECT id, threads FROM jobs WHERE state = 'queued' ORDER BY id LIMIT 1").fetchone()

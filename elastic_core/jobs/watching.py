@@ -13,7 +13,7 @@ PHASES = {
 }  # fmt: skip
 
 
-class Watch(NamedTuple):
+class TrainingWatch(NamedTuple):
     """`share` (0 … 1) is of the time budget if there is one, else of the epochs asked for."""
 
     phase: str
@@ -30,7 +30,7 @@ class Watch(NamedTuple):
         return clock(self.seconds)
 
 
-def watch(job: Training) -> Watch:
+def watch_training(job: Training) -> TrainingWatch:
     """Reads the run's files; nothing in them can make it fail."""
     epochs = job.run.events("epoch")
     last = epochs[-1] if epochs else {}
@@ -48,7 +48,7 @@ def watch(job: Training) -> Watch:
         phase = "Stopping: the best weights are being tested"
     elif event == "step":
         phase = f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
-    return Watch(
+    return TrainingWatch(
         phase=phase,
         share=min(max(share, 0.0), 1.0),
         epochs=len(epochs),

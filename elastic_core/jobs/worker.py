@@ -25,7 +25,7 @@ BEAT = 0.5  # seconds
 SPARE, SPARE_BYTES = "spare", 2**17  # a file that is given up so that a full disk takes the last word
 
 
-def work(root: Path, job_id: str) -> None:
+def do_job(root: Path, job_id: str) -> None:
     """Does one job. Returns at once if another worker has the lock, or if the job is not queued any more."""
     folder, lock = root / "jobs", queue.worker_lock(root / "jobs")
     try:
@@ -36,17 +36,17 @@ def work(root: Path, job_id: str) -> None:
     try:
         with queue.open_table(folder, write=True) as table:
             table.execute("DELETE FROM worker")
-        found = _find(root, job_id)
-        if found is not None:
-            go_on = _do(*found, lock)
+        queued = _find_job(root, job_id)
+        if queued is not None:
+            go_on = _run_in_worker(*queued, lock)
     except InputError as error:  # the disk takes nothing: the job stays in the queue, and the next one would fare alike
         sys.stderr.write(f"{job_id} cannot begin: {error}\n")
         go_on = False
     finally:
-        _leave(root, lock, go_on=go_on)
+        _release_lock(root, lock, go_on=go_on)
 
 
-def _find(root: Path, job_id: str) -> tuple[Queue[Any], Job[Any]] | None:
+def _find_job(root: Path, job_id: str) -> tuple[Queue[Any], Job[Any]] | None:
     """The job and its kind; one that cannot be read any more leaves the queue with its reason."""
     row = next((row for row in queue.read_rows(root / "jobs") if f"{row['id']:06}" == job_id), None)
     if row is None or row["state"] != "queued":
@@ -55,12 +55,12 @@ def _find(root: Path, job_id: str) -> tuple[Queue[Any], Job[Any]] | None:
     try:
         return jobs, jobs.get(job_id)
     except InputError as error:
-        if queue.begin(root / "jobs", job_id):
-            queue.end(root / "jobs", job_id, "failed", str(error))
+        if queue.begin_job(root / "jobs", job_id):
+            queue.end_job(root / "jobs", job_id, "failed", str(error))
         return None
 
 
-def _do(jobs: Queue[Any], job: Job[Any], lock: FileLock) -> bool:
+def _run_in_worker(jobs: Queue[Any], job: Job[Any], lock: FileLock) -> bool:
     """False if it could not begin because the disk takes nothing."""
     context = JobContext(job)
     try:
@@ -68,12 +68,12 @@ def _do(jobs: Queue[Any], job: Job[Any], lock: FileLock) -> bool:
         with (context.path / "log.txt").open("ab") as log:  # standard output and errors go to the job's own file
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        if not queue.begin(jobs.folder, job.id):
+        if not queue.begin_job(jobs.folder, job.id):
             return True
     except (InputError, OSError) as error:
         context.log(f"{job.id} cannot begin: {error}")
         return False
-    threading.Thread(target=_beat, args=(jobs, context, lock), daemon=True).start()
+    threading.Thread(target=_send_heartbeat, args=(jobs, context, lock), daemon=True).start()
     run_job(jobs, job, context)
     return True
 
@@ -84,39 +84,39 @@ def run_job(jobs: Queue[Any], job: Job[Any], context: JobContext) -> None:
     try:
         reason = jobs.work(job, context)
     except InputError as error:
-        _end(context, "failed", str(error))
+        _end_work(context, "failed", str(error))
     except Exception as error:  # whatever it was belongs on the page, and the next job must start
         traceback.print_exc()
         reason = NO_MEMORY if out_of_memory(error) else f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        _end(context, "failed", reason)
+        _end_work(context, "failed", reason)
     else:
-        _end(context, "stopped" if reason == STOPPED else "finished", reason)
+        _end_work(context, "stopped" if reason == STOPPED else "finished", reason)
 
 
-def _beat(jobs: Queue[Any], context: JobContext, lock: FileLock) -> None:
+def _send_heartbeat(jobs: Queue[Any], context: JobContext, lock: FileLock) -> None:
     """Says that the worker lives, and hears whether the job is to stop. Work that does not look is ended here."""
     while True:
         with suppress(InputError):
-            listed = queue.update(jobs.folder, context.id, beat=time.time())
+            listed = queue.update_job(jobs.folder, context.id, beat=time.time())
             rows = queue.read_rows(jobs.folder) if listed else []
             if not any(f"{row['id']:06}" == context.id and not row["stopping"] for row in rows):
                 context.request_stop()
         if jobs.stops_at_once and context.stop():
             with suppress(InputError, OSError):
-                _end(context, "stopped", STOPPED)
+                _end_work(context, "stopped", STOPPED)
             with suppress(Exception):
-                _leave(jobs.root, lock, go_on=True)
+                _release_lock(jobs.root, lock, go_on=True)
             os._exit(0)
         time.sleep(BEAT)
 
 
-def _end(context: JobContext, state: State, reason: str) -> None:
+def _end_work(context: JobContext, state: State, reason: str) -> None:
     context.log(f"{state}: {reason}")
     (context.path / SPARE).unlink(missing_ok=True)
-    queue.end(context.path.parent, context.id, state, reason)
+    queue.end_job(context.path.parent, context.id, state, reason)
 
 
-def _leave(root: Path, lock: FileLock, *, go_on: bool) -> None:
+def _release_lock(root: Path, lock: FileLock, *, go_on: bool) -> None:
     lock.release(force=True)
     if go_on:
         with suppress(InputError):
@@ -127,4 +127,4 @@ if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(max(0, 10 - os.nice(0)))  # the next worker inherits it
     keep_memory()
-    work(Path(sys.argv[1]), sys.argv[2])
+    do_job(Path(sys.argv[1]), sys.argv[2])

@@ -27,7 +27,7 @@ from elastic_core.core.evaluate import Ranks, Scorer, expected, rank_people
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 from elastic_core.files import explain_parse_errors
-from elastic_core.machine import commit
+from elastic_core.machine import code_commit
 
 FILE = "ranks.safetensors"
 LARGEST = 2**29  # bytes
@@ -132,7 +132,7 @@ def write_ranks(report: Report, path: Path) -> None:
     tensors = {f"{protocol}.above": ranks.above for protocol, ranks in report.ranks.items()}
     tensors |= {f"{protocol}.tied": ranks.tied for protocol, ranks in report.ranks.items() if ranks.tied.any()}
     metadata = {
-        "split": report.split, "data_hash": report.data_hash, "seed": str(report.seed), "commit": report.commit or commit(),
+        "split": report.split, "data_hash": report.data_hash, "seed": str(report.seed), "commit": report.commit or code_commit(),
     }  # fmt: skip
     save_file({name: _narrowest_type(values) for name, values in tensors.items()}, path, metadata)
 

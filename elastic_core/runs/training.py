@@ -23,7 +23,7 @@ from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
-from elastic_core.machine import commit, device_name, find_device
+from elastic_core.machine import code_commit, device_name, find_device
 from elastic_core.memory.routing import route_users
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
@@ -225,7 +225,7 @@ class Recorder(Keeper):
             {
                 "event": "start",
                 "time": round(time.time(), 1),
-                "commit": commit(),
+                "commit": code_commit(),
                 "torch": torch.__version__,
                 "device": device_name(device),
                 "threads": torch.get_num_threads(),

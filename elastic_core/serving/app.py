@@ -142,15 +142,15 @@ def create_app(service: ListService, run: str, limits: Limits = Limits()) -> Fas
     model, n_items = service.ranker.model.config.name, service.ranker.catalog.n_items
 
     async def answer(request: Request) -> Response:
-        return _json((await app.state.batcher.submit(request)).answer)
+        return _json_response((await app.state.batcher.submit(request)).answer)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return Response(_page(run, model, n_items), media_type="text/html")
+        return Response(_page_html(run, model, n_items), media_type="text/html")
 
     @app.get("/ready", response_model=ReadyAnswer, summary="whether it can answer, and for which run")
     async def ready() -> Response:
-        return _json({"status": "ok", "run": run, "model": model, "items": n_items})
+        return _json_response({"status": "ok", "run": run, "model": model, "items": n_items})
 
     @app.post("/recommend", response_model=ListAnswer, summary="the next items of a user, or after a history")
     async def recommend(body: ListRequest) -> Response:
@@ -178,15 +178,15 @@ def create_app(service: ListService, run: str, limits: Limits = Limits()) -> Fas
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: HTTPRequest, error: RequestValidationError) -> Response:
-        return _json({"error": _first_error(error)}, 422)
+        return _json_response({"error": _first_error(error)}, 422)
 
     @app.exception_handler(InputError)
     async def invalid_input(request: HTTPRequest, error: InputError) -> Response:
-        return _json({"error": str(error)}, 409 if isinstance(error, Conflict) else 422)
+        return _json_response({"error": str(error)}, 409 if isinstance(error, Conflict) else 422)
 
     @app.exception_handler(Busy)
     async def too_busy(request: HTTPRequest, error: Busy) -> Response:
-        return _json({"error": "too many requests are waiting; ask again in a second"}, 429, {"Retry-After": "1"})
+        return _json_response({"error": "too many requests are waiting; ask again in a second"}, 429, {"Retry-After": "1"})
 
     @app.exception_handler(HTTPException)
     async def http_error(request: HTTPRequest, error: HTTPException) -> Response:
@@ -194,7 +194,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         if error.status_code == 405:
             routes = [route for route in app.routes if getattr(route, "path", "") == request.url.path]
             headers = {"Allow": ", ".join(sorted({method for route in routes for method in getattr(route, "methods", ())}))}
-        return _json({"error": f"{request.url.path[:100]}: {str(error.detail).lower()}"}, error.status_code, headers)
+        return _json_response({"error": f"{request.url.path[:100]}: {str(error.detail).lower()}"}, error.status_code, headers)
 
 
 # --- limits ------------------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class LimitRequests:
             return
         if self.rate and not self._take_token((scope.get("client") or ("",))[0]):
             sentence = f"more than {self.rate:g} requests a second; ask again in a second"
-            await _json({"error": sentence}, 429, {"Retry-After": "1"})(scope, receive, send)
+            await _json_response({"error": sentence}, 429, {"Retry-After": "1"})(scope, receive, send)
             return
         size = 0
 
@@ -246,7 +246,7 @@ class LimitRequests:
 # --- text --------------------------------------------------------------------------------------------------------------
 
 
-def _json(answer: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def _json_response(answer: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     body = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     return Response(body, status, headers, "application/json")
 
@@ -260,7 +260,7 @@ def _first_error(error: RequestValidationError) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _page(run: str, model: str, n_items: int) -> str:
+def _page_html(run: str, model: str, n_items: int) -> str:
     name = text.html(run)
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 46em; margin: 2em auto; padding: 0 1em">

@@ -47,11 +47,11 @@ class Batcher:
         while (first := self._queue.get()) is not None:
             batch = [first]
             while len(batch) < self.max_batch and not self._queue.empty():  # no other thread takes from the queue
-                following = self._queue.get()
-                if following is None:
+                request = self._queue.get()
+                if request is None:
                     self._queue.put(None)
                     break
-                batch.append(following)
+                batch.append(request)
             self._answer(batch)
 
     def _answer(self, batch: list[Waiting]) -> None:
@@ -61,10 +61,10 @@ class Batcher:
         except Exception as error:
             for request in requests:
                 request.error = request.error or error
-        self._loop.call_soon_threadsafe(_resolve, batch)
+        self._loop.call_soon_threadsafe(_resolve_futures, batch)
 
 
-def _resolve(batch: list[Waiting]) -> None:
+def _resolve_futures(batch: list[Waiting]) -> None:
     for request, future in batch:
         if not future.done():  # the caller may have gone away
             future.set_result(request)

@@ -6,7 +6,7 @@ import numpy as np
 
 from elastic_core.data.repeats import count_repeats
 from elastic_core.data.traits import genre_table
-from elastic_core.machine import CPU, here
+from elastic_core.machine import CPU, describe_machine
 from elastic_core.recipes import MEMORIES
 from elastic_core.results.statistics import NoiseParts
 from elastic_core.runs.ranks import Interval
@@ -144,7 +144,7 @@ def method_section(study: "Study") -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for side in study.sides.values() for label in side.trained for run in side.runs(label)]
     taken = [float(run.last("end").get("seconds", 0)) for run in runs]
-    machine, share_ = here(CPU), study.plan.share
+    machine, share_ = describe_machine(CPU), study.plan.share
     took = f"; they took {min(taken):.0f} to {max(taken):.0f}" if taken else ""
     sentences = [
         f"{study.asked.minutes:g} minutes were asked for, {study.clock.seconds / 60:.1f} taken. A training has {share_:.0f} "

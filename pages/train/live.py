@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.jobs.kinds import Training, Trainings
 from elastic_core.jobs.queue import worker_alive
-from elastic_core.jobs.watching import watch
+from elastic_core.jobs.watching import watch_training
 from elastic_core.services import public
 from elastic_core.services.train import run_table
 from pages.kit import plot, shell, unreadable, view, waiting
@@ -77,7 +77,7 @@ def _draw(drawn: dict[str, str]) -> None:
 
 
 def _running(job: Training) -> None:
-    now = watch(job)
+    now = watch_training(job)
     with st.container(border=True, key="train_running"):
         st.subheader(f"Training {shell.plain(job.run.name)}")
         if job.state == "not responding":

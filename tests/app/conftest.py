@@ -17,7 +17,7 @@ from visits import visit
 
 from elastic_core.data import Dataset
 from elastic_core.jobs.kinds import Meanings
-from elastic_core.jobs.queue import JobContext, begin, end
+from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from pages.kit import shell
 
 
@@ -37,10 +37,10 @@ def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], N
     def work() -> None:
         queue = Meanings(app_runs)
         (job,) = queue.all()
-        assert begin(job.path.parent, job.id)
+        assert begin_job(job.path.parent, job.id)
         queue.work(job, JobContext(job))
         assert queue.get(job.id).share == 1.0, "the bar came to its end"
-        end(job.path.parent, job.id, "finished", "")
+        end_job(job.path.parent, job.id, "finished", "")
 
     return work
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import load
 from elastic_core.jobs.kinds import Meanings
-from elastic_core.jobs.queue import JobContext, begin, end
+from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.compare import ONE_RUN, compare_runs, p_text
@@ -58,9 +58,9 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
     for each in (app, other):
         assert not [button for button in each.button if button.key == "lrn_measure"]
         assert [button.label for button in each.button if button.key == f"lrn_measure_watch_stop_{job.id}"] == ["Cancel"]
-    assert begin(job.path.parent, job.id)
+    assert begin_job(job.path.parent, job.id)
     assert asked.work(job, JobContext(job)) == ""
-    end(job.path.parent, job.id, "finished", "")
+    end_job(job.path.parent, job.id, "finished", "")
     app = healthy(other.run())
     assert "finds 50% of the person’s experts again" in said(app) and "beyond the stranger; trained once" in said(app).replace(
         "\\", ""

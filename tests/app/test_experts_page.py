@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
 from elastic_core.jobs.kinds import Ablations
-from elastic_core.jobs.queue import JobContext, begin, end
+from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -104,10 +104,10 @@ def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeyp
     passes = Ablations(shell.RUNS)
     (job,) = passes.all()
     assert "exp_all" not in [button.key for button in app.button] and "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
-    assert begin(job.path.parent, job.id)
+    assert begin_job(job.path.parent, job.id)
     passes.work(job, JobContext(job))
     assert passes.get(job.id).text == "Removing every expert from its people" and passes.get(job.id).share > 0.5
-    end(job.path.parent, job.id, "finished", "")
+    end_job(job.path.parent, job.id, "finished", "")
     healthy(app.run())
     table = frame(app, "people_genre")
     assert table["d_ndcg"].notna().sum() == (load > 0).sum()  # type: ignore[index]

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.bench.latency import Setting, measure_latency
 from elastic_core.bench.rows import write_rows
 from elastic_core.jobs.kinds import Measurements
-from elastic_core.jobs.queue import begin, end
+from elastic_core.jobs.queue import begin_job, end_job
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.plan import Plan
 from pages.kit import plot
@@ -71,8 +71,8 @@ def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
     all_of_them, words = Measurements(app_runs), ""
     for state in ("stopped", "finished", "failed"):
         job = all_of_them.submit(Plan(lengths=(8, 16, 32, 64)))
-        assert begin(job.path.parent, job.id)
-        end(job.path.parent, job.id, state, "it broke")
+        assert begin_job(job.path.parent, job.id)
+        end_job(job.path.parent, job.id, state, "it broke")
         if state != "failed":
             job.path.mkdir()
             shutil.copy(app_runs / "benchmarks.csv", job.path / "rows.csv")

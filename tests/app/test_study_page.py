@@ -8,7 +8,7 @@ from driving import charts, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.jobs.kinds import Studies
-from elastic_core.jobs.queue import JobContext, begin
+from elastic_core.jobs.queue import JobContext, begin_job
 from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data.shelf import Shelf
 from elastic_core.study import conduct
@@ -41,7 +41,7 @@ def test_a_study_goes_from_the_button_to_its_answer(
     monkeypatch.setattr(conduct.plan, "CHOICES", ((2, ("last",)),))
     monkeypatch.setattr(conduct.plan, "KEPT", 0.1)
     monkeypatch.setattr(conduct.plan, "FLOOR", 0.1)
-    assert begin(job.path.parent, job.id)
+    assert begin_job(job.path.parent, job.id)
     queue.work(job, JobContext(job))
     progress = queue.get(job.id).progress
     assert 0 < progress["done"] <= progress["of"] and progress["text"].endswith(" left")

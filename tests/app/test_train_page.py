@@ -17,7 +17,7 @@ from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
-from elastic_core.jobs.queue import begin, end
+from elastic_core.jobs.queue import begin_job, end_job
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.systems import run_label
@@ -160,12 +160,12 @@ def test_an_interrupted_training_can_be_continued_or_discarded(root: Path) -> No
     at = page()
     well(at.button(key="train_start").click().run())
     (job,) = Trainings(root).all()
-    assert begin(job.path.parent, job.id)
+    assert begin_job(job.path.parent, job.id)
     well(at.run())
     assert "was interrupted" in texts(at.warning)
     well(at.button(key=f"train_resume_{job.id}").click().run())
     assert Trainings(root).get(job.id).state == "queued"
-    assert begin(job.path.parent, job.id)
+    assert begin_job(job.path.parent, job.id)
     well(at.run())
     well(at.button(key=f"train_discard_{job.id}").click().run())
     assert Trainings(root).all() == []
@@ -175,8 +175,8 @@ def test_a_failed_training_shows_its_reason(root: Path) -> None:
     at = page()
     well(at.button(key="train_start").click().run())
     (job,) = Trainings(root).all()
-    assert begin(job.path.parent, job.id)
-    end(job.path.parent, job.id, "failed", "the disk is full")
+    assert begin_job(job.path.parent, job.id)
+    end_job(job.path.parent, job.id, "failed", "the disk is full")
     well(at.run())
     assert "the disk is full" in texts(at.error)
 
@@ -186,14 +186,14 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     well(at.button(key="train_start").click().run())
     (job,) = Trainings(root).all()
     shutil.copytree(root / DONE, job.run.path)
-    assert begin(job.path.parent, job.id)
-    end(job.path.parent, job.id, "finished", "all epochs done")
+    assert begin_job(job.path.parent, job.id)
+    end_job(job.path.parent, job.id, "finished", "all epochs done")
     well(at.run())
     assert f"Trained and tested: {job.run.name}" in texts(at.subheader) and "was not judged" in texts(at.caption)
     well(at.button(key=f"train_judge_{job.id}").click().run())
     assert Trainings(root).get(job.id).state == "queued", "what is left of it is done in the background"
-    assert begin(job.path.parent, job.id)
-    end(job.path.parent, job.id, "finished", "all epochs done")
+    assert begin_job(job.path.parent, job.id)
+    end_job(job.path.parent, job.id, "finished", "all epochs done")
     row = BaselineRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
     baselines.write_comparison(job.run, BaselineComparison(100, 0.01, (row, BaselineRow("Vast", fault="too many items"))))
     well(at.run())

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from pyarrow import feather, parquet
 
-from elastic_core.commands.arguments import mapped, split_commas
+from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.packing import Upload
 from elastic_core.errors import InputError
@@ -47,7 +47,7 @@ def write_table(head: str, row: str, rows: Any = ROWS) -> str:
 
 def read(data: str | bytes, columns: str = "", name: str = "x.csv") -> Table:
     source = Upload(name, data.encode() if isinstance(data, str) else data)
-    return read_interactions(source, mapped(split_commas(columns)) if columns else {})
+    return read_interactions(source, parse_columns(split_commas(columns)) if columns else {})
 
 
 def ask(data: str | bytes, name: str = "x.csv") -> str:

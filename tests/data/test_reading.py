@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from elastic_core.commands.arguments import mapped, split_commas
+from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.packing import Upload
 from elastic_core.errors import InputError
@@ -47,7 +47,7 @@ def rows_of(table: Table) -> list[Any]:
 def read(data: str | bytes, name: str = "x.csv", columns: str = "") -> Table:
     """Read as the command line does, and as the app: alike."""
     source = Upload(name, data.encode() if isinstance(data, str) else data)
-    table = read_interactions(source, mapped(split_commas(columns)) if columns else {})
+    table = read_interactions(source, parse_columns(split_commas(columns)) if columns else {})
     if not columns:
         again = checked(*opened(name, source.data))
         pd.testing.assert_frame_equal(again.events, table.events)

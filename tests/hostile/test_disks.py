@@ -20,7 +20,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.jobs import kinds, queue, worker
 from elastic_core.jobs.kinds import Trainings
-from elastic_core.jobs.queue import begin, end, open_table, start_next
+from elastic_core.jobs.queue import begin_job, end_job, open_table, start_next
 from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.training import train
 
@@ -176,8 +176,8 @@ def test_a_hundred_jobs_and_two_servers_on_one_checkout(jobs: Trainings, started
             table.execute("DELETE FROM worker")
             table.execute("DELETE FROM jobs WHERE id < ?", (int(job_id),))
         start_next(jobs.root)
-        assert started[-1] == job_id and begin(jobs.folder, job_id)
-        end(jobs.folder, job_id, "finished", "")
+        assert started[-1] == job_id and begin_job(jobs.folder, job_id)
+        end_job(jobs.folder, job_id, "finished", "")
     assert {job.state for job in other.all()} == {"finished"}
 
 
@@ -213,7 +213,7 @@ def work_on_a_full_disk(root: Path, job: str, begun: bool) -> None:
     queue.start_worker = lambda *given: (root / "spawned").touch()  # type: ignore[assignment]
     if not begun:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
-    worker.work(root, job)
+    worker.do_job(root, job)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # for what it has not said yet
 
 

@@ -16,7 +16,7 @@ from elastic_core import recipes
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Ablations, Maps, Meanings, Measurements, Training, Trainings
-from elastic_core.jobs.queue import MAX_QUEUED, begin, open_table, start_next
+from elastic_core.jobs.queue import MAX_QUEUED, begin_job, open_table, start_next
 from elastic_core.models import Recommender
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import Run
@@ -47,7 +47,7 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for name in ("waits", "broke"):
         job = Trainings(folder).submit(recipes.toy(), name)
         if name == "broke":
-            assert begin(job.path.parent, job.id)
+            assert begin_job(job.path.parent, job.id)
     (folder / "jobs" / "spawned").unlink()
     with open_table(folder / "jobs", write=True) as table:
         table.execute("DELETE FROM worker")

@@ -27,7 +27,7 @@ import streamlit as st
 st.number_input("Process", value=os.getpid(), key="process")
 st.button("Again", key="again")
 """
-needs_proxy = pytest.mark.skipif(not serve.proxy(), reason="haproxy is not installed")
+needs_proxy = pytest.mark.skipif(not serve.find_proxy(), reason="haproxy is not installed")
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
@@ -102,11 +102,11 @@ def test_what_it_cannot_do_it_says_in_one_sentence(capsys: pytest.CaptureFixture
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(serve, "proxy", lambda: "/bin/true")
+        monkeypatch.setattr(serve, "find_proxy", lambda: "/bin/true")
         assert main(["serve", "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot be listened on" in capsys.readouterr().err
     assert main(["serve", "--processes", "0"]) == 2 and "must be 1 to" in capsys.readouterr().err
-    monkeypatch.setattr(serve, "proxy", lambda: None)
+    monkeypatch.setattr(serve, "find_proxy", lambda: None)
     assert main(["serve"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "haproxy is not installed" in said

@@ -25,7 +25,7 @@ import pandas as pd
 from elastic_core import files
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.machine import commit
+from elastic_core.machine import code_commit
 from elastic_core.memory import recovery, routing_metrics
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
@@ -84,7 +84,7 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
             scores["events"] = score.events.labelled
             tell(i / parts)
         scores["ceiling"] = recovery.best_possible_ami(dataset, model.length)
-    return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=commit(), **scores)
+    return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=code_commit(), **scores)
 
 
 def recovered(row: MeaningRow) -> pd.DataFrame:
