@@ -61,7 +61,8 @@ def _upload(name: str, data: bytes) -> None:
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
         if missing:
             order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
-            st.info(f"Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
+            reason = f"{shell.plain(uploads.question(sheet))}. " if uploads.question(sheet) else ""
+            st.info(f"{reason}Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
         dates = _dates(sheet, mapping, digest)
         if dates is None:

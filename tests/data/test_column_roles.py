@@ -22,7 +22,7 @@ from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.packing import Upload
 from elastic_core.errors import InputError
-from elastic_core.services.data.shelf import checked, opened
+from elastic_core.services.data.shelf import checked, opened, question
 
 DRAW = random.Random(5)
 ROWS: Any = [(u, i, 1_672_700_000 + DRAW.randrange(15_000_000)) for u in range(60) for i in DRAW.sample(range(40), 12)]
@@ -75,6 +75,12 @@ TIMED = [(str(u), str(i), t) for u, i, t in ROWS]
         ("user_id,anonymous_id,product_id,sentiment,timestamp", "{some},{u},{i},{n},{t}"),
         ("app_id,user_id,sku,etl_tstamp,collector_tstamp", "shop,{u},{i},{d:%Y-%m-%d 03:00:00},{d:%Y-%m-%d %H:%M:%S}"),
         ("device_id,customer_id,sku,product_id,date", ",{u},,{i},{d:%Y-%m-%dT%H:%M:%SZ}"),
+        ("event_date,event_timestamp,user_id,user_pseudo_id,item_id", "{d:%Y%m%d},{t}000000,,{u},{i}"),
+        (
+            "order_id,product_id,shipping_limit_date,customer_id,customer_unique_id,order_purchase_timestamp",
+            "o{t}{u},{i},{d:%Y-%m-28 %H:%M:%S},c{t}{u},{u},{d:%Y-%m-%d %H:%M:%S}",
+        ),
+        ("Date,Time,Item,SKU,Customer ID", "{d:%m/%d/%y},{d:%H:%M:%S},{i},,{u}"),
         ("user,item,time", "{u},{i},{d:%Y-%m-%dT%H:%M:%S}+00:00[Europe/London]"),
         ("user,item,time", '{u},{i},"{d:%m %d, %Y} {d:%H:%M:%S}"'),
         ("user,item,time," + ",".join(f"f{n}" for n in range(70)), "{u},{i},{t}," + ",".join("7" * 70)),
@@ -94,11 +100,15 @@ ASKED = [  # names, a row, what is asked, the rows that the line reads
         "the person could be Email .*; the item could be Lineitem sku .* or Lineitem name", ("mail", "i", "t")),
     ("Profile Name,Start Time,Duration,Title", "P {u},{d:%Y-%m-%d %H:%M:%S},00:43,{title}", "Profile Name .*Title",
         ("u", "title", "t")),
+    ("borrowernumber,biblionumber,date_due,issuedate,dateofbirth", "{u},{i},{d:%Y-%m-28},{d:%Y-%m-%d %H:%M:%S},{born}",
+        "the person could be borrowernumber", ("u", "i", "t")),
+    ("Time,User full name,Affected user,Event context,Description", "{d:%Y-%m-%d %H:%M:%S},P {u},-,x{i},user {u} saw {i}",
+        "could be User full name .*; the item could be Event context", ("u", "i", "t")),
     ("src\tdst", "{u}\tx{i}", "if its rows are in order of time, try", ("u", "i", "")),
     ("user,appid,playtime_forever", "{u},{i},{n}", "no column holds times .*say --columns time= if the", ("u", "i", "")),
     ("user_id,item_id,candidate_rank", "{u},{i},{n}", "no column holds times that order a person's events", ("u", "i", "")),
     ("user,item,date", "{u},{i},{d:%H:%M}", r"no column holds times .*'date' holds no moments", ("u", "i", "")),
-    ("user_id,item_id,begun,ended", "{u},{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%dT%H:%M:%S}", "could be begun .* or ended",
+    ("user_id,item_id,begun,noted", "{u},{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%dT%H:%M:%S}", "could be begun .* or noted",
         ("u", "i", "t")),
 ]  # fmt: skip
 
@@ -108,6 +118,7 @@ def test_the_line_of_a_question_reads_the_right_rows(head: str, row: str, says: 
     data = write_table(head, row)
     sentence = ask(data)
     assert re.search(says, sentence)
+    assert sentence.startswith(question(opened("x.csv", data.encode())[0]).split(": ")[0])  # the app asks the same
     line = shlex.split(sentence[sentence.index("--columns ") :])[1]
     table = read(data, line)
     users, items, times = wanted
@@ -132,6 +143,13 @@ ONE_PERSON = {
 def test_one_persons_own_export_is_called_so(name: str) -> None:
     said = ask(ONE_PERSON[name])
     assert "seems to hold one person's own history" in said and "with a column for the person" in said and "--columns" not in said
+
+
+def test_one_row_a_person_is_no_history() -> None:
+    data = "customer_id,name,city,last_order,favourite\n" + "".join(
+        f"{n},N {n},Town,2023-01-{1 + n % 28:02},P{n % 40}\n" for n in range(300)
+    )
+    assert "has one row for each 'customer_id', and a history needs several" in ask(data)
 
 
 # --- times -------------------------------------------------------------------------------------------------------------
@@ -257,13 +275,16 @@ def test_lists_in_cells_stay_apart_from_what_stands_beside() -> None:
     assert rows_of(table) == [(f"u{u}", str(i)) for u, items in lists.items() for i in items] and table.items is None
 
 
-@pytest.mark.parametrize("shape", ["people", "index", "visits"])
+@pytest.mark.parametrize("shape", ["people", "index", "visits", "answer"])
 def test_other_shapes_of_json(shape: str) -> None:
     by_person = {u: [{"item": i, "ts": t} for v, i, t in ROWS if v == u] for u in range(60)}
     ordered = [(str(u), str(e["item"]), e["ts"]) for u, events in by_person.items() for e in events]
     if shape == "index":
         frame = pd.DataFrame(ROWS, columns=["user", "item", "time"])
         assert rows_of(read(frame.to_json(orient="index"))) == TIMED
+    elif shape == "answer":
+        rows = [{"user": u, "item": i, "time": t} for u, i, t in ROWS]
+        assert rows_of(read(json.dumps({"response": {"result": "success", "data": {"total": 720, "data": rows}}}))) == TIMED
     elif shape == "people":
         data = json.dumps({f"{u}": events for u, events in by_person.items()})
         assert "--columns user=key,item=item,time=ts" in ask(data) and rows_of(read(data, "user=key")) == ordered

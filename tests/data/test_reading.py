@@ -192,9 +192,9 @@ def test_every_kind_of_text_is_the_same_world(kind: str) -> None:
             "no column holds times that order a person's events .*say --columns time= if the rows are in order",
         ),
         (
-            "user,item,begun,ended",
+            "user,item,begun,noted",
             "{u},{i},{d:%Y-%m-%d %H:%M},{d:%Y-%m-%dT%H:%M}",
-            "the time could be begun .* or ended .*try --columns user=user,item=item,time=begun",
+            "the time could be begun .* or noted .*try --columns user=user,item=item,time=begun",
         ),
         ("user,item,time", "{u},{i},{d:%Y%m}", "tells only the year or month"),
         ("user,item,time", "{u},{i},{d:%Y}", "tells only the year or month"),

@@ -13,16 +13,19 @@ SPOKEN = {"user": "person", "item": "item", "time": "time"}
 
 
 def ask_columns(table: RawTable, choice: Choice, read: Callable[[RawTable, Choice], Any]) -> str:
-    """Return one sentence: what is missing, what it could be, and which line reads the file. `read` is how that is tried."""
+    """Return one sentence for the command line: what is missing, and which line reads the file. `read` is how that is tried."""
+    sentence = describe_missing(table, choice)
+    return sentence if says_why_not(table, choice) else f"{sentence}: {_suggest_line(table, choice, read)}"
+
+
+def describe_missing(table: RawTable, choice: Choice) -> str:
+    """Return which roles no column has for certain, and which columns could have them."""
     names = list(table.sample.column_names)
+    if why_not := says_why_not(table, choice):
+        return why_not
     if not table.headed:
         cells = ", ".join(f"{at} = {str(table.sample[name][0].as_py())[:24]!r}" for at, name in enumerate(names[:12], 1))
-        return f"{table.shown} does not name its columns ({cells}): {_suggest_line(table, choice, read)}"
-    if is_one_person(table, choice):
-        return (
-            f"{table.shown} names no person, so it seems to hold one person's own history: a list for them needs other people's "
-            "histories too; join the exports of several people into one file with a column for the person"
-        )
+        return f"{table.shown} does not name its columns ({cells})"
     parts = list[str]()
     for ours in choice.missing:
         could_be = [f"{one.name[:40]} ({one.summary})" for one in choice.candidates[ours]]
@@ -35,17 +38,26 @@ def ask_columns(table: RawTable, choice: Choice, read: Callable[[RawTable, Choic
     if all(not choice.candidates[ours] for ours in choice.missing if ours != "time"):
         parts.append(f"the columns are {', '.join(name[:30] for name in names[:10])}")
     asked = " and the ".join(SPOKEN[ours] for ours in choice.missing)
-    return f"{table.shown} does not say which column is the {asked}; {'; '.join(parts)}: {_suggest_line(table, choice, read)}"
+    return f"{table.shown} does not say which column is the {asked}; {'; '.join(parts)}"
 
 
-def is_one_person(table: RawTable, choice: Choice) -> bool:
-    """Whether no column could be a person, in a file that is long enough to tell and has things and times."""
+def says_why_not(table: RawTable, choice: Choice) -> str:
+    """Return why a table cannot be a recommender's data, whatever its columns are called; nothing where it may be."""
     if "user" not in choice.missing or not table.headed or len(table.sample) < ENOUGH:
-        return False
+        return ""
     people = choice.candidates["user"]
+    if choice.once and not any(PERSON.search(one.name) for one in people):
+        return (
+            f"{table.shown} has one row for each {choice.once!r}, and a history needs several: "
+            "give the table with a row for every event of a person"
+        )
     items = [choice.roles["item"]] if "item" in choice.roles else [one.name for one in choice.candidates.get("item", [])]
-    others = [one for one in people if PERSON.search(one.name) or ([one.name] != items[:1] and items)]
-    return not others
+    if any(PERSON.search(one.name) or (items and one.name != items[0]) for one in people):
+        return ""
+    return (
+        f"{table.shown} names no person, so it seems to hold one person's own history: a list for them needs other people's "
+        "histories too; join the exports of several people into one file with a column for the person"
+    )
 
 
 def _why(choice: Choice) -> str:

@@ -24,7 +24,8 @@ from elastic_core.errors import InputError
 ROLES = ("user", "item", "time", "title", "genres")
 NEEDED = ROLES[:3]
 NAMES = {  # certain, where the values agree; letters and digits only; an earlier one before a later one
-    "user": """user userid uid useridx usersid userno usernum usernumber userhash visitorid visitor customerid customer
+    "user": """user userid uid useridx usersid userno usernum usernumber userhash visitorid visitor customeruniqueid
+        customerid customer
         custid customerno customernumber reviewerid memberid accountid clientid person personid playerid listenerid
         readerid buyerid buyer buyerusername profileid householdkey msno login username usernick anonymousid distinctid
         userpseudoid deviceid cookieid sessionid session sid usercode kunde kundeid kundennummer kundennr nutzer nutzerid
@@ -46,13 +47,20 @@ COUNTERS = {"timestamp", "ts", "time", "t"}  # may hold plain numbers that only 
 TIME_WORDS = set(
     "time times date datetime timestamp tstamp stamp ts dt at day when created utc uts datum zeit fecha hora uhrzeit".split()
 )
-PERSON = re.compile(r"(?i)user|customer|client|buyer|member|visitor|account|profile|person|e-?mail|reader|player|listener|patron")
+PERSON = re.compile(
+    r"(?i)user|customer|client|buyer|member|visitor|account|profile|person|e-?mail|reader|player|listener|patron|borrower|guest"
+    r"|student|learner|viewer|subscriber|shopper|contact|patient|donor|passenger|employee"
+)
 THING = re.compile(
     r"(?i)item|product|title|track|song|movie|film|article|listing|book|game|page|video|content|show|url|sku|asin|isbn"
 )
 CODE = re.compile(r"(?i)sku|asin|isbn|code|number|(?:^|[^a-z])id$|(?-i:[a-z]I[dD]$)")
 MEASURE = re.compile(
-    r"(?i)order|transaction|event|price|quantity|amount|total|tax|cost|rating|score|count|duration|played|length|^ms"
+    r"(?i)order|transaction|event.?(?:id|type|name)|price|quantity|amount|total|tax|cost|rating|score|count|duration|played|length|^ms"
+)
+LATER = tuple(  # words of what happens before or after an event begin so
+    "due limit estimat deliver ship fulfil expir releas publish birth born updat modif upload load sent receiv return end stop "
+    "login signup regist etl sync export".split()
 )
 CLOCK_NAME = re.compile(r"(?i)time|clock|hour|uhr|zeit|zet|hora|heure|hm")
 HOUR_NAME = re.compile(r"(?i)hour|uhr|hora|heure|stunde|^h$")
@@ -98,10 +106,15 @@ class ColumnProfile:
     @property
     def is_id(self) -> bool:
         """Whether the values could be ids: filled in, not constant, no numbers with a fraction."""
-        fraction = share(self.cells.slice(0, 1_000), r"^-?\d+\.\d*[1-9]\d*$") > 0.5
+        fraction = share(self.cells.slice(0, 1_000), r"^-?\d+\.\d*[1-9]\d*$") > 0.5 and self.key not in KNOWN
         if len(self.codes) < ENOUGH:  # a few rows tell nothing
             return not pa.types.is_nested(self.cells.type) and self.filled > 0 and not fraction
         return not pa.types.is_nested(self.cells.type) and self.filled >= FILLED and len(self.counts) > 1 and not fraction
+
+    @property
+    def stands_once(self) -> bool:
+        """Whether every row has a value of its own, in a table that is long enough to tell."""
+        return len(self.codes) >= 2 * ENOUGH and len(self.counts) >= (self.codes >= 0).sum()
 
     @property
     def comes_again(self) -> bool:
@@ -132,6 +145,7 @@ class Choice(NamedTuple):
     ordered: bool
     candidates: dict[str, list[ColumnProfile]] = {}  # noqa: RUF012
     rejected: tuple[str, ...] = ()  # why columns that are called a time are none
+    once: str = ""  # a column that is called a person, of which each has one row
 
     @property
     def missing(self) -> list[str]:
@@ -161,7 +175,10 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     pairs_alone = not headed and len(names) == 2 and not said
     listed = "item" in roles and hold_lists(sample[roles["item"]])
     choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and listed), rejected=tuple(rejected))
-    return choice._replace(candidates=_find_candidates(profiles, choice)) if choice.missing else choice
+    if not choice.missing:
+        return choice
+    once = next((one.name for one in profiles.values() if one.key in NAMES["user"] and one.stands_once), "")
+    return choice._replace(candidates=_find_candidates(profiles, choice), once=once)
 
 
 def title_columns(sample: Any) -> dict[str, str]:
@@ -197,6 +214,8 @@ def _choose_ids(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: 
         fits = [one for one in named if one.filled > 0.5] or named
         if ours in ("user", "item"):
             fits = [one for one in named if one.is_id or hold_lists(one.cells)]
+        if ours == "user" and not any(hold_lists(one.cells) for one in profiles.values()):
+            fits = [one for one in fits if not one.stands_once]
         if ours == "item":
             fits = [one for one in fits if one.key in PLAIN_ITEMS or _holds_things(one)]
         if fits:
@@ -210,7 +229,7 @@ def _choose_ids(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: 
 
 def _holds_things(one: ColumnProfile) -> bool:
     """Whether values are many enough for things (a kind of thing has few), and no value stands for its row alone."""
-    return len(one.codes) < 2 * ENOUGH or hold_lists(one.cells) or FEW_ITEMS < len(one.counts) < len(one.codes)
+    return len(one.codes) < 2 * ENOUGH or hold_lists(one.cells) or (len(one.counts) > FEW_ITEMS and not one.stands_once)
 
 
 def _why_not_id(one: ColumnProfile) -> str:
@@ -230,6 +249,8 @@ def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why:
     ranked = [one for one in named if not reasons[one.name]]
     ranked.sort(key=lambda one: (-one.kind, NAMES["time"].index(one.key)))
     fits = [one for one in others if not reasons[one.name]]
+    if len(fits) > 1:  # names break a tie
+        fits = [one for one in fits if not _is_later(one.name)] or fits
     if not ranked and len(fits) == 1:
         ranked = fits
     if not ranked and not fits:  # what is wrong with its cells is said when they are read
@@ -294,7 +315,7 @@ def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict
     user, item = (profiles.get(choice.roles.get(ours, "")) for ours in ("user", "item"))
     free = [one for one in profiles.values() if one.name not in taken and (one.is_id or hold_lists(one.cells))]
     times = [one for one in free if one.kind >= DAY and (one.is_written or _words(one.name) & TIME_WORDS or not choice.roles)]
-    ids = [one for one in free if one not in times and not (one.kind == CLOCK and one.is_written)]
+    ids = [one for one in free if one not in times and not (one.kind >= ORDER and one.is_written)]
     every = [*ids, *filter(None, (user, item))]
     found = dict[str, list[ColumnProfile]]()
     if "user" in choice.missing:
@@ -311,7 +332,8 @@ def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict
         found["item"] = sorted(things, key=lambda one: -2 * bool(THING.search(one.name)) - bool(CODE.search(one.name)))[:3]
         item = found["item"][0] if found["item"] else None
     if "time" in choice.missing:
-        found["time"] = [one for one in times if not _why_no_time(one, user, item, counter=False)][:3]
+        fits = [one for one in times if not _why_no_time(one, user, item, counter=False)]
+        found["time"] = sorted(fits, key=lambda one: _is_later(one.name))[:3]
     return found
 
 
@@ -391,3 +413,8 @@ def usual_key(name: str) -> str:
 def _words(name: str) -> set[str]:
     """Return the words of a name: candidate_rank has none of a time."""
     return set(re.findall(r"[a-z]+", re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name).lower()))
+
+
+def _is_later(name: str) -> bool:
+    """Whether a name is one of a time before or after the event: when it was due, shipped, updated or received."""
+    return any(word.startswith(LATER) for word in _words(name))

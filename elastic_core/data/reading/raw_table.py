@@ -65,6 +65,11 @@ class RawTable:
         parts = self.parts(first=True)
         yield from parts if self.files[0].kind == "text" else islice(parts, 1)
 
+    @cached_property
+    def proposal(self) -> Choice:
+        """The columns that are chosen where nothing is said."""
+        return self.choose({})
+
     def choose(self, given: Mapping[str, str] | None = None) -> Choice:
         return choose(self.sample, self.given if given is None else given, self.shown, self.headed)
 

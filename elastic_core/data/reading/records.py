@@ -76,6 +76,9 @@ def _opened(found: Any) -> Iterator[dict[str, Any]]:
         events = next((name for name in nested if any(TIMELY.search(key) for key in found[name][0])), nested[0])
         around = {name: value for name, value in found.items() if name not in nested}
         yield from (around | row for row in _opened(found[events]))
+    elif deep := next((name for name, value in found.items() if isinstance(value, dict) and _holds_rows(value)), ""):
+        around = {name: value for name, value in found.items() if name != deep}
+        yield from (around | row for row in _opened(found[deep]))
     elif len(maps) > 1 and all("0" in value for value in maps):  # pandas' to_json: column → row → cell
         yield from ({name: column.get(row) for name, column in found.items()} for row in maps[0])
     elif len(maps) > 1 and len(maps) == len(found) and all(value.keys() == maps[0].keys() for value in maps[:9]):
@@ -88,6 +91,12 @@ def _opened(found: Any) -> Iterator[dict[str, Any]]:
             inside = value if isinstance(value, dict) and "$oid" not in value else {"": value}
             flat |= {f"{name}.{key}" if key else name: cell for key, cell in inside.items()}
         yield flat
+
+
+def _holds_rows(found: dict[str, Any]) -> bool:
+    """Whether a list of objects lies somewhere inside."""
+    lists = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in found.values())
+    return lists or any(isinstance(value, dict) and _holds_rows(value) for value in found.values())
 
 
 def _rows_part(

@@ -24,6 +24,7 @@ from elastic_core import files
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
 from elastic_core.data.folding import Rule, fold, size_notes
+from elastic_core.data.reading.column_question import describe_missing
 from elastic_core.data.reading.column_roles import IN_ORDER, ROLES, Choice
 from elastic_core.data.reading.packing import Limits, Upload, shown_name
 from elastic_core.data.reading.reader import RawTable, Table, open_table, read_rows, titles_of
@@ -74,16 +75,21 @@ def opened(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
             f"{shown_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
         )
     sheet = open_table(Upload(name, data), limits=LIMITS)
-    found = sheet.choose({})
+    found = sheet.proposal
     order = dict([IN_ORDER]) if found.ordered and "time" not in found.roles else {}
     return sheet, {**{ours: column for ours, column in found.roles.items() if ours in ROLES}, **order}
+
+
+def question(sheet: RawTable) -> str:
+    """What the file does not say of its columns, and which could be meant; nothing where all are known."""
+    return describe_missing(sheet, sheet.proposal) if sheet.proposal.missing else ""
 
 
 def checked(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
     """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
     if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
     said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
-    found, guess = (sheet.choose(known) for known in (said, {}))
+    found, guess = sheet.choose(said), sheet.proposal
     wanted = {*said, *(["clock"] if "time" in said else [])}
     kept = {ours: found.roles[ours] for ours in (*ROLES, "clock") if ours in wanted and ours in found.roles}
     why = {ours: guess.why[ours] for ours, column in kept.items() if guess.roles.get(ours) == column and ours in guess.why}
