@@ -42,7 +42,7 @@ def part() -> None:
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
-        st.caption(f"{ACCEPTED}; at most {files.size_text(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
+        st.caption(f"{ACCEPTED}; at most {files.size_text(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns:,} columns.")
     st.caption(TEXT("larger"))
     if not shell.off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)

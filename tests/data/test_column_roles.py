@@ -150,6 +150,8 @@ def test_one_row_a_person_is_no_history() -> None:
         f"{n},N {n},Town,2023-01-{1 + n % 28:02},P{n % 40}\n" for n in range(300)
     )
     assert "has one row for each 'customer_id', and a history needs several" in ask(data)
+    holes = write_table("Invoice,StockCode,InvoiceDate,Customer ID", "{n},{i},{d:%Y-%m-%d %H:%M:%S},{some}")
+    assert re.search("on 7.% of the rows, where 'Customer ID' is empty, .*: take these rows out of the file", ask(holes))
 
 
 # --- times -------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from elastic_core.data.reading.column_roles import ENOUGH, IN_ORDER, NEEDED, PERSON, Choice
+from elastic_core.data.reading.column_roles import ENOUGH, FILLED, IN_ORDER, NEEDED, PERSON, Choice
 from elastic_core.data.reading.raw_table import RawTable
 from elastic_core.data.reading.times import ORDERS, Undecided
 from elastic_core.errors import InputError
@@ -46,11 +46,17 @@ def says_why_not(table: RawTable, choice: Choice) -> str:
     if "user" not in choice.missing or not table.headed or len(table.sample) < ENOUGH:
         return ""
     people = choice.candidates["user"]
-    if choice.once and not any(PERSON.search(one.name) for one in people):
-        return (
-            f"{table.shown} has one row for each {choice.once!r}, and a history needs several: "
-            "give the table with a row for every event of a person"
-        )
+    for one in choice.unfit if not any(PERSON.search(one.name) for one in people) else ():
+        if one.stands_once:
+            return (
+                f"{table.shown} has one row for each {one.name!r}, and a history needs several: "
+                "give the table with a row for every event of a person"
+            )
+        if 0.1 < one.filled < FILLED:
+            return (
+                f"{table.shown} does not say whose event it is on {1 - one.filled:.0%} of the rows, where {one.name!r} is empty, "
+                "and at most a tenth may be left out: take these rows out of the file"
+            )
     items = [choice.roles["item"]] if "item" in choice.roles else [one.name for one in choice.candidates.get("item", [])]
     if any(PERSON.search(one.name) or (items and one.name != items[0]) for one in people):
         return ""

@@ -28,7 +28,7 @@ NAMES = {  # certain, where the values agree; letters and digits only; an earlie
         customerid customer
         custid customerno customernumber reviewerid memberid accountid clientid person personid playerid listenerid
         readerid buyerid buyer buyerusername profileid householdkey msno login username usernick anonymousid distinctid
-        userpseudoid deviceid cookieid sessionid session sid usercode kunde kundeid kundennummer kundennr nutzer nutzerid
+        userpseudoid steamid deviceid cookieid sessionid session sid usercode kunde kundeid kundennummer kundennr nutzer nutzerid
         benutzer benutzerid utilisateur cliente usuario u""".split(),
     "item": """itemid movieid parentasin asin productid iid songid trackid artistid videoid newsid articleid bookid titleid
         businessid venueid poiid placeid locationid gameid appid animeid recipeid beerid showid contentid postid listingid
@@ -145,7 +145,7 @@ class Choice(NamedTuple):
     ordered: bool
     candidates: dict[str, list[ColumnProfile]] = {}  # noqa: RUF012
     rejected: tuple[str, ...] = ()  # why columns that are called a time are none
-    once: str = ""  # a column that is called a person, of which each has one row
+    unfit: tuple[ColumnProfile, ...] = ()  # columns that are called a person, and whose values are none
 
     @property
     def missing(self) -> list[str]:
@@ -177,8 +177,8 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and listed), rejected=tuple(rejected))
     if not choice.missing:
         return choice
-    once = next((one.name for one in profiles.values() if one.key in NAMES["user"] and one.stands_once), "")
-    return choice._replace(candidates=_find_candidates(profiles, choice), once=once)
+    unfit = tuple(one for one in profiles.values() if one.key in NAMES["user"] and one.name not in roles.values())
+    return choice._replace(candidates=_find_candidates(profiles, choice), unfit=unfit)
 
 
 def title_columns(sample: Any) -> dict[str, str]:
@@ -267,7 +267,8 @@ def _why_no_time(one: ColumnProfile, user: ColumnProfile | None, item: ColumnPro
     """Return why a column cannot order the events of a person; nothing where it can."""
     if one.filled < 0.5:
         return f"is empty on {1 - one.filled:.0%} of the rows"
-    if one.kind < (ORDER if counter else DAY) or one.kind in (CLOCK, YEAR):
+    counts = counter and (one.kind == ORDER or (one.kind == CLOCK and not one.is_written))  # 1830 may be a clock or a count
+    if one.kind not in (DAY, MOMENT) and not counts:
         return "tells only the year or month" if one.kind == YEAR else "holds no moments"
     if hold_lists(one.cells):
         return ""

@@ -72,14 +72,15 @@ class Layout(NamedTuple):
 
 def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
-    data, kept, line, encoding = file.read(STRETCH), b"", 1, ""
+    data, kept, line, encoding, mac = file.read(STRETCH), b"", 1, "", None
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     decoder = codecs.getincrementaldecoder("utf-16")("replace") if wide else None
     notes += ["the file is UTF-16 text"] if wide else []
     while data or kept:
         more = len(data) == STRETCH
         data = decoder.decode(data, not more).encode() if decoder else data
-        kept += data
+        mac = (b"\r" in data[:HEAD] and b"\n" not in data[:HEAD]) if mac is None else mac
+        kept += data.replace(b"\r", b"\n") if mac else data
         if b"\0" in kept[:HEAD]:
             raise InputError(f"{file.member.shown} is not a text file in UTF-8 (it holds NUL bytes): {AS_CSV} in UTF-8")
         cut = _whole_lines(kept) if more else len(kept)

@@ -39,7 +39,7 @@ from elastic_core.services import public
 MOST_KEPT, MOST_BYTES = 20, 20 * 2**20
 LIMITS = Limits(unpacked=100 * 2**20, ratio=200, rows=2_000_000, columns=2_000, files=200)
 ENDINGS = "csv tsv txt dat data inter json jsonl ndjson xlsx parquet pq arrow feather gz bz2 xz zst zip tar tgz".split()
-ACCEPTED = "CSV, TSV, JSON, Excel, Parquet or Arrow, plain or packed"
+ACCEPTED = "CSV, TSV, JSON, Excel, Parquet or Arrow, plain or in gz or zip"
 MOST_CARD, MOST_DATA = 2**18, 2**28  # bytes that are read
 ID = re.compile(r"[0-9a-f]{12}")
 COUNTS = ("people", "items", "events")
@@ -187,7 +187,7 @@ class Shelf:
         found = hashlib.sha256(text.encode()).hexdigest()[:12]
         notes = [*outcome.table.notes, *outcome.dataset.notes]
         facts = {**_facts(outcome.dataset), "hash": outcome.dataset.hash, "left out": outcome.table.faults.count, "notes": notes}
-        columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
+        columns = {"user": "user", "item": "item", "time": "time" if outcome.dataset.has_times else ""}
         source, ties = str(_relative_place(self.folder / found / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
         return self._put(found, "file", label or outcome.shown, config, facts, text)
