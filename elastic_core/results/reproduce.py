@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from elastic_core import models
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
@@ -233,7 +234,8 @@ def _plan_each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str 
         if mark:
             settings += MARKS[mark]
         clock = " of processor" if config.train.clock == "processor" else ""
-        budget = f"{config.train.minutes:g} minutes{clock}" if config.train.minutes else ""
+        learns = bool(models.model_class(model).objective)  # counting takes no time
+        budget = f"{config.train.minutes:g} minutes{clock}" if config.train.minutes and learns else ""
         if model in OPENED and not (variant or mark or seed):  # the app shows how its memory grew
             settings += ("train.snapshots=true",)
         world = data if config.data.source == "planted" else config.data.source
