@@ -8,8 +8,9 @@ from elastic_core.core.batches import history_batch
 from elastic_core.data import Catalog, Dataset, Histories, load
 from elastic_core.errors import InputError
 from elastic_core.models import build
-from elastic_core.peers import cooccurrence
+from elastic_core.peers import cooccurrence, frequency
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
+from elastic_core.peers.frequency import FrequencyConfig
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.run_config import DataConfig
 from elastic_core.runs.ranks import evaluate
@@ -35,6 +36,17 @@ def test_popularity_counts_training_events_only(dataset: Dataset) -> None:
     model.fit(dataset)
     flat = [item for history in train_histories(dataset) for item in history]
     assert model.score(history_batch([3, 4], 2))[0, 1:].tolist() == [flat.count(item) for item in range(1, 16)]
+
+
+def test_own_frequency_matches_a_loop_over_events(dataset: Dataset) -> None:
+    model = build(FrequencyConfig(length=8), 15)
+    model.fit(dataset)
+    counts = dataset.counts()
+    for history in (train_histories(dataset)[0], [4], [7, 7, 2, 7, 9, 1, 1, 3, 5, 8]):  # the last is longer than what is read
+        wanted = counts / (2 * counts.max())
+        for age, item in enumerate(reversed(history[-8:])):
+            wanted[item] += frequency.DECAY**age
+        assert model.score(history_batch(history, 8))[0, 1:].numpy() == pytest.approx(wanted[1:], rel=1e-5)
 
 
 def test_cooccurrence_matches_a_loop_over_pairs(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
