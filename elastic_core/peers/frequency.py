@@ -1,7 +1,7 @@
 """Own frequency: everybody gets what they themselves chose most often, recent choices counting more.
 
 In a shop this simple count is what trained models have to beat (Li et al. 2021, *A Next Basket Recommendation Reality Check*:
-it was ahead of most deep models). It reads the whole history, so models that read 200 events know less of a household than it does.
+it was ahead of most deep models). It reads the whole history, where models that read 200 events know less of a household.
 
     s(b) = Σ_{j: x_j = b} decay^(j-1) + n(b) / (2 · max n), with x_1 the latest event and n the training counts
 
