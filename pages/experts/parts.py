@@ -56,7 +56,7 @@ def every(of: Subject, *_: int) -> list[str]:
     return doubts
 
 
-def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, columns: dict[str, Any], **more: Any) -> None:
+def _table(key: str, frame: pd.DataFrame, about: view.ChartText, alt: str, columns: dict[str, Any], **more: Any) -> None:
     """Show experts, one a row; a chosen row becomes the expert of the page."""
     st.session_state[f"{key}_experts"] = frame["expert"].tolist()
     shown = {name: look for name, look in columns.items() if name in frame}

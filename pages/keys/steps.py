@@ -127,7 +127,7 @@ def tally(election: Election) -> None:
     k = len(sums) - 1
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     drawn = votes.marks(cast).merge(election.events, on="event", how="left")
-    about = view.About(
+    about = view.ChartText(
         f"Which {named.one} asked for which expert?",
         f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
         "Squares: all earlier votes together. Bars: the sum of a row. In brackets: what the average person gives it.",
