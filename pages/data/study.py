@@ -10,7 +10,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
 from pages.data import charts
-from pages.kit import prose, shell, view, waiting
+from pages.kit import job_bar, prose, shell, view
 from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
@@ -39,10 +39,10 @@ def _job(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes
     if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
         with view.row():
             st.warning("The last study of these data ended before it was done. What it has found is kept.")
-            button("Go on", "dat_study_on", waiting.act, queue, "resume", last.id, type="primary")
-        waiting.refused(queue)
+            button("Go on", "dat_study_on", job_bar.call_queue, queue, "resume", last.id, type="primary")
+        job_bar.show_refusal(queue)
         return
-    waiting.offer(
+    job_bar.offer_job(
         queue, last, (data, minutes), "dat_study_ask",
         "It runs in the background. You may leave the page, and if the machine stops, it goes on later.",
         "Study these data", f"About {minutes:g} minutes on one core",

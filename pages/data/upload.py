@@ -18,7 +18,7 @@ from elastic_core.services.data import shelf as uploads
 from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, KeptData, Shelf
 from pages.data import cached, study
 from pages.frame import finding
-from pages.kit import prose, shell, unreadable, view
+from pages.kit import prose, shell, view
 from pages.kit.control import button, number
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
@@ -206,7 +206,7 @@ def kept() -> None:
     faults = shelf().unreadable()
     if mine or faults:
         shell.off("deletion")
-    unreadable.lines(faults, "no data", "dat_odd", _remove)
+    view.unreadable_folders(faults, "no data", "dat_odd", _remove)
     for entry in mine:
         with view.row(border=True):
             facts = entry.facts

@@ -20,7 +20,7 @@ from elastic_core.results.table import (
 from elastic_core.runs import unreadable_runs
 from elastic_core.text import minus
 from pages.evidence import charts
-from pages.kit import cache, glossary, prose, results, shell, unreadable, view
+from pages.kit import cache, glossary, prose, results, shell, view
 from pages.kit.control import bound, button, one_of_list
 
 TEXT = prose.page_text(__file__)
@@ -45,7 +45,7 @@ def show() -> None:
     faults = [*faults, *unreadable_runs(shell.RUNS)]
     if not measured:
         st.info("Nothing is tested here yet. Train a model on the page Train; when it is tested, it appears here.")
-        unreadable.lines(faults, "no run", "res_fault")
+        view.unreadable_folders(faults, "no run", "res_fault")
         return
     now = shell.current()  # none where no run opens: kept ranks can be read all the same
     row = view.row("bottom")
@@ -78,7 +78,7 @@ def show() -> None:
     draw_memory_size(data_set, ours, protocol)
     if table["system"].str.contains(UNEVEN).any():
         st.caption(UNEVEN_NOTE)
-    unreadable.lines(faults, "no run", "res_fault")
+    view.unreadable_folders(faults, "no run", "res_fault")
     if now is not None:
         runs = [",".join(run.name for run in data_set.systems[each]) for each in (ours, other)]
         command = ["compare", *runs] if other != ours else ["reproduce", "--table"]

@@ -17,7 +17,7 @@ from pages.experts import cached, charts
 from pages.experts import sentences as expert_words
 from pages.experts.cached import Subject
 from pages.experts.sentences import TEXT
-from pages.kit import glossary, shell, view, waiting
+from pages.kit import glossary, job_bar, shell, view
 from pages.kit.control import bound, button, one_of, switch
 
 # --- all of them -----------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def every(of: Subject, *_: int) -> list[str]:
         doubts.append(TEXT("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
     elif of.traffic.experts.shape[1] > 1:
         passes, asked = Ablations(shell.RUNS), (of.run, of.dataset.hash)
-        waiting.offer(
+        job_bar.offer_job(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all", TEXT("NOT_MEASURED"), "Remove each and measure",
             "Adds a column: the change of NDCG@10. In the background, for everybody.",
         )  # fmt: skip

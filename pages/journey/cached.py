@@ -1,12 +1,9 @@
 """What the Journey page keeps between reruns (pages/kit/cache.py)."""
 
-from contextlib import suppress
-
 import numpy as np
 from pandas import DataFrame
 
 from elastic_core.errors import InputError
-from elastic_core.models import Trace
 from elastic_core.services.journey import trace
 from elastic_core.services.journey.trace import Aggregation, Along, Dispatch
 from elastic_core.services.person import influence
@@ -40,20 +37,13 @@ def aggregation(of: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
     return trace.aggregation(of.model, items, layer)
 
 
-@cached_resource(32)
-def model_trace(of: OpenRun, items: np.ndarray) -> Trace | None:
-    """How a history was read; None where the model does not say."""
-    with suppress(InputError):
-        return trace_history(of.model, items)
-    return None
-
-
 @cached_resource(64)
 def expert_reads(of: OpenRun, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
     """What every retrieved expert reads of a history, by name, and what it holds or reads most, in words; nothing for a model
     that does not say."""
-    traced = model_trace(of, items)
-    if traced is None:
+    try:
+        traced = trace_history(of.model, items)
+    except InputError:
         return None, {}
     table = trace.reads(of.dataset, items, traced)
     verb = "reads" if traced.strength is None else "holds"

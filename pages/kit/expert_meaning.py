@@ -8,7 +8,7 @@ from elastic_core.jobs.kinds import Meanings
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.meaning import MeaningRow
-from pages.kit import cache, shell, waiting
+from pages.kit import cache, job_bar, shell
 from pages.kit.cache import cached_resource
 
 
@@ -22,7 +22,7 @@ def meaning_row(run: Run, key: str) -> MeaningRow | None:
     row = _read_rows(shell.RUNS, [run], *meaning.row_files(shell.RUNS)).get(run.name)
     if row is None:
         queue = Meanings(shell.RUNS)
-        waiting.offer(
+        job_bar.offer_job(
             queue, queue.latest(**queue.about(run)), (run,), key,
             "Not measured for this run: do its experts follow interests?", "Measure it now",
             "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import pandas as pd
@@ -9,8 +10,9 @@ import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
 from elastic_core import text
+from elastic_core.files import UnreadableFolder
 from elastic_core.runs import Run
-from elastic_core.services import exports
+from elastic_core.services import exports, public
 from elastic_core.services.person import inspect
 from pages.kit import cache, plot, present, shell, use
 from pages.kit.control import button
@@ -19,6 +21,7 @@ from pages.kit.shell import Context
 
 Mode = Literal["points", "box", "lasso"]
 SHOWN, CALLED = "view_tables", "view_called"
+FEW = 3  # unreadable folders that stand open
 
 
 def begin() -> None:
@@ -160,6 +163,21 @@ def chosen_row(key: str, known: Sequence[Any]) -> Any:
 def _choose_expert(key: str) -> None:
     if mark := clicked(key):
         shell.look_at(int(mark[0]))
+
+
+def unreadable_folders(faults: Sequence[UnreadableFolder], what: str, key: str, remove: Callable[[str], None] | None = None) -> None:
+    """Folders in a list that are not what the list is of: a line each with its reason, and a way to be rid of them. `what`: what
+    such a folder would be, as in `no run`. `remove` is a callback that takes the folder's own name."""
+    place = nullcontext() if len(faults) <= FEW else st.expander(f"{len(faults)} folders here are {what} that can be read")
+    with place:
+        for number, fault in enumerate(faults):
+            with row():
+                st.caption(f"The folder {shell.plain(fault.name)} is {what} that can be read: {shell.plain(fault.reason)}.")
+                if remove is not None:
+                    button(
+                        "Remove it", f"{key}_{number}_{fault.name}", remove, fault.path.name, type="tertiary",
+                        disabled=public.on(),
+                    )  # fmt: skip
 
 
 def expert_card(text: str) -> None:

@@ -9,7 +9,7 @@ from elastic_core.services.map import picture as pictures
 from elastic_core.services.map import trust as trusting
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import Map
-from pages.kit import cache, plot, shell, view, waiting
+from pages.kit import cache, job_bar, plot, shell, view
 from pages.kit.control import one_of, one_of_list
 from pages.map import cached, charts, sentences
 
@@ -33,7 +33,7 @@ def watch_maps() -> None:
     """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
     maps = Maps(shell.RUNS)
     active = [job for job in maps.all() if job.active]
-    waiting.watch(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.request.title)}")
+    job_bar.show_bars(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.request.title)}")
     if any(not job.share for job in active):
         st.caption(sentences.TEXT("FIRST_TIME"))
 
@@ -47,7 +47,7 @@ def offer_map(experts: np.ndarray) -> None:
         return
     what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
     st.info(sentences.TEXT("MISSING", what=what))
-    waiting.offer(
+    job_bar.offer_job(
         maps, last, (now.run, settings, experts), "map_compute",
         sentences.TEXT("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
     )  # fmt: skip

@@ -9,7 +9,8 @@ from elastic_core.services.speed import curves
 from pages.kit import prose, shell, view
 from pages.kit.cache import cached_data
 from pages.kit.control import one_of, switch
-from pages.speed import calculator, live, reading
+from pages.speed import calculator, reading
+from pages.speed.measurement import show_panel
 
 TEXT = prose.page_text(__file__)
 SOURCES = (curves.SHIPPED, curves.MEASURED)
@@ -80,7 +81,7 @@ view.title("When is ELASTIC faster?")
 where = st.container()
 st.write(TEXT("idea"))
 part = switch("View", PARTS, "spd_part")
-measurement, file = live.panel(), curves.shipped_file(shell.RUNS)
+measurement, file = show_panel(), curves.shipped_file(shell.RUNS)
 {READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show}[part]()
 command = "events --batch 8 --threads 1" if part == EVENT else "latency --directions forward --threads 1"
 view.foot(f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part)

@@ -21,7 +21,7 @@ from elastic_core.training_time import Estimate
 from pages.kit import cache, glossary, prose, shell, view
 from pages.kit.cache import cached_data
 from pages.kit.control import bound, button, number, one_of, one_of_list
-from pages.train.live import act
+from pages.train.jobs import call_queue
 
 TEXT = prose.page_text(__file__)
 FRESH, CHANGE = "A preset", "Change one thing"
@@ -50,7 +50,7 @@ def start(config: RunConfig | None) -> None:
     name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
     place = st.container()
     button(
-        "Start training", "train_start", act, "submit", config, name.strip(), icon="model_training", type="primary",
+        "Start training", "train_start", call_queue, "submit", config, name.strip(), icon="model_training", type="primary",
         disabled=config is None or shell.locked("train_start") or public.on(), help=public.why("training") or None,
     )  # fmt: skip
     if config is not None and not public.on():  # the price is measured

@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.services.train import presets
 from pages.kit import cache, prose, shell, view
-from pages.train import form, live, result
+from pages.train import form, jobs, result
 from pages.train import runs as train_runs
 
 TEXT = prose.page_text(__file__)
@@ -14,12 +14,12 @@ shell.lockable({"train_start": "Start training"})
 view.title("What happens if I change the model, and train it?")
 st.write(TEXT("idea"))
 shell.off("training")
-live.line()
+jobs.show_status_line()
 runs = cache.runs(shell.RUNS)
 config = form.form(runs)
 price = st.container()
-live.heading()
-live.live()
+jobs.show_heading()
+jobs.show_jobs()
 result.card()
 form.take_away(config)
 train_runs.table(runs)

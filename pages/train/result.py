@@ -11,7 +11,7 @@ from elastic_core.services.train import outcome
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.kit import cache, prose, shell, use, view
 from pages.kit.control import button
-from pages.train.live import act
+from pages.train.jobs import call_queue
 
 START, JOURNEY = "start/page.py", "journey/page.py"
 ABOUT = prose.page_text(__file__).about("outcome")
@@ -84,17 +84,19 @@ def _acts(job: Training, found: TrainingOutcome) -> None:
             button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
         if found.longer is not None:
             button(
-                "Again, twice as long", f"train_longer_{key}", act, "submit", found.longer, icon="more_time", disabled=off,
+                "Again, twice as long", f"train_longer_{key}", call_queue, "submit", found.longer, icon="more_time", disabled=off,
                 help="A new run with the same settings",
             )  # fmt: skip
         if found.again is not None:
             button(
-                "Train another seed", f"train_again_{key}", act, "submit", found.again, icon="casino", disabled=off,
+                "Train another seed", f"train_again_{key}", call_queue, "submit", found.again, icon="casino", disabled=off,
                 help="A new run with the same settings and other random numbers",
             )  # fmt: skip
         if found.beside is None:
-            button("Judge simple counting", f"train_judge_{key}", act, "resume", key, disabled=off)
-        button("Put away", f"train_away_{key}", act, "discard", key, icon="close", disabled=off, help="The run itself stays")
+            button("Judge simple counting", f"train_judge_{key}", call_queue, "resume", key, disabled=off)
+        button(
+            "Put away", f"train_away_{key}", call_queue, "discard", key, icon="close", disabled=off, help="The run itself stays"
+        )
     _follow()
 
 

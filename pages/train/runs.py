@@ -10,7 +10,7 @@ from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
 from elastic_core.services.train import presets, run_table
 from pages.frame.sidebar import preference
-from pages.kit import cache, glossary, prose, shell, unreadable, use, view
+from pages.kit import cache, glossary, prose, shell, use, view
 from pages.kit.control import button, one_of
 from pages.train import charts
 
@@ -24,7 +24,7 @@ FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]
 
 def table(runs: list[Run]) -> None:
     st.header("Runs")
-    unreadable.lines(unreadable_runs(shell.RUNS), "no run", "train_fault")
+    view.unreadable_folders(unreadable_runs(shell.RUNS), "no run", "train_fault")
     if not runs:
         st.info(TEXT("none"))
         return

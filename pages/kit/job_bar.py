@@ -16,8 +16,8 @@ from pages.kit.control import button
 EVERY = 1.5  # seconds; each redraw takes time from what is computed
 
 
-def act(queue: Queue[Any], what: str, *given: object) -> bool:
-    """A button's callback: submit, stop, resume or discard. False: it was refused, and `refused` says why."""
+def call_queue(queue: Queue[Any], what: str, *given: object) -> bool:
+    """A button's callback: submit, stop, resume or discard. False: it was refused, and `show_refusal` says why."""
     try:
         getattr(queue, what)(*given)
     except InputError as error:
@@ -27,13 +27,13 @@ def act(queue: Queue[Any], what: str, *given: object) -> bool:
     return True
 
 
-def refused(queue: Queue[Any]) -> None:
+def show_refusal(queue: Queue[Any]) -> None:
     """Why what was last asked for cannot be, if it cannot."""
     if problem := st.session_state.get(_problem(queue)):
         st.error(f"{shell.plain(problem[:1].upper() + problem[1:])}.")
 
 
-def go_on(queue: Queue[Any]) -> str:
+def start_next_job(queue: Queue[Any]) -> str:
     """Lets the queue go on; why it cannot, if it cannot."""
     try:
         start_next(queue.root)
@@ -51,19 +51,19 @@ def stage(queue: Queue[Any], job: Job[Any]) -> str:
     return f"{shell.plain(job.text or 'Reading what it needs')} · {clock(job.seconds)}"
 
 
-def watch(queue: Queue[Any], jobs: Sequence[Job[Any]], key: str, title: Callable[[Any], str] = lambda job: "") -> None:
+def show_bars(queue: Queue[Any], jobs: Sequence[Job[Any]], key: str, title: Callable[[Any], str] = lambda job: "") -> None:
     """Bars of those that are not over; `title` says in Markdown which one it is."""
     active = tuple(job.id for job in jobs if job.active)
     if active:
         st.fragment(_bars, run_every=EVERY, key=key)(queue, active, key, title)
 
 
-def offer(
+def offer_job(
     queue: Queue[Any], last: Job[Any] | None, given: tuple[object, ...], key: str, caption: str, label: str, help: str
 ) -> None:
     """The button that asks for `submit(*given)`; while `last`, somebody's, is not over its bar, and after it what went wrong."""
     if last is not None and last.active:
-        watch(queue, [last], f"{key}_watch")
+        show_bars(queue, [last], f"{key}_watch")
         return
     if last is not None and last.state == "finished" and st.session_state.get(f"{key}_over") != last.id:
         st.session_state[f"{key}_over"] = last.id  # it may have ended while this page was drawn: look for its result once more
@@ -75,12 +75,12 @@ def offer(
     with view.row():
         st.caption(caption, width="stretch")
         if not shell.off(queue.act):
-            button(label, key, act, queue, "submit", *given, icon="science", help=help)
-    refused(queue)
+            button(label, key, call_queue, queue, "submit", *given, icon="science", help=help)
+    show_refusal(queue)
 
 
 def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[Any], str]) -> None:
-    problem = go_on(queue)
+    problem = start_next_job(queue)
     active = [job for job in queue.all() if job.id in ids and job.active]
     if len(active) < len(ids):
         st.rerun(scope="app")
@@ -91,7 +91,7 @@ def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[An
             if job.state == "not responding":
                 st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
             button(
-                "Cancel", f"{key}_stop_{job.id}", act, queue, "stop", job.id, icon="stop_circle",
+                "Cancel", f"{key}_stop_{job.id}", call_queue, queue, "stop", job.id, icon="stop_circle",
                 disabled=public.on() or job.stopping, help="Ends it for everybody who waits for it.",
             )  # fmt: skip
     if problem:

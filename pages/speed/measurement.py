@@ -6,11 +6,11 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Measurement, Measurements
 from elastic_core.services.speed import costs, curves, measure
 from elastic_core.services.speed.plan import Plan, all_systems
-from pages.kit import shell, view, waiting
+from pages.kit import job_bar, shell, view
 from pages.kit.control import bound, button, number
 
 
-def plan() -> Plan | None:
+def choose_plan() -> Plan | None:
     """What the controls ask for; None where they ask for something impossible, which is then said."""
     usual = Plan()
     lengths = bound(
@@ -40,29 +40,29 @@ def plan() -> Plan | None:
     return made
 
 
-def start(wanted: Plan) -> None:
+def submit_plan(wanted: Plan) -> None:
     """A button's callback."""
-    if waiting.act(Measurements(shell.RUNS), "submit", wanted):
+    if job_bar.call_queue(Measurements(shell.RUNS), "submit", wanted):
         st.session_state["spd_source"] = curves.MEASURED
 
 
-def panel() -> Measurement | None:
+def show_panel() -> Measurement | None:
     """Controls, button and progress; returns the measurement of this machine that answers."""
     jobs = Measurements(shell.RUNS)
     latest, shown = jobs.latest(), jobs.shown()
     active = latest is not None and latest.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
-        wanted = plan()
+        wanted = choose_plan()
         held = shell.off("measurement")
         button(
-            "Start measuring", "spd_start", start, wanted, icon="play_arrow", type="primary",
+            "Start measuring", "spd_start", submit_plan, wanted, icon="play_arrow", type="primary",
             disabled=wanted is None or active or held, help="You may leave the page meanwhile.",
         )  # fmt: skip
         st.caption("This takes one to three minutes. Leave the machine alone meanwhile, or it will look slower than it is.")
-    waiting.refused(jobs)
+    job_bar.show_refusal(jobs)
     if latest is None:
         return shown
-    waiting.watch(jobs, [latest], "spd", lambda job: "Measuring")
+    job_bar.show_bars(jobs, [latest], "spd", lambda job: "Measuring")
     if latest.state == "failed":
         st.error(f"The last measurement failed: {shell.plain(latest.reason)}")
         with st.expander("What it said"):

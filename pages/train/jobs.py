@@ -7,23 +7,23 @@ from elastic_core.jobs.queue import worker_alive
 from elastic_core.jobs.watching import watch_training
 from elastic_core.services import public
 from elastic_core.services.train import run_table
-from pages.kit import plot, shell, unreadable, view, waiting
+from pages.kit import job_bar, plot, shell, view
 from pages.kit.control import button
 from pages.train import charts
 
 EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
 
 
-def live() -> None:
+def show_jobs() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
     jobs = Trainings(shell.RUNS)
-    waiting.go_on(jobs)
+    job_bar.start_next_job(jobs)
     listed = jobs.all()
     drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
     st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
 
 
-def line() -> None:
+def show_status_line() -> None:
     """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
     jobs = Trainings(shell.RUNS)
     active = [job for job in jobs.all() if job.active]
@@ -35,15 +35,15 @@ def line() -> None:
         st.markdown(f":material/task_alt: {shell.plain(done.run.name)} is trained and tested. [See the result](#now).")
 
 
-def heading() -> None:
-    """Where `line` leads."""
+def show_heading() -> None:
+    """Where the status line leads."""
     if Trainings(shell.RUNS).all():
         st.header("Trainings", anchor="now")
 
 
-def act(what: str, *arguments: object) -> None:
+def call_queue(what: str, *arguments: object) -> None:
     """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
-    waiting.act(Trainings(shell.RUNS), what, *arguments)
+    job_bar.call_queue(Trainings(shell.RUNS), what, *arguments)
 
 
 def curves(job: Training) -> None:
@@ -58,14 +58,14 @@ def curves(job: Training) -> None:
 
 def _draw(drawn: dict[str, str]) -> None:
     jobs = Trainings(shell.RUNS)
-    problem = waiting.go_on(jobs)
+    problem = job_bar.start_next_job(jobs)
     listed = jobs.all()
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
     if problem:
         st.error(f"No training can begin now: {shell.plain(problem)}.")
-    waiting.refused(jobs)
-    unreadable.lines(jobs.unreadable(), "no training", "train_odd", lambda name: act("discard", name))
+    job_bar.show_refusal(jobs)
+    view.unreadable_folders(jobs.unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name))
     for job in listed:
         if job.state in ("running", "not responding"):
             _running(job)
@@ -90,7 +90,7 @@ def _running(job: Training) -> None:
             if now.used is not None:
                 st.metric("Experts in use", f"{now.used:.0%}")
         button(
-            "Stop and keep the best", f"train_stop_{job.id}", act, "stop", job.id, icon="stop_circle",
+            "Stop and keep the best", f"train_stop_{job.id}", call_queue, "stop", job.id, icon="stop_circle",
             disabled=job.stopping or public.on(), help="It ends after this step. Then the best weights so far are tested.",
         )  # fmt: skip
         if now.epochs:
@@ -116,16 +116,16 @@ def _failed(job: Training) -> None:
 def _choice(job: Training, word: str, explained: str) -> None:
     with view.row("top"):
         off = public.on()
-        button(word, f"train_resume_{job.id}", act, "resume", job.id, help=explained, disabled=off)
-        button("Discard", f"train_discard_{job.id}", act, "discard", job.id, help="Removes it for good.", disabled=off)
+        button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
+        button("Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Removes it for good.", disabled=off)
 
 
-def _queue(jobs: Trainings, waiting: list[Training]) -> None:
-    if waiting:
+def _queue(jobs: Trainings, queued: list[Training]) -> None:
+    if queued:
         st.markdown("**Waiting** (one training at a time keeps the pages quick)")
         if not worker_alive(jobs.folder) and not public.on():
             st.caption("Starting a process …")
-    for place, job in enumerate(waiting, start=1):
+    for place, job in enumerate(queued, start=1):
         with view.row():
             st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
-            button("Take out", f"train_out_{job.id}", act, "stop", job.id, type="tertiary", disabled=public.on())
+            button("Take out", f"train_out_{job.id}", call_queue, "stop", job.id, type="tertiary", disabled=public.on())
