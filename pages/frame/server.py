@@ -1,5 +1,8 @@
 """What stands around the pages: the server’s start, the headers of its answers, old addresses, what a failed page says."""
 
+import ctypes
+import gc
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 # --- start ---
 
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # as malloc.h has them
 QUIET = 20.0  # seconds that the first visitor has before slow questions are answered in advance
 NO_VISITOR = "streamlit.runtime.scriptrunner_utils.script_run_context"  # its warning that nobody asks for what is opened here
 LoadScreens = Callable[[], Sequence[Callable[["OpenRun"], None]]]
@@ -41,13 +45,31 @@ def start(load_screens: LoadScreens) -> Callable[[st.App], AbstractAsyncContextM
     return life
 
 
+def share_memory_pools() -> None:
+    """Let all threads of the server use two pools of memory, and give large pieces back to the system at once.
+
+    Each rerun is a thread, and glibc gives every thread a pool: in 500 reruns the server takes up to 1,950 MB instead of 1,040.
+    There is nothing to do elsewhere than on Linux."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            libc = ctypes.CDLL(None)
+            libc.mallopt(M_ARENA_MAX, 2)
+            libc.mallopt(M_MMAP_THRESHOLD, 2**22)  # bytes; else it grows with each large tensor
+
+
 def open_first_run(load_screens: LoadScreens) -> None:
     """Import torch, pandas and plotly, open the first run, and later answer what takes long."""
     getLogger(NO_VISITOR).setLevel(ERROR)
+    share_memory_pools()
     slow_questions = load_screens()
     from pages.frame import sidebar  # imports the libraries, too: not before the server is up
 
-    if first := sidebar.open_first():
+    first = sidebar.open_first()
+    # Streamlit collects garbage after every rerun, while all visitors wait. To look through what the libraries alone keep takes
+    # 200 ms; without them it is 5 ms.
+    gc.collect()
+    gc.freeze()
+    if first is not None:
         time.sleep(QUIET)
         for ask in slow_questions:
             with suppress(InputError):

@@ -17,7 +17,7 @@ from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id
 from elastic_core.text import number as whole
-from pages.frame import finding, garbage, worlds
+from pages.frame import finding, worlds
 from pages.kit import cache, locks, shell
 from pages.kit.cache import OpenRun
 from pages.kit.control import button, number, write_in_address
@@ -31,7 +31,6 @@ WRITTEN = "shell_written"  # what this visit wrote into the address last, by con
 def sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> None:
     """The widgets of the frame. Called by navigation.py on every rerun, before the page. `read_class` takes from the address
     which class a visitor is in, `begin_tour` draws the button that starts the tour."""
-    garbage.keep_short()
     machine.one_thread_each()
     locks.read()
     read_class()
@@ -75,12 +74,10 @@ def close(class_panel: Callable[[], None]) -> None:
         with st.session_state[TEACHING]:
             class_panel()
             locks.builder(shell.link())
-    garbage.collect()
 
 
 def open_first() -> OpenRun | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
-    garbage.keep_short()
     machine.one_thread_each()
     run = next(iter(cache.runs(shell.RUNS, preference)), None)
     with suppress(InputError):

@@ -165,7 +165,9 @@ def _choose_expert(key: str) -> None:
         shell.look_at(int(mark[0]))
 
 
-def unreadable_folders(faults: Sequence[UnreadableFolder], what: str, key: str, remove: Callable[[str], None] | None = None) -> None:
+def unreadable_folders(
+    faults: Sequence[UnreadableFolder], what: str, key: str, remove: Callable[[str], None] | None = None
+) -> None:
     """Folders in a list that are not what the list is of: a line each with its reason, and a way to be rid of them. `what`: what
     such a folder would be, as in `no run`. `remove` is a callback that takes the folder's own name."""
     place = nullcontext() if len(faults) <= FEW else st.expander(f"{len(faults)} folders here are {what} that can be read")

@@ -1,5 +1,6 @@
 """The frame: expert and second run in the address, teacher's links, and what can be taken away from a page."""
 
+import gc
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -138,6 +139,7 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     for module, name in ((overview, "survey"), (load_of, "beside_chance")):
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
     server.open_first_run(load_screens)
+    gc.unfreeze()
     assert set(asked) == {"survey", "beside_chance"}
     asked.clear()
     opened("experts/page.py", run="tiny")
