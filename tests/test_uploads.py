@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
-from elastic_core.data.reading.packing import Upload
-from elastic_core.data.reading.times import Undecided
+from elastic_core.data.reading.archives import Upload
+from elastic_core.data.reading.time_columns import Undecided
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
 from elastic_core.run_config import PlantedConfig

@@ -10,7 +10,7 @@ import zipfile
 from http.client import HTTPException
 from pathlib import Path
 
-from elastic_core.data.reading.packing import MOST_BYTES
+from elastic_core.data.reading.archives import MOST_BYTES
 from elastic_core.data.source_catalog import Source
 from elastic_core.errors import InputError
 from elastic_core.files import explain_write_errors, size_text, write_whole

@@ -6,9 +6,9 @@ import pandas as pd
 
 from elastic_core.data import Dataset, load, planted
 from elastic_core.data.folding import Rule
-from elastic_core.data.reading.packing import Upload
+from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.reader import RawTable, Table
-from elastic_core.data.reading.times import Dates
+from elastic_core.data.reading.time_columns import Dates
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf

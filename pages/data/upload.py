@@ -8,9 +8,9 @@ import streamlit as st
 
 from elastic_core import files, text
 from elastic_core.data.folding import RULES
-from elastic_core.data.reading.packing import Upload
+from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.reader import RawTable, Table
-from elastic_core.data.reading.times import Dates, Undecided
+from elastic_core.data.reading.time_columns import Dates, Undecided
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
 from elastic_core.services import public

@@ -16,10 +16,10 @@ import pytest
 
 from elastic_core.commands import main
 from elastic_core.data import load
-from elastic_core.data.reading import Table, packing, read_interactions
-from elastic_core.data.reading.faults import weigh
-from elastic_core.data.reading.packing import Limits, Upload
-from elastic_core.data.reading.times import Undecided
+from elastic_core.data.reading import Table, archives, read_interactions
+from elastic_core.data.reading.archives import Limits, Upload
+from elastic_core.data.reading.bad_rows import weigh
+from elastic_core.data.reading.time_columns import Undecided
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.data.shelf import checked, folded, opened
@@ -29,7 +29,7 @@ GOOD = [f"u{u},i{(u + i) % 9},{1_600_000_000 + 10 * u + i}" for u in range(12) f
 TABLE = HEAD + "\n".join(GOOD)
 
 
-def read(data: str | bytes, name: str = "t.csv", limits: Limits = packing.NO_LIMITS) -> Table:
+def read(data: str | bytes, name: str = "t.csv", limits: Limits = archives.NO_LIMITS) -> Table:
     return read_interactions(Upload(name, data.encode() if isinstance(data, str) else data), limits=limits)
 
 
@@ -311,4 +311,4 @@ def test_tables_are_bounded() -> None:
         assert refused(data, "t", Limits(rows=200)) == "t has 300 rows; at most 200 are read"
         assert "columns; at most 1 are read" in refused(data, "t", Limits(columns=1))
     with pytest.raises(InputError, match=r"t holds more than 2,000 bytes when unpacked, which are read at most"):
-        packing.members(Upload("t", frame.to_parquet()))[0].read(most=2_000)
+        archives.members(Upload("t", frame.to_parquet()))[0].read(most=2_000)

@@ -17,7 +17,7 @@ from pyarrow import feather, parquet
 
 from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
-from elastic_core.data.reading.packing import Upload
+from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError
 from elastic_core.services.data.shelf import checked, opened
 

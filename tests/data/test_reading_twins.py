@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from elastic_core.data import load
-from elastic_core.data.reading import Table, faults, packing, read_interactions, text
-from elastic_core.data.reading.packing import Upload
+from elastic_core.data.reading import Table, archives, bad_rows, delimited_text, read_interactions
+from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 
@@ -88,7 +88,11 @@ ODD = ["blank", "short", "long", "NULL user", "NULL item", "NULL time", "soon"]
 
 def found(data: bytes, stretch: int) -> tuple[Any, ...] | str:
     """All that is read, or why nothing is; however many rows are bad."""
-    with patch.object(text, "HEAD", HEAD), patch.object(text, "STRETCH", stretch), patch.object(faults, "SHARE", 1.0):
+    with (
+        patch.object(delimited_text, "HEAD", HEAD),
+        patch.object(delimited_text, "STRETCH", stretch),
+        patch.object(bad_rows, "SHARE", 1.0),
+    ):
         try:
             table = read_interactions(Upload("x.txt", data))
         except InputError as error:
@@ -144,7 +148,10 @@ def test_stretches_of_other_forms_are_the_whole(stretch: int) -> None:
         "user,item,time\n" + "".join(f"u{n % 7},é{n % 5},{n % 12 + 1}/{n % 28 + 1}/2024\n" for n in range(60)),
     ]
     for data in [form.encode() for form in forms] + [forms[1].encode("utf-16")]:
-        with patch.object(text, "HEAD", HEAD), patch.object(text, "STRETCH", stretch * (1 + (data[:1] == b"\xff"))):
+        with (
+            patch.object(delimited_text, "HEAD", HEAD),
+            patch.object(delimited_text, "STRETCH", stretch * (1 + (data[:1] == b"\xff"))),
+        ):
             parts = read_interactions(Upload("x.csv", data), {"time": ""} if b"items" in data else {})
         whole = read_interactions(Upload("x.csv", data), {"time": ""} if b"items" in data else {})
         assert rows_of(parts) == rows_of(whole) and parts.notes == whole.notes and parts.understood == whole.understood
@@ -158,8 +165,8 @@ def test_a_long_file_becomes_the_same_data_without_being_held(name: str, tmp_pat
     lines = [row.format(u=user, i=item, t=1_546_300_800 + time, x=f"film {item}") for user, item, time in drawn]
     (tmp_path / name).write_text(header + "".join(lines + lines[:500]))
     whole = load(DataConfig(source=str(tmp_path / name)))
-    monkeypatch.setattr(text, "STRETCH", 2**15)
-    monkeypatch.setattr(packing.Member, "read", lambda *_: pytest.fail("it was read whole"))
+    monkeypatch.setattr(delimited_text, "STRETCH", 2**15)
+    monkeypatch.setattr(archives.Member, "read", lambda *_: pytest.fail("it was read whole"))
     pool, usual = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)
     tracemalloc.start()

@@ -6,7 +6,7 @@ from typing import Any
 
 from elastic_core.data.reading.column_roles import ENOUGH, FILLED, IN_ORDER, NEEDED, PERSON, Choice
 from elastic_core.data.reading.raw_table import RawTable
-from elastic_core.data.reading.times import ORDERS, Undecided
+from elastic_core.data.reading.time_columns import ORDERS, Undecided
 from elastic_core.errors import InputError
 
 SPOKEN = {"user": "person", "item": "item", "time": "time"}

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 
-from elastic_core.data.reading.cells import Spellings, clean_cell, hold_lists, share, split
-from elastic_core.data.reading.times import NONE, Times, Undecided, clock
-from elastic_core.data.reading.units import EARLY, LATE
+from elastic_core.data.reading.cell_text import Spellings, clean_cell, hold_lists, share, split
+from elastic_core.data.reading.time_columns import NONE, Times, Undecided, clock
+from elastic_core.data.reading.time_units import EARLY, LATE
 from elastic_core.errors import InputError
 
 ROLES = ("user", "item", "time", "title", "genres")

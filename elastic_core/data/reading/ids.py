@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 
-from elastic_core.data.reading.cells import Spellings, clean_cell
+from elastic_core.data.reading.cell_text import Spellings, clean_cell
 from elastic_core.errors import InputError
 from elastic_core.text import calm
 

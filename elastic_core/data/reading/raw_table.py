@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from elastic_core.data.reading import records, text
+from elastic_core.data.reading import delimited_text, structured_files
+from elastic_core.data.reading.archives import NO_LIMITS, IncompleteFile, Limits, Member, Source, files_beside, members
 from elastic_core.data.reading.column_roles import Choice, choose, kind_of
-from elastic_core.data.reading.packing import NO_LIMITS, IncompleteFile, Limits, Member, Source, files_beside, members
-from elastic_core.data.reading.text import Part
+from elastic_core.data.reading.delimited_text import Part
 from elastic_core.data.reading.titles import BESIDE
 from elastic_core.errors import InputError
 
@@ -58,7 +58,7 @@ class RawTable:
             rest = SAMPLE // 5
             starts = [len(rows) * place // 4 for place in (1, 2, 3)]
             rows = pa.concat_tables([rows.slice(0, SAMPLE - 3 * rest), *(rows.slice(start, rest) for start in starts)])
-        return text.batch(rows)
+        return delimited_text.batch(rows)
 
     def _first_parts(self) -> Iterator[Part]:
         """Yield the parts that the sample is taken from: of a text several places, else the first part."""
@@ -79,25 +79,25 @@ class RawTable:
             if member.kind != "text":
                 self.headed = True
                 self.layout_notes.append(member.kind)
-                yield from records.tables(member, wanted, self.notes)
+                yield from structured_files.tables(member, wanted, self.notes)
             else:
                 with member.open() as file:
-                    yield from self._text(text.pieces(file, self.notes), member, wanted, first)
+                    yield from self._text(delimited_text.pieces(file, self.notes), member, wanted, first)
 
     def _text(self, pieces: Iterator[bytes], member: Member, wanted: list[str] | None, first: bool) -> Iterator[Part]:
         start = next(pieces, b"")
         if not start or start.isspace():
             raise InputError(f"{member.shown} is empty")
-        if len(self.files) == 1 and len(start) < text.STRETCH and not first:
+        if len(self.files) == 1 and len(start) < delimited_text.STRETCH and not first:
             self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
-        head = start[: text.HEAD]
+        head = start[: delimited_text.HEAD]
         pieces = chain([start], pieces)
-        if records.RECORDS.match(head):
+        if structured_files.RECORDS.match(head):
             self.headed = True
             self.layout_notes.append("JSON")
-            yield from records.records(pieces, member, wanted)
+            yield from structured_files.records(pieces, member, wanted)
             return
-        layout = text.look(head, member, self.given, self.layout_notes)
+        layout = delimited_text.look(head, member, self.given, self.layout_notes)
         if layout is None:
             raise InputError(
                 f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
@@ -114,20 +114,23 @@ class RawTable:
                 return
             body = piece[below:]
             if body and not body.isspace():
-                yield text.parse(body, layout, wanted or list(layout.names), line + above)
+                yield delimited_text.parse(body, layout, wanted or list(layout.names), line + above)
             line, above = line + piece.count(b"\n"), 0
 
 
-def _windows(piece: bytes, below: int, layout: text.Layout, line: int) -> Iterator[Part]:
+def _windows(piece: bytes, below: int, layout: delimited_text.Layout, line: int) -> Iterator[Part]:
     """Yield rows of the beginning of a text and, where it is long, of three other places: many files are sorted by person."""
-    head = piece[below : piece.rfind(b"\n", below, below + text.HEAD) + 1 or None]
+    head = piece[below : piece.rfind(b"\n", below, below + delimited_text.HEAD) + 1 or None]
     if not head or head.isspace():
         return
-    yield text.parse(head, layout, list(layout.names), line)
-    starts = [piece.find(b"\n", len(piece) * place // 4) + 1 for place in (1, 2, 3)] if len(piece) > 4 * text.HEAD else []
-    for start in starts:
+    yield delimited_text.parse(head, layout, list(layout.names), line)
+    if len(piece) <= 4 * delimited_text.HEAD:
+        return
+    for place in (1, 2, 3):
+        start = piece.find(b"\n", len(piece) * place // 4) + 1
+        rows = piece[start : piece.rfind(b"\n", start, start + WINDOW) + 1]
         with contextlib.suppress(InputError):  # a quotation may begin before
-            yield text.parse(piece[start : piece.rfind(b"\n", start, start + WINDOW) + 1], layout, list(layout.names), line)
+            yield delimited_text.parse(rows, layout, list(layout.names), line)
 
 
 def _below(piece: bytes, lines: int) -> int:

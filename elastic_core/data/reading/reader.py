@@ -17,16 +17,16 @@ import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame
 
-from elastic_core.data.reading import records
-from elastic_core.data.reading.cells import Spellings, hold_lists
+from elastic_core.data.reading import structured_files
+from elastic_core.data.reading.archives import NO_LIMITS, Limits, Source, members, refuse_large
+from elastic_core.data.reading.bad_rows import Faults, weigh
+from elastic_core.data.reading.cell_text import Spellings, hold_lists
 from elastic_core.data.reading.column_question import ask_columns
 from elastic_core.data.reading.column_roles import Choice, title_columns
-from elastic_core.data.reading.faults import Faults, weigh
+from elastic_core.data.reading.delimited_text import Part, batch
 from elastic_core.data.reading.ids import Ids
-from elastic_core.data.reading.packing import NO_LIMITS, Limits, Source, members, refuse_large
 from elastic_core.data.reading.raw_table import RawTable, open_table
-from elastic_core.data.reading.text import Part, batch
-from elastic_core.data.reading.times import ORDERS, Dates, Times, Undecided, clock
+from elastic_core.data.reading.time_columns import ORDERS, Dates, Times, Undecided, clock
 from elastic_core.data.reading.titles import BESIDE, Titles, of_items
 from elastic_core.errors import InputError
 
@@ -137,7 +137,7 @@ def _exploded(sheet: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
     wanted = list(dict.fromkeys(roles.values()))
     found = list(sheet.parts(wanted))
     sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
-    table = records.exploded(batch(pa.Table.from_batches([part.table for part in found])), roles, sheet.shown)
+    table = structured_files.exploded(batch(pa.Table.from_batches([part.table for part in found])), roles, sheet.shown)
     yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in found)))
 
 

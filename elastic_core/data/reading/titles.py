@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from elastic_core.data.reading.cells import Spellings, clean_cell, spelt
+from elastic_core.data.reading.cell_text import Spellings, clean_cell, spelt
 from elastic_core.text import calm
 
 # The order of the 19 flags at the end of each line of u.item, as its README and u.genre give it.

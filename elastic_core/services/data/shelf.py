@@ -24,11 +24,11 @@ from elastic_core import files
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
 from elastic_core.data.folding import Rule, fold, size_notes
+from elastic_core.data.reading.archives import Limits, Upload, shown_name
 from elastic_core.data.reading.column_question import describe_missing
 from elastic_core.data.reading.column_roles import IN_ORDER, ROLES, Choice
-from elastic_core.data.reading.packing import Limits, Upload, shown_name
 from elastic_core.data.reading.reader import RawTable, Table, open_table, read_rows, titles_of
-from elastic_core.data.reading.times import Dates
+from elastic_core.data.reading.time_columns import Dates
 from elastic_core.data.source_catalog import CARD, LICENCE_OWN, PLANTED
 from elastic_core.data.synthetic import planted
 from elastic_core.errors import InputError

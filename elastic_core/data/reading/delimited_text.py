@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from elastic_core.data.reading.archives import AS_CSV, MOST_BYTES, Guarded, Member, refuse_large
 from elastic_core.data.reading.column_roles import is_usual
-from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Member, refuse_large
 from elastic_core.errors import InputError
 
 STRETCH, HEAD, LINES, LONGEST_NAME = 2**26, 2**18, 400, 100  # bytes parsed at a time; bytes and lines looked at

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.cells import hold_lists, split, text_of
-from elastic_core.data.reading.packing import AS_CSV, IncompleteFile, Member, refuse_large
-from elastic_core.data.reading.text import Part
+from elastic_core.data.reading.archives import AS_CSV, IncompleteFile, Member, refuse_large
+from elastic_core.data.reading.cell_text import hold_lists, split, text_of
+from elastic_core.data.reading.delimited_text import Part
 from elastic_core.errors import InputError
 
 BATCH = 2**18

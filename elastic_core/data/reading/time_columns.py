@@ -19,8 +19,8 @@ from numpy import ndarray
 from pandas import DataFrame
 from pyarrow.types import is_date, is_decimal, is_duration, is_floating, is_integer, is_large_string, is_string, is_timestamp
 
-from elastic_core.data.reading.cells import Spellings, clean_cell
-from elastic_core.data.reading.units import DAY, LATEST, moment, scaled
+from elastic_core.data.reading.cell_text import Spellings, clean_cell
+from elastic_core.data.reading.time_units import DAY, LATEST, moment, scaled
 from elastic_core.errors import InputError
 
 Dates = Literal["", "day-first", "month-first"]
