@@ -90,9 +90,9 @@ class Member(NamedTuple):
 
     @contextlib.contextmanager
     def open(self) -> Iterator["Guarded"]:
-        with contextlib.ExitStack() as held:
-            with _said(self.shown):
-                file = held.enter_context(self.opener())
+        with contextlib.ExitStack() as stack:
+            with explain_damage(self.shown):
+                file = stack.enter_context(self.opener())
             yield Guarded(file, self)
 
     def read(self, most: int = MOST_BYTES) -> bytes:
@@ -119,11 +119,11 @@ class Guarded:
 
     def read(self, count: int) -> bytes:
         """Return `count` bytes, fewer at the end only."""
-        pieces, left = list[bytes](), count
-        with _said(self.member.shown):
-            while left and (piece := self.file.read(min(left, 4 * SMALL))):
+        pieces, remaining = list[bytes](), count
+        with explain_damage(self.member.shown):
+            while remaining and (piece := self.file.read(min(remaining, 4 * SMALL))):
                 pieces.append(piece)
-                left -= len(piece)
+                remaining -= len(piece)
                 self.given += len(piece)
                 self.member.check(self.given, self.member.packed)
         return b"".join(pieces) if len(pieces) != 1 else pieces[0]
@@ -145,8 +145,8 @@ def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
     try:
         if source.is_dir():
             paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
-            seen = in_order([name for name in paths if not _hidden(PurePosixPath(name).parts)])
-            return [member for name in seen for member in _expanded(_of(paths[name], name, limits), strict=False)]
+            ordered_names = in_order([name for name in paths if not _hidden(PurePosixPath(name).parts)])
+            return [member for name in ordered_names for member in _expanded(_of(paths[name], name, limits), strict=False)]
         if not source.is_file():
             raise InputError(f"there is no file or folder {str(source)!r}")
         return list(_expanded(_of(source, source.name, limits)))
@@ -223,9 +223,9 @@ def _from_zip(opener: Opener, name: str) -> Iterator[IO[bytes]]:
 
 
 def _unzipped(member: Member) -> Iterator[Member]:
-    with _said(member.shown), member.opener() as file, zipfile.ZipFile(file) as archive:
-        found = [info for info in archive.infolist() if not info.is_dir()]
-    names = [info.filename for info in found]
+    with explain_damage(member.shown), member.opener() as file, zipfile.ZipFile(file) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+    names = [info.filename for info in infos]
     if "[Content_Types].xml" in names:
         if any(name.startswith("xl/") for name in names):
             yield member._replace(kind="xlsx")
@@ -235,8 +235,8 @@ def _unzipped(member: Member) -> Iterator[Member]:
         raise InputError(f"{member.shown} is an OpenDocument file: save the sheet as .xlsx or CSV")
     if names and all(name.endswith(".npy") for name in names):
         raise InputError(f"{member.shown} is a NumPy archive: {AS_CSV}")
-    member.check(sum(info.file_size for info in found), member.packed)
-    if any(info.flag_bits & 1 for info in found):
+    member.check(sum(info.file_size for info in infos), member.packed)
+    if any(info.flag_bits & 1 for info in infos):
         raise InputError(f"{member.shown} is protected by a password: pack it without one")
     if ":" in member.shown:
         raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
@@ -246,14 +246,14 @@ def _unzipped(member: Member) -> Iterator[Member]:
         parts = re.split(r"[\\/]", name)
         if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
             raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
-    sizes = {info.filename: info.compress_size for info in found if not _hidden(PurePosixPath(info.filename).parts)}
+    sizes = {info.filename: info.compress_size for info in infos if not _hidden(PurePosixPath(info.filename).parts)}
     for name in in_order(list(sizes)):
-        shown, opened = f"{member.shown}:{shown_name(name)}", partial(_from_zip, member.opener, name)
-        yield from _expanded(Member(name, shown, opened, max(sizes[name], 1), member.limits), strict=len(sizes) == 1)
+        shown, opener_inside = f"{member.shown}:{shown_name(name)}", partial(_from_zip, member.opener, name)
+        yield from _expanded(Member(name, shown, opener_inside, max(sizes[name], 1), member.limits), strict=len(sizes) == 1)
 
 
 @contextlib.contextmanager
-def _said(shown: str) -> Iterator[None]:
+def explain_damage(shown: str) -> Iterator[None]:
     """Turn what the unpackers raise into one sentence."""
     try:
         yield

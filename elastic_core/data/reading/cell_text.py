@@ -38,19 +38,19 @@ class Spellings:
 
     def numbers(self, column: Any) -> np.ndarray:
         """Take a part; return the places [rows] of its cells among the texts. What is missing is an empty one."""
-        coded = pc.dictionary_encode(pc.fill_null(spelt(column), ""))
+        coded = pc.dictionary_encode(pc.fill_null(to_text(column), ""))
         texts = pc.cast(coded.dictionary, self.known.type)
         self.known = pa.concat_arrays([self.known, texts.filter(pc.invert(pc.is_in(texts, self.known)))])
-        found: np.ndarray = pc.index_in(texts, self.known).to_numpy()[coded.indices.to_numpy()]
-        return found
+        result: np.ndarray = pc.index_in(texts, self.known).to_numpy()[coded.indices.to_numpy()]
+        return result
 
     @property
     def texts(self) -> list[str]:
-        found: list[str] = self.known.to_numpy(zero_copy_only=False).tolist()
-        return found
+        result: list[str] = self.known.to_numpy(zero_copy_only=False).tolist()
+        return result
 
 
-def spelt(column: Any) -> Any:
+def to_text(column: Any) -> Any:
     """Return cells of any type as text: whole floats without a point, bytes as the text they are or in hex, lists with bars."""
     if is_string(column.type) or is_integer(column.type):
         return pc.cast(column, pa.string())
@@ -78,7 +78,7 @@ def text_of(value: Any) -> str | None:
 
 def share(cells: Any, pattern: str) -> float:
     """Return how many of some cells match, of one."""
-    return float(pc.mean(pc.cast(pc.match_substring_regex(spelt(cells), pattern), pa.float64())).as_py() or 0)
+    return float(pc.mean(pc.cast(pc.match_substring_regex(to_text(cells), pattern), pa.float64())).as_py() or 0)
 
 
 def hold_lists(cells: Any) -> bool:

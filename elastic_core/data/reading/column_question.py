@@ -37,8 +37,8 @@ def describe_missing(table: RawTable, choice: Choice) -> str:
             parts.append(f"no column looks like the {SPOKEN[ours]}")
     if all(not choice.candidates[ours] for ours in choice.missing if ours != "time"):
         parts.append(f"the columns are {', '.join(name[:30] for name in names[:10])}")
-    asked = " and the ".join(SPOKEN[ours] for ours in choice.missing)
-    return f"{table.shown} does not say which column is the {asked}; {'; '.join(parts)}"
+    missing_roles = " and the ".join(SPOKEN[ours] for ours in choice.missing)
+    return f"{table.shown} does not say which column is the {missing_roles}; {'; '.join(parts)}"
 
 
 def says_why_not(table: RawTable, choice: Choice) -> str:
@@ -86,8 +86,8 @@ def _suggest_line(table: RawTable, choice: Choice, read: Callable[[RawTable, Cho
     again = RawTable(table.files, columns if columns["time"] else columns | dict([IN_ORDER]), names=table.names)
     dates = ""
     try:
-        found = read(again, again.choose())
-        if found.events["user"].nunique() < 2 or found.events["user"].value_counts().iloc[0] < 3:
+        events_table = read(again, again.choose())
+        if events_table.events["user"].nunique() < 2 or events_table.events["user"].value_counts().iloc[0] < 3:
             return general
     except Undecided:
         dates = f" --dates {ORDERS[0]} (or {ORDERS[1]})"

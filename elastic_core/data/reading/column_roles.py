@@ -155,26 +155,26 @@ class Choice(NamedTuple):
 def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
     """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
     names = list(sample.column_names)
-    said = {ours: _find_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
-    twice = [name for name in said.values() if list(said.values()).count(name) > 1]
+    given_columns = {ours: _find_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
+    twice = [name for name in given_columns.values() if list(given_columns.values()).count(name) > 1]
     if twice:
         raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
     profiles = {name: ColumnProfile(name, sample[name]) for name in names}
     in_order = IN_ORDER in given.items()
-    done = {*said, *(["time"] if in_order else [])}
-    roles, why, rejected = dict(said), dict.fromkeys(said, "as you said"), list[str]()
+    known_roles = {*given_columns, *(["time"] if in_order else [])}
+    roles, why, rejected = dict(given_columns), dict.fromkeys(given_columns, "as you said"), list[str]()
     if headed:
-        _choose_ids(profiles, roles, why, done)
-        if "time" not in done:
+        _choose_ids(profiles, roles, why, known_roles)
+        if "time" not in known_roles:
             rejected = _choose_time(profiles, roles, why)
-    elif not said:
+    elif not given_columns:
         roles, why = _choose_by_place(profiles)
         if in_order:
             roles.pop("time", None)
     _add_clock(profiles, roles, why)
-    pairs_alone = not headed and len(names) == 2 and not said
-    listed = "item" in roles and hold_lists(sample[roles["item"]])
-    choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and listed), rejected=tuple(rejected))
+    pairs_alone = not headed and len(names) == 2 and not given_columns
+    holds_lists = "item" in roles and hold_lists(sample[roles["item"]])
+    choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and holds_lists), rejected=tuple(rejected))
     if not choice.missing:
         return choice
     unfit = tuple(one for one in profiles.values() if one.key in NAMES["user"] and one.name not in roles.values())
@@ -183,12 +183,12 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
 
 def title_columns(sample: Any) -> dict[str, str]:
     """Return the columns for the item, its title and genres, of a table with a row an item: by their names alone."""
-    keys, found = {name: usual_key(name) for name in sample.column_names}, dict[str, str]()
+    keys, result = {name: usual_key(name) for name in sample.column_names}, dict[str, str]()
     for ours in ("item", "title", "genres"):
-        named = [name for name in keys if keys[name] in NAMES[ours] and name not in found.values()]
-        if named:
-            found[ours] = min(named, key=lambda name: NAMES[ours].index(keys[name]))
-    return found
+        named_columns = [name for name in keys if keys[name] in NAMES[ours] and name not in result.values()]
+        if named_columns:
+            result[ours] = min(named_columns, key=lambda name: NAMES[ours].index(keys[name]))
+    return result
 
 
 def _find_column(name: str, names: list[str], ours: str, shown: str) -> str:
@@ -204,23 +204,23 @@ def _find_column(name: str, names: list[str], ours: str, shown: str) -> str:
 # --- names that are certain, where the values agree ------------------------------------------------------------------
 
 
-def _choose_ids(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str], done: set[str]) -> None:
+def _choose_ids(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str], known_roles: set[str]) -> None:
     """Add user, item, title and genres: the first certain name whose values could be that."""
     for ours in ("user", "item", "title", "genres"):
-        if ours in done:
+        if ours in known_roles:
             continue
-        named = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
-        named.sort(key=lambda one: NAMES[ours].index(one.key))
-        fits = [one for one in named if one.filled > 0.5] or named
+        named_columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
+        named_columns.sort(key=lambda one: NAMES[ours].index(one.key))
+        fits = [one for one in named_columns if one.filled > 0.5] or named_columns
         if ours in ("user", "item"):
-            fits = [one for one in named if one.is_id or hold_lists(one.cells)]
+            fits = [one for one in named_columns if one.is_id or hold_lists(one.cells)]
         if ours == "user" and not any(hold_lists(one.cells) for one in profiles.values()):
             fits = [one for one in fits if not one.stands_once]
         if ours == "item":
             fits = [one for one in fits if one.key in PLAIN_ITEMS or _holds_things(one)]
         if fits:
             roles[ours], why[ours] = fits[0].name, "by its name"
-            others = [one for one in named if one is not fits[0]] if ours in ("user", "item") else []
+            others = [one for one in named_columns if one is not fits[0]] if ours in ("user", "item") else []
             if others and others[0] in fits:
                 why[ours] += f", before {others[0].name!r}"
             elif others:
@@ -242,11 +242,11 @@ def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why:
     """Add the time, where one column could order the events of a person; return why others could not."""
     free = [one for one in profiles.values() if one.name not in roles.values()]
     user, item = (profiles.get(roles.get(ours, "")) for ours in ("user", "item"))
-    named = [one for one in free if one.key in NAMES["time"]]
-    others = [one for one in free if one not in named and (_words(one.name) & TIME_WORDS or one.is_written)]
-    reasons = {one.name: _why_no_time(one, user, item, counter=one.key in COUNTERS) for one in [*named, *others]}
+    named_columns = [one for one in free if one.key in NAMES["time"]]
+    others = [one for one in free if one not in named_columns and (_words(one.name) & TIME_WORDS or one.is_written)]
+    reasons = {one.name: _why_no_time(one, user, item, counter=one.key in COUNTERS) for one in [*named_columns, *others]}
     rejected = [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
-    ranked = [one for one in named if not reasons[one.name]]
+    ranked = [one for one in named_columns if not reasons[one.name]]
     ranked.sort(key=lambda one: (-one.kind, NAMES["time"].index(one.key)))
     fits = [one for one in others if not reasons[one.name]]
     if len(fits) > 1:  # names break a tie
@@ -254,7 +254,9 @@ def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why:
     if not ranked and len(fits) == 1:
         ranked = fits
     if not ranked and not fits:  # what is wrong with its cells is said when they are read
-        ranked = [one for one in named if one.kind == YEAR or (one.kind == NOTHING and one.key in COUNTERS and one.filled > 0)]
+        ranked = [
+            one for one in named_columns if one.kind == YEAR or (one.kind == NOTHING and one.key in COUNTERS and one.filled > 0)
+        ]
     if ranked:
         roles["time"] = ranked[0].name
         why["time"] = f"its values tell a {KINDS[ranked[0].kind]}"
@@ -277,8 +279,8 @@ def _why_no_time(one: ColumnProfile, user: ColumnProfile | None, item: ColumnPro
     if len(one.counts) == 1:
         return "is the same on every row"
     for other, whom in ((user, "person"), (item, "item")):
-        listed = other is not None and hold_lists(other.cells)
-        if other is not None and not listed and (varying := one.varies_within(other)) is not None and varying < 0.02:
+        holds_lists = other is not None and hold_lists(other.cells)
+        if other is not None and not holds_lists and (varying := one.varies_within(other)) is not None and varying < 0.02:
             return f"has one value for every {whom}"
     return ""
 
@@ -312,13 +314,13 @@ def _choose_by_place(profiles: dict[str, ColumnProfile]) -> tuple[dict[str, str]
 
 def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict[str, list[ColumnProfile]]:
     """Return the columns that each missing role could be, the likeliest first."""
-    taken = {name for ours, name in choice.roles.items() if ours != "title"}
+    taken_names = {name for ours, name in choice.roles.items() if ours != "title"}
     user, item = (profiles.get(choice.roles.get(ours, "")) for ours in ("user", "item"))
-    free = [one for one in profiles.values() if one.name not in taken and (one.is_id or hold_lists(one.cells))]
+    free = [one for one in profiles.values() if one.name not in taken_names and (one.is_id or hold_lists(one.cells))]
     times = [one for one in free if one.kind >= DAY and (one.is_written or _words(one.name) & TIME_WORDS or not choice.roles)]
     ids = [one for one in free if one not in times and not (one.kind >= ORDER and one.is_written)]
     every = [*ids, *filter(None, (user, item))]
-    found = dict[str, list[ColumnProfile]]()
+    result = dict[str, list[ColumnProfile]]()
     if "user" in choice.missing:
         again = [one for one in ids if one.comes_again and len(one.counts) > 1]
         once = item is not None and len(item.counts) == len(item.codes)  # nothing is shared by people
@@ -326,22 +328,22 @@ def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict
             one for one in again
             if PERSON.search(one.name) or not (once or MEASURE.search(one.name) or any(_is_trait(one, other) for other in every))
         ]  # fmt: skip
-        found["user"] = sorted(people, key=lambda one: (not PERSON.search(one.name), not CODE.search(one.name)))[:3]
-        user = found["user"][0] if found["user"] else None
+        result["user"] = sorted(people, key=lambda one: (not PERSON.search(one.name), not CODE.search(one.name)))[:3]
+        user = result["user"][0] if result["user"] else None
     if "item" in choice.missing:
         things = [one for one in ids if one is not user and not (user and _is_trait(one, user)) and _could_be_things(one)]
-        found["item"] = sorted(things, key=lambda one: -2 * bool(THING.search(one.name)) - bool(CODE.search(one.name)))[:3]
-        item = found["item"][0] if found["item"] else None
+        result["item"] = sorted(things, key=lambda one: -2 * bool(THING.search(one.name)) - bool(CODE.search(one.name)))[:3]
+        item = result["item"][0] if result["item"] else None
     if "time" in choice.missing:
         fits = [one for one in times if not _why_no_time(one, user, item, counter=False)]
-        found["time"] = sorted(fits, key=lambda one: _is_later(one.name))[:3]
-    return found
+        result["time"] = sorted(fits, key=lambda one: _is_later(one.name))[:3]
+    return result
 
 
 def _could_be_things(one: ColumnProfile) -> bool:
-    named = THING.search(one.name) and not re.search("(?i)price|quantity", one.name)
+    named_columns = THING.search(one.name) and not re.search("(?i)price|quantity", one.name)
     other = MEASURE.search(one.name) or PERSON.search(one.name)
-    return (len(one.codes) < ENOUGH or _holds_things(one)) and bool(named or not other)
+    return (len(one.codes) < ENOUGH or _holds_things(one)) and bool(named_columns or not other)
 
 
 def _is_trait(one: ColumnProfile, other: ColumnProfile) -> bool:
@@ -377,14 +379,14 @@ def kind_of(column: Any) -> int:
     times = Times()
     times.add(some)
     try:
-        seconds, wrong = times.done()
+        seconds, wrong = times.finish()
     except Undecided:
         return DAY if not any(":" in str(text) for text in some.slice(0, 50).to_pylist()) else MOMENT
     except InputError:
         return YEAR
-    said = len(some) - list(wrong.values()).count(NONE)
+    given_columns = len(some) - list(wrong.values()).count(NONE)
     values = np.delete(seconds.astype(np.float64), list(wrong))
-    if len(values) < 0.5 * max(1, said) or not len(values):
+    if len(values) < 0.5 * max(1, given_columns) or not len(values):
         return CLOCK if _is_clock(some) else NOTHING
     if not EARLY <= np.median(values) <= min(LATE, datetime.now(UTC).timestamp() + YEAR_LONG):
         return CLOCK if len(values) > 20 and values.max() < 240_000 and _is_clock(some) else ORDER
@@ -393,8 +395,8 @@ def kind_of(column: Any) -> int:
 
 def _is_clock(column: Any, hours: bool = False) -> bool:
     texts = [text for text in pc.cast(column.slice(0, 1_000), pa.string()).to_pylist() if clean_cell(text)]
-    told = hours or all(":" in text for text in texts) or (bool(texts) and max(map(len, texts)) > 2)
-    return bool(texts) and told and bool(np.isfinite(clock(texts)).mean() > 0.95)
+    looks_like_clock = hours or all(":" in text for text in texts) or (bool(texts) and max(map(len, texts)) > 2)
+    return bool(texts) and looks_like_clock and bool(np.isfinite(clock(texts)).mean() > 0.95)
 
 
 # --- names -------------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Layout(NamedTuple):
     def delimiter(self) -> str:
         return " " if self.separator == RUN else self.separator
 
-    def mended(self, data: bytes) -> bytes:
+    def normalize(self, data: bytes) -> bytes:
         """Return lines in which one character separates the cells."""
         if self.separator == FIELD:
             return data.replace(b"::", FIELD.encode())
@@ -72,27 +72,27 @@ class Layout(NamedTuple):
 
 def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
-    data, kept, line, encoding, mac = file.read(STRETCH), b"", 1, "", None
+    data, rest, line, encoding, mac = file.read(STRETCH), b"", 1, "", None
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     decoder = codecs.getincrementaldecoder("utf-16")("replace") if wide else None
     notes += ["the file is UTF-16 text"] if wide else []
-    while data or kept:
+    while data or rest:
         more = len(data) == STRETCH
         data = decoder.decode(data, not more).encode() if decoder else data
         mac = (b"\r" in data[:HEAD] and b"\n" not in data[:HEAD]) if mac is None else mac
-        kept += data.replace(b"\r", b"\n") if mac else data
-        if b"\0" in kept[:HEAD]:
+        rest += data.replace(b"\r", b"\n") if mac else data
+        if b"\0" in rest[:HEAD]:
             raise InputError(f"{file.member.shown} is not a text file in UTF-8 (it holds NUL bytes): {AS_CSV} in UTF-8")
-        cut = _whole_lines(kept) if more else len(kept)
+        cut = _whole_lines(rest) if more else len(rest)
         if cut:
-            piece, kept = kept[:cut], kept[cut:]
+            piece, rest = rest[:cut], rest[cut:]
             if not piece.isascii():
                 encoding = encoding or _encoding(piece, line, notes)
                 piece = piece.decode(encoding, "replace").encode()
             line += piece.count(b"\n")
             yield piece.removeprefix(codecs.BOM_UTF8)
-        elif len(kept) > (MOST_BYTES if kept[:1] in b"[{" else 2 * STRETCH):
-            raise InputError(f"{file.member.shown} has a line of more than {len(kept) >> 20} MB, as no table does")
+        elif len(rest) > (MOST_BYTES if rest[:1] in b"[{" else 2 * STRETCH):
+            raise InputError(f"{file.member.shown} has a line of more than {len(rest) >> 20} MB, as no table does")
         data = file.read(STRETCH) if more else b""
 
 
@@ -123,7 +123,7 @@ def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]
 
 def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     """Return the rows of whole lines, of which the first stands on line `start`, with the columns that are wanted."""
-    data = layout.mended(data)
+    data = layout.normalize(data)
     ends = data.count(b"\n") + (not data.endswith(b"\n"))
     quote = layout.quote if layout.quote[0] and layout.quote[0].encode() in data else (False, layout.quote[1])
     table, bad = _arrow(data, layout, quote, wanted)
@@ -188,9 +188,9 @@ def _above(lines: list[str]) -> tuple[int, str]:
     """Return how many lines stand above the table, and the last comment."""
     at, comment = 0, ""
     for at, line in enumerate(lines):
-        marked = line[:1] in ("#", "%") and any(other.strip() and other[0] != line[0] for other in lines[at:])
-        comment = line.lstrip("#% ") if marked else comment
-        if line.strip() and not marked and not line.lstrip('\ufeff"').startswith("sep="):  # of Excel
+        is_comment = line[:1] in ("#", "%") and any(other.strip() and other[0] != line[0] for other in lines[at:])
+        comment = line.lstrip("#% ") if is_comment else comment
+        if line.strip() and not is_comment and not line.lstrip('\ufeff"').startswith("sep="):  # of Excel
             break
     return at, comment
 
@@ -227,7 +227,7 @@ class CutLines(NamedTuple):
 
 def _separated(lines: list[str]) -> CutLines | None:
     """Return the lines cut by the separator and the quotes that give most of them the same number of cells."""
-    found = list[CutLines]()
+    candidates = list[CutLines]()
     for separator in SPOKEN:
         mark, cuts = {FIELD: "::", RUN: " "}.get(separator, separator), list[CutLines]()
         for quote in QUOTES if any(mark in line for line in lines[:2]) else ():
@@ -238,8 +238,8 @@ def _separated(lines: list[str]) -> CutLines | None:
                 cuts.append(CutLines(separator, quote, rows, width, often / max(1, len(rows) - 1)))
         cuts = [cut for cut in cuts if cut.fits]
         if cuts:
-            found.append(max(cuts, key=lambda cut: (len(cut.rows[0]) == cut.width, round(cut.share, 2))))
-    return max(found, key=lambda cut: cut.likely, default=None)
+            candidates.append(max(cuts, key=lambda cut: (len(cut.rows[0]) == cut.width, round(cut.share, 2))))
+    return max(candidates, key=lambda cut: cut.likely, default=None)
 
 
 def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
@@ -279,8 +279,8 @@ def _names(cut: CutLines, comment: str, given: Mapping[str, str], notes: list[st
         typed = [np.mean([_is_typed(row[at]) for row in cut.body] or [False]) > 0.8 for at in range(cut.width)]
         pairs = set(zip(typed, map(_is_typed, first), strict=True))
         rows_only = (True, True) in pairs or (any(map(_is_typed, first)) and not usual)
-        said = any(name in names for name in given.values() if name and not name.isdecimal())
-        if not (usual >= 2 or said or not cut.body or (not rows_only and ((True, False) in pairs or usual == 1))):
+        has_given_name = any(name in names for name in given.values() if name and not name.isdecimal())
+        if not (usual >= 2 or has_given_name or not cut.body or (not rows_only and ((True, False) in pairs or usual == 1))):
             names = [part.strip() for part in comment.split(cut.separator)]
             if len(names) == cut.width and sum(map(is_usual, names)) > 1:
                 return names, True, False
@@ -307,9 +307,9 @@ def _encoding(data: bytes, line: int, notes: list[str]) -> str:
     with contextlib.suppress(UnicodeDecodeError):
         data.decode()
         return "utf-8"
-    read = data.decode("utf-8", "replace")
-    line += read.count("\n", 0, read.index("\ufffd"))
-    if read.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
+    decoded = data.decode("utf-8", "replace")
+    line += decoded.count("\n", 0, decoded.index("\ufffd"))
+    if decoded.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
         return "utf-8"
     name = "cp1252" if re.search(rb"[\x80-\x9f]", data) else "latin-1"

@@ -30,23 +30,23 @@ class Ids:
         """Take the ids of a part; returns their numbers."""
         if pa.types.is_nested(column.type):
             raise InputError(f"the column for the {self.name} holds lists or other nested things, not ids")
-        found = _whole_numbers(column) if self.whole else None
-        if found is None:
+        numbers = _whole_numbers(column) if self.whole else None
+        if numbers is None:
             if self.whole:
                 self.whole, self.rows = False, [self.spellings.numbers(pa.array(part)) for part in self.rows]
-            found = self.spellings.numbers(column)
-        self.rows.append(found)
-        return found
+            numbers = self.spellings.numbers(column)
+        self.rows.append(numbers)
+        return numbers
 
-    def done(self, notes: list[str]) -> tuple[ndarray, list[str], dict[int, str]]:
+    def finish(self, notes: list[str]) -> tuple[ndarray, list[str], dict[int, str]]:
         """Return places [rows] among the different ids, these, and what is wrong with some, by their places."""
         rows = np.concatenate([np.empty(0, np.int32), *self.rows])
         self.rows.clear()
         if self.whole and len(rows):
             return *_texts_of(rows), {}
-        written = [clean_cell(text) for text in self.spellings.texts]
-        texts = [text if text.isascii() else _one_spelling(text) for text in written]
-        if differ := sum(text != other for text, other in zip(texts, written, strict=True)):
+        clean_texts = [clean_cell(text) for text in self.spellings.texts]
+        texts = [text if text.isascii() else _one_spelling(text) for text in clean_texts]
+        if differ := sum(text != other for text, other in zip(texts, clean_texts, strict=True)):
             notes.append(f"{differ:,} ids of the {self.name} were read without invisible characters and with one code a letter")
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
             texts = [re.sub(r"\.0+$", "", text) for text in texts]

@@ -50,10 +50,10 @@ class RawTable:
     @cached_property
     def sample(self) -> Any:
         """Rows of the beginning and of three other places, all columns. Raises InputError for what cannot be understood."""
-        found = list(self._first_parts())
-        if not found or not found[0].table.num_columns:
-            raise InputError(f"{self.shown} {'has no rows below its header' if not found and self.headed else 'is empty'}")
-        rows = pa.Table.from_batches([part.table for part in found])
+        parts = list(self._first_parts())
+        if not parts or not parts[0].table.num_columns:
+            raise InputError(f"{self.shown} {'has no rows below its header' if not parts and self.headed else 'is empty'}")
+        rows = pa.Table.from_batches([part.table for part in parts])
         if len(rows) > SAMPLE:
             rest = SAMPLE // 5
             starts = [len(rows) * place // 4 for place in (1, 2, 3)]
@@ -147,19 +147,19 @@ def _below(piece: bytes, lines: int) -> int:
 def open_table(source: Source, given: Mapping[str, str] | None = None, limits: Limits = NO_LIMITS) -> RawTable:
     """Look at a file, an upload, an archive or a folder. Raises InputError when it holds no table of interactions."""
     columns = dict(given or {})
-    listed = members(source, limits)
-    found = [member for member in listed if member.kind != "other"]
-    if not found:
+    all_members = members(source, limits)
+    tables = [member for member in all_members if member.kind != "other"]
+    if not tables:
         raise InputError(f"{source.name} holds no table that can be read")
-    near = [*found, *(files_beside(source) if isinstance(source, Path) and source.is_file() else [])]
+    near = [*tables, *(files_beside(source) if isinstance(source, Path) and source.is_file() else [])]
     if any(BESIDE.fullmatch(member.base) for member in near):  # as MovieLens comes
-        found = [member for name in FIRST for member in found if member.base.lower() == name] or found
-    found = [member for member in found if member.base.endswith(".inter")] or found
-    if len(found) == 1:
-        how = [found[0].name] if len(listed) > 1 else []
-        return RawTable(found, columns, layout_notes=how, near=near)
-    table = _join_parts(found, columns, source)
-    rest = [one.name for one in listed if one not in table.files and not BESIDE.fullmatch(one.base)]
+        tables = [member for name in FIRST for member in tables if member.base.lower() == name] or tables
+    tables = [member for member in tables if member.base.endswith(".inter")] or tables
+    if len(tables) == 1:
+        how = [tables[0].name] if len(all_members) > 1 else []
+        return RawTable(tables, columns, layout_notes=how, near=near)
+    table = _join_parts(tables, columns, source)
+    rest = [one.name for one in all_members if one not in table.files and not BESIDE.fullmatch(one.base)]
     if rest:
         more = f" and {len(rest) - 4} more" if len(rest) > 4 else ""
         table.notes.append(f"{', '.join(rest[:4])}{more} hold no such rows and were left out")
@@ -167,10 +167,10 @@ def open_table(source: Source, given: Mapping[str, str] | None = None, limits: L
     return table
 
 
-def _join_parts(found: list[Member], columns: dict[str, str], source: Source) -> RawTable:
+def _join_parts(tables: list[Member], columns: dict[str, str], source: Source) -> RawTable:
     """Return the one table of which several files are parts: of the same names in any order, or without names after the first."""
     groups, nameless = dict[frozenset[str], list[RawTable]](), list[RawTable]()
-    for member in found:
+    for member in tables:
         table = RawTable([member], columns)
         try:
             names = frozenset(table.sample.column_names)
@@ -187,11 +187,11 @@ def _join_parts(found: list[Member], columns: dict[str, str], source: Source) ->
         groups, nameless = {frozenset(nameless[0].sample.column_names): nameless}, []
     whole = [parts for parts in groups.values() if not parts[0].choose().missing]
     if len(whole) != 1 and len(groups) != 1:
-        listed = ", ".join(member.name for member in found[:8])
-        raise InputError(f"{source.name} holds no single table of interactions (found: {listed}): name the file itself")
+        names_listed = ", ".join(member.name for member in tables[:8])
+        raise InputError(f"{source.name} holds no single table of interactions (found: {names_listed}): name the file itself")
     parts = whole[0] if len(whole) == 1 else next(iter(groups.values()))
     more = [table for table in nameless if _continues(parts[0], table)]
-    files = [member for member in found if member in [table.files[0] for table in (*parts, *more)]]
+    files = [member for member in tables if member in [table.files[0] for table in (*parts, *more)]]
     result = RawTable(files, columns, names=tuple(parts[0].sample.column_names) if more else ())
     if len(files) > 1:
         result.notes.append(f"{len(files)} files of the same columns were read as one, in the order of their names")

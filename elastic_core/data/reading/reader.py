@@ -71,16 +71,16 @@ def read_interactions(
 
 def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
     """Return the events under a choice of columns. Raises InputError for too many bad rows, Undecided as times do."""
-    listed = hold_lists(sheet.sample[choice.roles["item"]])
-    roles = {ours: name for ours, name in choice.roles.items() if not (listed and ours in ("title", "genres"))}
-    said = Titles([ours for ours in ("title", "genres") if ours in roles])
-    ids = {name: Ids(name, numbered=bool(said.names)) for name in ("user", "item")}
+    holds_lists = hold_lists(sheet.sample[choice.roles["item"]])
+    roles = {ours: name for ours, name in choice.roles.items() if not (holds_lists and ours in ("title", "genres"))}
+    item_texts = Titles([ours for ours in ("title", "genres") if ours in roles])
+    ids = {name: Ids(name, numbered=bool(item_texts.names)) for name in ("user", "item")}
     times, clocks, hours = Times(), Spellings(), list[np.ndarray]()
     parts, starts, count = list[Part](), list[int](), 0
-    for part in _exploded(sheet, roles) if listed else sheet.parts(list(dict.fromkeys(roles.values()))):
+    for part in _exploded(sheet, roles) if holds_lists else sheet.parts(list(dict.fromkeys(roles.values()))):
         column = {ours: part.table[name] for ours, name in roles.items()}
         ids["user"].add(column["user"])
-        said.add(ids["item"].add(column["item"]), column)
+        item_texts.add(ids["item"].add(column["item"]), column)
         if "time" in column:
             times.add(column["time"])
         if "clock" in column:
@@ -95,7 +95,7 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
 
     notes, wrong, columns = list[str](), dict[int, str](), dict[str, Any]()
     for name in ids:
-        places, texts, faults_of = ids[name].done(notes)
+        places, texts, faults_of = ids[name].finish(notes)
         for row in np.flatnonzero(np.isin(places, list(faults_of))).tolist() if faults_of else ():
             wrong.setdefault(row, faults_of[int(places[row])])
         columns[name] = pd.Categorical.from_codes(places, pd.Index(texts, dtype=object))
@@ -103,7 +103,7 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
         again = np.logical_and.reduce([columns[name] == roles[name] for name in ids])
         wrong |= dict.fromkeys(np.flatnonzero(again).tolist(), "the names of the columns stand here once more")
     if "time" in roles:
-        columns["time"], untimed = times.done(dates, notes)
+        columns["time"], untimed = times.finish(dates, notes)
         wrong = untimed | wrong
     if hours:
         after = clock(clocks.texts)[np.concatenate(hours)]
@@ -118,7 +118,7 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
     events = DataFrame(columns, copy=False)
     if wrong:
         events = events.drop(index=list(wrong)).reset_index(drop=True)
-    items = said.table(ids["item"].texts, notes)
+    items = item_texts.table(ids["item"].texts, notes)
     if items is None or titles:
         items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
     notes = [*sheet.notes, *notes, *_heavy(events)]
@@ -134,11 +134,11 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
 
 
 def _exploded(sheet: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
-    wanted = list(dict.fromkeys(roles.values()))
-    found = list(sheet.parts(wanted))
+    columns_needed = list(dict.fromkeys(roles.values()))
+    parts = list(sheet.parts(columns_needed))
     sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
-    table = structured_files.exploded(batch(pa.Table.from_batches([part.table for part in found])), roles, sheet.shown)
-    yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in found)))
+    table = structured_files.exploded(batch(pa.Table.from_batches([part.table for part in parts])), roles, sheet.shown)
+    yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in parts)))
 
 
 def _heavy(events: DataFrame) -> list[str]:
@@ -153,10 +153,10 @@ def _heavy(events: DataFrame) -> list[str]:
 def titles_of(source: Source, inside: str, notes: list[str], limits: Limits = NO_LIMITS) -> DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
     chosen = [member for member in members(source, limits) if inside in ("", member.base)]
-    found = _read_titles(RawTable(chosen[:1], {}), notes) if chosen else None
-    if found is None:
+    items = _read_titles(RawTable(chosen[:1], {}), notes) if chosen else None
+    if items is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
-    return found
+    return items
 
 
 def _read_titles(sheet: RawTable, notes: list[str]) -> DataFrame | None:
@@ -171,7 +171,7 @@ def _beside(sheet: RawTable, notes: list[str]) -> DataFrame | None:
         likely = BESIDE.fullmatch(member.base) or member.base == own.name.removesuffix(".inter") + ".item"
         if likely and PurePosixPath(member.name).parent == own.parent:
             with contextlib.suppress(InputError):
-                if (found := _read_titles(RawTable([member], {}), [])) is not None:
-                    return found
+                if (items := _read_titles(RawTable([member], {}), [])) is not None:
+                    return items
             notes.append(f"{member.base} beside it is no table of item and title that is understood, so items have no titles")
     return None

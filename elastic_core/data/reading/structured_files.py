@@ -26,11 +26,11 @@ TIMELY = re.compile(r"(?i)time|date|stamp|^ts$")
 
 def records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -> Iterator[Part]:
     """Yield the rows of JSON (a list, lists, or an object a line) or of Python literals. Raises InputError."""
-    first, line, found = next(pieces), 1, False
+    first, line, document = next(pieces), 1, False
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
         whole = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _rows_part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], member, wanted)
+            yield _rows_part([(at, row) for at, row in enumerate(flat_rows(json.loads(whole)), 1)], [], member, wanted)
             return
         first, pieces = whole, iter(())
     for piece in chain([first], pieces):
@@ -38,12 +38,12 @@ def records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -
         for line, text in enumerate(piece.decode("utf-8", "replace").removesuffix("\n").split("\n"), line):  # noqa: B020
             text = text.strip().rstrip(",")
             try:
-                rows += [(line, row) for row in _opened(_parsed(text))] if text not in ("", "[", "]") else []
+                rows += [(line, row) for row in flat_rows(_parsed(text))] if text not in ("", "[", "]") else []
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 bad.append((line, "no whole JSON object"))
         line += 1
-        found = found or bool(rows)
-        if not found:
+        document = document or bool(rows)
+        if not document:
             line = bad[0][0] if bad else 1
             raise InputError(f"{member.shown} is not complete JSON (line {line}): write it again, an object a line")
         yield _rows_part(rows, bad, member, wanted)
@@ -56,47 +56,47 @@ def _parsed(text: str) -> Any:
         return ast.literal_eval(text)
 
 
-def _opened(found: Any) -> Iterator[dict[str, Any]]:
+def flat_rows(document: Any) -> Iterator[dict[str, Any]]:
     """Yield the flat rows inside: of lists of objects or of cells, of an object of columns, of rows, or of people."""
-    if isinstance(found, list) and found and all(isinstance(one, list) for one in found):
-        yield from ({f"column {at}": cell for at, cell in enumerate(row, 1)} for row in found)
+    if isinstance(document, list) and document and all(isinstance(one, list) for one in document):
+        yield from ({f"column {at}": cell for at, cell in enumerate(row, 1)} for row in document)
         return
-    if isinstance(found, list) and found and isinstance(found[0], dict):
-        yield from (row for one in found if isinstance(one, dict) for row in _opened(one))
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        yield from (row for one in document if isinstance(one, dict) for row in flat_rows(one))
         return
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ValueError
-    nested = [name for name, value in found.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    maps = [value for value in found.values() if isinstance(value, dict) and value]
-    if {"columns", "data"} <= found.keys():  # pandas' orient="split"
-        yield from (dict(zip(found["columns"], row, strict=True)) for row in found["data"])
-    elif len(nested) > 1 and len(nested) == len(found):  # person → events
-        yield from ({"key": key, **row} for key, events in found.items() for one in events for row in _opened(one))
+    nested = [name for name, value in document.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    maps = [value for value in document.values() if isinstance(value, dict) and value]
+    if {"columns", "data"} <= document.keys():  # pandas' orient="split"
+        yield from (dict(zip(document["columns"], row, strict=True)) for row in document["data"])
+    elif len(nested) > 1 and len(nested) == len(document):  # person → events
+        yield from ({"key": key, **row} for key, events in document.items() for one in events for row in flat_rows(one))
     elif nested:
-        events = next((name for name in nested if any(TIMELY.search(key) for key in found[name][0])), nested[0])
-        around = {name: value for name, value in found.items() if name not in nested}
-        yield from (around | row for row in _opened(found[events]))
-    elif deep := next((name for name, value in found.items() if isinstance(value, dict) and _holds_rows(value)), ""):
-        around = {name: value for name, value in found.items() if name != deep}
-        yield from (around | row for row in _opened(found[deep]))
+        events = next((name for name in nested if any(TIMELY.search(key) for key in document[name][0])), nested[0])
+        around = {name: value for name, value in document.items() if name not in nested}
+        yield from (around | row for row in flat_rows(document[events]))
+    elif deep := next((name for name, value in document.items() if isinstance(value, dict) and _holds_rows(value)), ""):
+        around = {name: value for name, value in document.items() if name != deep}
+        yield from (around | row for row in flat_rows(document[deep]))
     elif len(maps) > 1 and all("0" in value for value in maps):  # pandas' to_json: column → row → cell
-        yield from ({name: column.get(row) for name, column in found.items()} for row in maps[0])
-    elif len(maps) > 1 and len(maps) == len(found) and all(value.keys() == maps[0].keys() for value in maps[:9]):
-        yield from ({"key": key, **row} for key, row in found.items())  # and its orient="index"
-    elif len(found) > 1 and all(isinstance(value, list) for value in found.values()):
-        yield from (dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=False))
+        yield from ({name: column.get(row) for name, column in document.items()} for row in maps[0])
+    elif len(maps) > 1 and len(maps) == len(document) and all(value.keys() == maps[0].keys() for value in maps[:9]):
+        yield from ({"key": key, **row} for key, row in document.items())  # and its orient="index"
+    elif len(document) > 1 and all(isinstance(value, list) for value in document.values()):
+        yield from (dict(zip(document, row, strict=True)) for row in zip(*document.values(), strict=False))
     else:
         flat = dict[str, Any]()
-        for name, value in found.items():
+        for name, value in document.items():
             inside = value if isinstance(value, dict) and "$oid" not in value else {"": value}
             flat |= {f"{name}.{key}" if key else name: cell for key, cell in inside.items()}
         yield flat
 
 
-def _holds_rows(found: dict[str, Any]) -> bool:
+def _holds_rows(document: dict[str, Any]) -> bool:
     """Whether a list of objects lies somewhere inside."""
-    lists = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in found.values())
-    return lists or any(isinstance(value, dict) and _holds_rows(value) for value in found.values())
+    lists = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in document.values())
+    return lists or any(isinstance(value, dict) and _holds_rows(value) for value in document.values())
 
 
 def _rows_part(

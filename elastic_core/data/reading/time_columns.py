@@ -97,16 +97,16 @@ class Times:
                 return
         self.parts.append(("spelling", self.spellings.numbers(column)))
 
-    def done(self, dates: Dates = "", notes: list[str] | None = None) -> Read:
+    def finish(self, dates: Dates = "", notes: list[str] | None = None) -> Read:
         """Return the seconds. Raises Undecided where the dates have two readings and `dates` does not say which."""
         notes = [] if notes is None else notes
         kinds = {kind for kind, _ in self.parts}
         if kinds in ({"number"}, {"second"}):
             values = np.concatenate([part for _, part in self.parts])
             self.parts.clear()
-            return _weighed(scaled(values, notes) if kinds == {"number"} else values, lambda row: NONE)
-        clean, known = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
-        texts, told = known.tolist(), list[str]()
+            return check_times(scaled(values, notes) if kinds == {"number"} else values, lambda row: NONE)
+        clean, different = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
+        texts, date_notes = different.tolist(), list[str]()
         numbers, seconds, places = (
             np.concatenate([part if kind == wanted else np.full(len(part), none) for kind, part in self.parts])
             for wanted, none in (("number", np.nan), ("second", np.nan), ("spelling", -1))
@@ -115,7 +115,7 @@ class Times:
         numbers = np.where(places >= 0, np.append(_parse_numbers(texts), np.nan)[places], numbers)
         count = np.isfinite(numbers).sum()
         try:
-            seconds = np.where(places >= 0, np.append(read_dates(texts, dates, told), np.nan)[places], seconds)
+            seconds = np.where(places >= 0, np.append(read_dates(texts, dates, date_notes), np.nan)[places], seconds)
         except Undecided:
             if 2 * count < (places >= 0).sum():
                 raise
@@ -125,11 +125,13 @@ class Times:
         if what == "number":
             seconds = scaled(numbers, notes)
         else:
-            notes += told
-        return _weighed(seconds, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}")
+            notes += date_notes
+        return check_times(
+            seconds, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}"
+        )
 
 
-def _weighed(values: ndarray, unread: Callable[[int], str]) -> Read:
+def check_times(values: ndarray, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
     some = values[:: max(1, len(values) // 100_000)]
     modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
@@ -199,19 +201,19 @@ def _taken_apart(texts: list[str], pattern: str) -> tuple[ndarray, DataFrame]:
     return np.asarray(found.is_valid().to_numpy(False)), groups.fillna("")
 
 
-def read_dates(texts: list[str], order: Dates, told: list[str]) -> ndarray:
+def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
-    out, left = np.full(len(texts), np.nan), np.arange(len(texts))
+    out, rows_left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
     lower = [CLOCK_FIRST.sub(r"\2 \1", text) if text[1:3].count(":") else text for text in lower]
     if lower and sum(bool(NO_YEAR.fullmatch(text)) for text in lower[:200]) > 0.8 * min(len(lower), 200):
         raise InputError(f"times such as {texts[0]} have no year: write it before them, as in 2023-12-31 18:50:22")
     for pattern in WRITTEN:
-        there, found = _taken_apart([lower[row] for row in left], pattern)
-        rows, left = left[there], left[~there]
+        there, found = _taken_apart([lower[row] for row in rows_left], pattern)
+        rows, rows_left = rows_left[there], rows_left[~there]
         if len(rows):
-            out[rows] = _seconds(found[there], [texts[row] for row in rows], order, told)
-    for row in left.tolist():  # 2019-W05-3, 2019-035
+            out[rows] = _seconds(found[there], [texts[row] for row in rows], order, date_notes)
+    for row in rows_left.tolist():  # 2019-W05-3, 2019-035
         for read in (datetime.fromisoformat, lambda text: datetime.strptime(text + " " * (len(text) < 8), "%Y-%j")):
             with contextlib.suppress(ValueError, OverflowError):
                 date = read(texts[row])
@@ -224,7 +226,7 @@ def _unaccented(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def _seconds(found: DataFrame, texts: list[str], order: Dates, told: list[str]) -> ndarray:
+def _seconds(found: DataFrame, texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
     """Return the seconds of dates that were taken apart. Raises Undecided where no row tells day from month."""
     a, c = _numbers(found["a"]), _numbers(found["c"])
     if "mon" in found:
@@ -235,7 +237,7 @@ def _seconds(found: DataFrame, texts: list[str], order: Dates, told: list[str]) 
         year, month, day = a, b, c
         if not lead.all():
             dotted = bool((found["mark"] == ".").all())
-            first = _day_first(a[~lead], b[~lead], c[~lead], np.array(texts)[~lead], dotted, order, told)
+            first = _day_first(a[~lead], b[~lead], c[~lead], np.array(texts)[~lead], dotted, order, date_notes)
             year, month, day = np.where(lead, a, c), np.where(lead, b, b if first else a), np.where(lead, c, a if first else b)
         if not lead.any() and len(c) > 19 and c.max() <= 31 and len(np.unique(a)) < len(np.unique(c)) / 2:
             year, month, day = a, b, c  # 19-01-31: the year comes first
@@ -244,7 +246,7 @@ def _seconds(found: DataFrame, texts: list[str], order: Dates, told: list[str]) 
     return begun + _clock_seconds(found) - found["zone"].map({zone: _offset(zone) for zone in set(found["zone"])}).to_numpy()
 
 
-def _day_first(a: ndarray, b: ndarray, c: ndarray, texts: ndarray, dotted: bool, order: Dates, told: list[str]) -> bool:
+def _day_first(a: ndarray, b: ndarray, c: ndarray, texts: ndarray, dotted: bool, order: Dates, date_notes: list[str]) -> bool:
     """Return whether the day comes before the month, as most of the rows that tell have it."""
     first, second = int((a > 12).sum()), int((b > 12).sum())
     unclear = np.flatnonzero((np.minimum(a, b) >= 1) & (np.maximum(a, b) <= 12) & (a != b))
@@ -260,7 +262,7 @@ def _day_first(a: ndarray, b: ndarray, c: ndarray, texts: ndarray, dotted: bool,
         year += 0 if year > 99 else 2000
         raise Undecided(str(texts[either]), [datetime(year, other, one), datetime(year, one, other)])
     if either is not None:
-        told.append(f"dates such as {texts[either]} were read with the {'day' if day else 'month'} first, {why}")
+        date_notes.append(f"dates such as {texts[either]} were read with the {'day' if day else 'month'} first, {why}")
     return day
 
 

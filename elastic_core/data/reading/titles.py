@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from elastic_core.data.reading.cell_text import Spellings, clean_cell, spelt
+from elastic_core.data.reading.cell_text import Spellings, clean_cell, to_text
 from elastic_core.text import calm
 
 # The order of the 19 flags at the end of each line of u.item, as its README and u.genre give it.
@@ -32,25 +32,30 @@ class Titles:
 
     def add(self, items: np.ndarray, columns: Mapping[str, Any]) -> None:
         for name in self.names:
-            said = DataFrame({"item": items, "text": self.spellings[name].numbers(columns[name])})
-            self.pairs[name] = pd.concat([self.pairs[name], said.drop_duplicates()]).drop_duplicates()
+            texts_of_items = DataFrame({"item": items, "text": self.spellings[name].numbers(columns[name])})
+            self.pairs[name] = pd.concat([self.pairs[name], texts_of_items.drop_duplicates()]).drop_duplicates()
 
     def table(self, ids: list[str], notes: list[str]) -> DataFrame | None:
         """Return item, title, genres of all `ids`, by their numbers; what is said of several spellings is what the first says."""
-        found = DataFrame({"item": ids}, dtype=object)
+        items = DataFrame({"item": ids}, dtype=object)
         for name in self.names:
-            said = self.pairs[name]
+            texts_of_items = self.pairs[name]
             texts = pd.Series([clean_cell(text) for text in self.spellings[name].texts], dtype=object)
-            said = said.assign(text=said["text"].map(texts)).drop_duplicates().query("text != ''").set_index("item")["text"]
-            again = said.index.duplicated()
-            if said.index[again].nunique() > 0.2 * (~again).sum():
+            texts_of_items = (
+                texts_of_items.assign(text=texts_of_items["text"].map(texts))
+                .drop_duplicates()
+                .query("text != ''")
+                .set_index("item")["text"]
+            )
+            again = texts_of_items.index.duplicated()
+            if texts_of_items.index[again].nunique() > 0.2 * (~again).sum():
                 notes.append(
                     f"the column for the {name} says many things of one item, so it was not taken for what items are called"
                 )
                 continue
-            cells = said[~again].reindex(range(len(ids)), fill_value="").tolist()
-            found[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
-        return found.drop_duplicates("item") if len(found.columns) > 1 else None
+            cells = texts_of_items[~again].reindex(range(len(ids)), fill_value="").tolist()
+            items[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
+        return items.drop_duplicates("item") if len(items.columns) > 1 else None
 
 
 def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str]) -> DataFrame | None:
@@ -61,21 +66,21 @@ def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str
     if "item" not in named or not {"title", "genres"} & set(named):
         return None
     read = {ours: named[ours] for ours in ("item", "title", "genres") if ours in named}
-    cells = {ours: [clean_cell(text) for text in spelt(table[name]).to_pylist()] for ours, name in read.items()}
-    found = DataFrame({"item": cells["item"]}, dtype=object)
+    cells = {ours: [clean_cell(text) for text in to_text(table[name]).to_pylist()] for ours, name in read.items()}
+    items = DataFrame({"item": cells["item"]}, dtype=object)
     if "title" in cells:
         titles = cells["title"]
         if "release_year" in names:
-            years = [year or "" for year in spelt(table["release_year"]).to_pylist()]
+            years = [year or "" for year in to_text(table["release_year"]).to_pylist()]
             titles = [f"{text} ({y})" if text and y.isdigit() else text for text, y in zip(titles, years, strict=True)]
-        found["title"] = tame(titles, notes)
+        items["title"] = tame(titles, notes)
     if not headed and len(names) == 24:  # u.item: 19 flags at the end
         rows = zip(*(table[name].to_pylist() for name in names[-19:]), strict=True)
-        found["genres"] = [tuple(genre for genre, flag in zip(GENRES_100K, row, strict=True) if flag == "1") for row in rows]
+        items["genres"] = [tuple(genre for genre, flag in zip(GENRES_100K, row, strict=True) if flag == "1") for row in rows]
     elif "genres" in cells:
         spaced = "class" in names and not any("|" in text for text in cells["genres"])  # as RecBole writes them
-        found["genres"] = genres([text.replace(" ", "|") for text in cells["genres"]] if spaced else cells["genres"])
-    return found[found["item"] != ""].drop_duplicates("item")
+        items["genres"] = genres([text.replace(" ", "|") for text in cells["genres"]] if spaced else cells["genres"])
+    return items[items["item"] != ""].drop_duplicates("item")
 
 
 def tame(cells: list[str], notes: list[str]) -> list[str]:
