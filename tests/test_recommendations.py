@@ -139,6 +139,16 @@ def test_a_file_holds_everybody_or_is_not_there(tiny_runs: Path, tiny: Tiny, tmp
     assert (tmp_path / "left.csv").read_text() == "old" and not list(tmp_path.glob(".*"))
 
 
+def test_unknown_filters_and_short_lists_are_counted(tiny_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["recommend", str(tiny_runs / "tiny"), "--all", "--out", str(tmp_path / "top.csv"), "--top", "3"]
+    assert main([*words, "--only", "1,2,unheard,of"]) == 0
+    said, lists = capsys.readouterr().err, pd.read_csv(tmp_path / "top.csv").groupby("user").size()
+    assert "the run does not know 2 of the 4 ids of --only" in said
+    assert f"{len(lists):,} lists are shorter, as nothing else is left" in said and "--exclude" not in said
+    assert main(words) == 0
+    assert "Note:" not in capsys.readouterr().err
+
+
 def test_a_run_says_what_is_popular_and_an_older_one_asks_its_data(tiny_runs: Path, tiny: Tiny, tmp_path: Path) -> None:
     _, data, run = tiny
     assert run.ranker._counts is not None and (run.ranker._counts == data.counts()).all()

@@ -21,6 +21,7 @@ people at a time and put in place when it is whole. From Python the same is `ela
 import csv
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,16 +165,32 @@ def write_everybody(arguments: Namespace) -> int:
     if arguments.edits:
         raise InputError("--edits is for one person or history, not for --all")
     _, data, model = load_run(arguments.run_name)
-    chunks = ItemRanker(model, data.catalog, lambda: data).recommend_chunks(
-        k=arguments.top,
-        exclude=read_ids(arguments.exclude) if arguments.exclude else (),
-        only=None if arguments.only is None else read_ids(arguments.only),
-        seen=arguments.seen,
-        before_test=arguments.before_test,
+    ranker = ItemRanker(model, data.catalog, lambda: data)
+    exclude = read_ids(arguments.exclude) if arguments.exclude else []
+    only = None if arguments.only is None else read_ids(arguments.only)
+    for option, ids in (("--exclude", exclude), ("--only", only or [])):
+        if unknown := ranker.find_items(ids)[1]:
+            print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
+    chunks = ranker.recommend_chunks(
+        k=arguments.top, exclude=exclude, only=only, seen=arguments.seen, before_test=arguments.before_test
     )
-    users = write_lists(arguments.out, show_progress(chunks, data.histories.n_users))
+    short = Counter[str]()  # lists with nothing in them, and with less than was wanted
+    users = write_lists(arguments.out, count_short_lists(show_progress(chunks, data.histories.n_users), short))
     print_note(f"{users:,} people's lists are in {arguments.out}")
+    for what, lists in short.items():
+        print_note(f"Note: {lists:,} lists {what}, as nothing else is left for these people (--seen also suggests seen items).")
     return 0
+
+
+def count_short_lists(chunks: Iterator[Recommendations], short: Counter[str]) -> Iterator[Recommendations]:
+    """The same chunks; `short` counts the lists that are empty, and those with fewer items than were wanted."""
+    for chunk in chunks:
+        filled = (chunk.items > 0).sum(axis=1)
+        short["are empty"] += int((filled == 0).sum())
+        short["are shorter"] += int(((filled > 0) & (filled < chunk.items.shape[1])).sum())
+        yield chunk
+    for what in [what for what, lists in short.items() if not lists]:
+        del short[what]
 
 
 def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Recommendations]:
