@@ -1,9 +1,9 @@
 """Look at data before training on it: how many people, items and events, how long the histories are, what the licence says.
 
 Give a named source or a file of your own with a user, an item and a time: delimited text of any kind, JSON, Excel,
-Parquet or Arrow, packed or not, one file or a folder of parts; or lines of `user item …` in order. What was understood is
-said first. Items and people with fewer than five events are left out (k-core), each person's last event is kept for the
-test and the one before it for validation.
+Parquet or Arrow, plain or in gz or zip, one file or a folder of parts. What was understood is said first; where columns could
+be several things, a question names them. Items and people with fewer than five events are left out (k-core), each person's
+last event is kept for the test and the one before it for validation.
 
   python -m elastic_core data --list                the named sources
   python -m elastic_core data ml-100k

@@ -26,7 +26,6 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
     real = some[np.isfinite(some) & (some > 0)]
     low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
     digits, seconds, name, many = len(str(int(high))), numbers, "seconds", len(real) > 20
-    century = 20 * 10**digits
     fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
     if digits in CALENDAR and np.isfinite(_calendar(real, digits)).mean() >= 0.88:
         name = CALENDAR[digits]
@@ -35,8 +34,8 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
         raise InputError(
             "the time tells only the year or month, not what came first: name another column, or say time= if rows are in order"
         )
-    elif many and digits in (6, 10) and np.isfinite(_calendar(real + century, digits + 2)).mean() >= 0.98:
-        name, seconds = CALENDAR[digits + 2][2:], _calendar(numbers + century, digits + 2)
+    elif many and digits in (6, 10) and np.isfinite(_calendar(real + 20 * 10**digits, digits + 2)).mean() >= 0.98:
+        name, seconds = CALENDAR[digits + 2][2:], _calendar(numbers + 20 * 10**digits, digits + 2)
     elif many and digits in (7, 8) and (year_last := _year_last(real)):
         name, seconds = year_last, _year_first(numbers, year_last)
     elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
@@ -45,13 +44,8 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
             raise InputError(
                 f"times such as {real[0]:.0f} do not count seconds or parts of them since 1970: write them as 2023-12-31T18:50:22"
             )
-        own, (name, per, zero) = _each(real), fits[0]
-        mixed = np.isfinite(own) & ~((real / per >= EARLY) & (real / per <= LATE))
-        if zero == 0.0 and per >= 1.0 and mixed.any() and np.isfinite(own).mean() >= 0.9:
-            name, own = "a mixture of seconds and smaller units", _each(numbers)
-            seconds = np.where(np.isfinite(own), own, numbers)
-        elif (per, zero) != (1.0, 0.0):
-            seconds = (numbers - zero) / per
+        name, per, zero = fits[0]
+        seconds = numbers if (per, zero) == (1.0, 0.0) else (numbers - zero) / per
     if name != "seconds":
         notes.append(f"times were taken for {name}, because of their size")
     elif high < SMALLEST:
@@ -59,14 +53,6 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
     elif len(real) and not EARLY <= low <= high <= LATE:
         notes.append("most times are not of 1995 to 2035, if they are seconds since 1970: only their order can be trusted")
     return seconds
-
-
-def _each(numbers: ndarray) -> ndarray:
-    """Return seconds where a number is of our days in one of the usual units, NaN elsewhere."""
-    out = np.full(len(numbers), np.nan)
-    for _, per, _ in UNITS[:4]:
-        out = np.where((numbers / per >= EARLY) & (numbers / per <= LATE), numbers / per, out)
-    return out
 
 
 def _year_first(numbers: ndarray, form: str) -> ndarray:
