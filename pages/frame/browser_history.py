@@ -16,6 +16,8 @@ if (!window.mergesEntries) {
   history.pushState = (...entry) => {
     (acted ? push : history.replaceState.bind(history))(...entry)
     acted = false
+    // Another page begins at its top, not as far down as the last one was scrolled.
+    if (location.pathname !== shown) document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0)
     shown = location.pathname
   }
   // Where Back stays on the page, Streamlit would show what it showed: the page is loaded anew, as the address has it.
