@@ -57,6 +57,14 @@ def share_memory_pools() -> None:
             libc.mallopt(M_MMAP_THRESHOLD, 2**22)  # bytes; else it grows with each large tensor
 
 
+def freeze_objects() -> None:
+    """Take what is there now out of garbage collection, which Streamlit does after every rerun, while all visitors wait.
+
+    To look through what the libraries keep takes 200 ms, and 20 ms through the answers given in advance."""
+    gc.collect()
+    gc.freeze()
+
+
 def open_first_run(load_screens: LoadScreens) -> None:
     """Import torch, pandas and plotly, open the first run, and later answer what takes long."""
     getLogger(NO_VISITOR).setLevel(ERROR)
@@ -65,15 +73,13 @@ def open_first_run(load_screens: LoadScreens) -> None:
     from pages.frame import sidebar  # imports the libraries, too: not before the server is up
 
     first = sidebar.open_first()
-    # Streamlit collects garbage after every rerun, while all visitors wait. To look through what the libraries alone keep takes
-    # 200 ms; without them it is 5 ms.
-    gc.collect()
-    gc.freeze()
+    freeze_objects()
     if first is not None:
         time.sleep(QUIET)
         for ask in slow_questions:
             with suppress(InputError):
                 ask(first)
+        freeze_objects()
 
 
 # --- headers and uploads ---
