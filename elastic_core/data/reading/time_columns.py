@@ -50,13 +50,13 @@ _CLOCK = (
 )
 _ZONE = (
     rf"(?:\s?(?P<zone>z|utc|gmt|{'|'.join(ZONES)}|(?:utc|gmt)?[+-][0-9]{{1,2}}:?(?:[0-9]{{2}})?))?"
-    r"(?:\s?\[[a-z_/+-]+\])?(?:\s(?:\([^)]*\)|uhr|utc))?"
+    r"(?:\s(?:\([^)]*\)|uhr|utc))?"
 )
 _MONTH, _TAIL = r"(?P<mon>[a-z]{3,10})\.?", _CLOCK + _ZONE
 WRITTEN = [
     rf"^\[?(?:[^\s0-9,.]{{2,12}}[.,]?\s+)?(?:{date})\s*{tail}\]?$"
     for date, tail in (
-        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./_\s年])\s?(?P<b>[0-9]{1,2})(?:[-./_\s月],?|,)\s?(?P<c>[0-9]{1,4})日?", _TAIL),
+        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./_\s年])\s?(?P<b>[0-9]{1,2})[-./_\s月,],?\s?(?P<c>[0-9]{1,4})日?", _TAIL),
         (rf"(?P<a>[0-9]{{1,4}})(?:st|nd|rd|th|\.)?[-/\s.]*(?:de\s)?{_MONTH}[-/\s.,]*(?:de\s)?(?P<c>[0-9]{{1,4}})", _TAIL),
         (rf"{_MONTH}[-\s]*(?P<a>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[-\s]+(?P<c>[0-9]{{4}}|[0-9]{{2}}),?", _TAIL),
         (rf"{_MONTH}\s+(?P<a>[0-9]{{1,2}})\s*", _TAIL + r"\s+(?P<c>[0-9]{4})"),
@@ -205,6 +205,8 @@ def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
     out, rows_left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
+    if any(text.endswith("]") for text in lower[:200]):  # of Java: …+00:00[Europe/London]
+        lower = [re.sub(r"(?<=[0-9z])\s?\[[a-z_/+-]+\]$", "", text) for text in lower]
     lower = [CLOCK_FIRST.sub(r"\2 \1", text) if text[1:3].count(":") else text for text in lower]
     if lower and sum(bool(NO_YEAR.fullmatch(text)) for text in lower[:200]) > 0.8 * min(len(lower), 200):
         raise InputError(f"times such as {texts[0]} have no year: write it before them, as in 2023-12-31 18:50:22")
