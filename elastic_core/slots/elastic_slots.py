@@ -74,6 +74,7 @@ from elastic_core.slots.standing import Standing, WithStanding, values_of
 from elastic_core.slots.voting import VotingConfig, VotingMemory
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
+SHORT = 128  # events, of which nothing worth the search is forgotten
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
 
 
@@ -283,7 +284,7 @@ class ElasticSlots(WithStanding, Streams, Traces):
     def _first_read(self, steps: Tensor) -> int:
         """The first column that the last state depends on: layer by layer downwards, what slots have forgotten is left out."""
         column = steps.shape[-1] - 1
-        if steps.requires_grad or steps.device.type != "cpu" or torch.compiler.is_compiling():
+        if column < SHORT or steps.requires_grad or steps.device.type != "cpu" or torch.compiler.is_compiling():
             return 0
         for _ in self.layers:
             column = first_held(steps, column, self.config.conv_width - 1)
