@@ -33,7 +33,7 @@ from elastic_core.services.experts import ablation, knobs, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts import people as expert_people
 from elastic_core.services.experts.ablation import Population
-from elastic_core.services.experts.evidence import count_names, count_names_by_chance, name_experts
+from elastic_core.services.experts.evidence import Evidence, count_names, count_names_by_chance, name_experts
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
 
@@ -119,18 +119,28 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
     if found.genres:
         labelled, chance = found.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
-        names, k = name_experts(found.of_people), found.traffic.experts.shape[1]
-        clusters = cluster_users(loaded.model, loaded.dataset, found.size, k)
-        holds, dealt = count_names(found.of_people), count_names_by_chance(found.of_people)
+        clusters = cluster_users(loaded.model, loaded.dataset, found.size, found.traffic.experts.shape[1])
         instead = count_names(replace(found.of_people, experts=clusters))
-        print(f"half of the people give {len(names)} experts a name; for the other half {holds} hold by two standard errors")
-        print(f"with experts dealt out at random {dealt:.1f} names hold, with clusters of item vectors in their place {instead}")
+        print(
+            _names_text("what their people choose", found.of_people) + f", with clusters of item vectors in their place {instead}"
+        )
+        if found.of_reading is not None:
+            print(_names_text("what they hold or read", found.of_reading))
     if shares := attribution.share_agreement(loaded.model, loaded.dataset, stay=count_repeats(loaded.dataset).stay):
         print(
             f"{shares.people:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
             f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "
             f"(another person's shares: {shares.shuffled:+.2f})"
         )
+
+
+def _names_text(source: str, evidence: Evidence) -> str:
+    """How many names that half of the people gave hold for the other half."""
+    names = name_experts(evidence)
+    holds, dealt = sum(name.holds for name in names.values()), count_names_by_chance(evidence)
+    return (
+        f"names by {source}: {len(names)} chosen on half of the people, {holds} hold for the others; dealt at random {dealt:.1f}"
+    )
 
 
 def print_expert(of: Population, found: Survey, expert: int, other: int | None) -> None:

@@ -303,9 +303,10 @@ def evidence(of: OpenRun) -> Evidence | None:
 
 @cached_resource(6)
 def names(of: OpenRun) -> dict[int, ExpertName]:
-    """What experts are called, each name chosen on half of the people and tested on the others; none for data without genres."""
-    found = evidence(of)
-    return {} if found is None else name_experts(found)
+    """What experts are called, by what they hold, or where a model does not say, by what their people choose; each name chosen on
+    half of the people and tested on the others. None for data without genres."""
+    found = survey(of)
+    return name_experts(found.of_reading or found.of_people) if found.genres else {}
 
 
 lesson_of_angles = cached_resource(32)(search.of_angles)  # the 4 × 4, asked for a query of two arrows

@@ -15,6 +15,7 @@ from pages.kit.control import button
 from pages.start import strip
 
 TEXT = prose.page_text(__file__)
+MOST_CHOSEN = 10  # products of a visitor's own history
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
@@ -75,7 +76,25 @@ def edit_buttons() -> None:
                 disabled=held or len(here.active_experts) < 2,
                 help=f"Takes away expert {here.strongest}, the one behind the first suggestion, and asks again.",
             )  # fmt: skip
+        if now.dataset.in_baskets:
+            with st.popover("What do you usually buy?", icon=":material/shopping_basket:", disabled=held, key="start_yours"):
+                find_yourself()
         edits.undo_buttons(edit_list, "start")
+
+
+def find_yourself() -> None:
+    """A history of one's own in place of the household's: products that the visitor chooses, the most bought offered first."""
+    catalog = now.dataset.catalog
+    offered = (now.dataset.all_counts()[1:].argsort(kind="stable")[::-1] + 1).tolist()
+    chosen = st.multiselect(
+        "Choose five to ten products", offered, format_func=catalog.title, max_selections=MOST_CHOSEN, key="start_yours_items",
+        placeholder="For example milk, bananas, cat food",
+    )  # fmt: skip
+    instead = (Add(tuple(chosen)), Remove(1, len(edited_person.events)))  # in this order, so that something is left all the time
+    button(
+        "Show my experts", "start_yours_do", edits.append, *instead, type="primary", disabled=not chosen,
+        help="The model reads these products in place of the household’s. Reset brings the household back.",
+    )  # fmt: skip
 
 
 def verdict() -> None:

@@ -67,6 +67,11 @@ class Evidence:
         frame["n"] = (self.experts == expert).sum()
         return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
+    def part(self, users: np.ndarray) -> "Evidence":
+        """Return the same of some people, bool [U], against what those people have."""
+        base = self.base[users] if self.base.ndim == 2 else self.shares[users].mean(0)
+        return Evidence(self.genres, self.experts[users], self.shares[users], base)
+
     @cached_property
     def _labels(self) -> dict[int, Label]:
         return {}
@@ -122,7 +127,7 @@ class ExpertName:
     """A genre that was chosen for an expert on half of the people, and what it was on the other half."""
 
     genre: str
-    lift: float  # mean share among the expert's people of the other half / mean share of everybody there
+    lift: float  # mean share around the expert / mean share it is compared with, over people of the other half
     low: float  # the same two standard errors lower
     n: int  # people of the other half who retrieve it
 
@@ -134,12 +139,9 @@ class ExpertName:
 
 def name_experts(evidence: Evidence, seed: int = 0) -> dict[int, ExpertName]:
     """Return a name for every expert that has one: chosen on half of the people (the best lower bound, above 1 for all genres
-    together), tested on the others. `evidence.shares` must be of people, `[U, G]`."""
+    together), tested on the others."""
     first = np.random.default_rng(seed).permutation(len(evidence.experts)) < len(evidence.experts) // 2
-    learned, tested = (
-        Evidence(evidence.genres, evidence.experts[half], evidence.shares[half], evidence.shares[half].mean(0))
-        for half in (first, ~first)
-    )
+    learned, tested = evidence.part(first), evidence.part(~first)
     tops = learned.tops[learned.tops["low"] > 1]
     names = {}
     for expert, genre in tops["genre"].items():

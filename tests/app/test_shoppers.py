@@ -1,0 +1,58 @@
+"""Real shoppers on Start: a household, experts by names that hold for others, its whole next basket, and a list of one's own."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from driving import healthy, press, said
+from streamlit.testing.v1 import AppTest
+from test_start import strip
+
+from elastic_core.data import load
+from elastic_core.run_config import DataConfig
+from elastic_core.runs import list_runs
+from pages.frame import sidebar, worlds
+from pages.frame.worlds import FILMS, MADE_UP, PAPER, SHOPPERS
+
+RUN = "groceries-elastic-slots"
+SHIPPED = Path(__file__).parents[2] / "checkpoints" / "demo" / RUN
+
+
+@pytest.fixture
+def shop(opened: Callable[..., AppTest], app_runs: Path) -> AppTest:
+    shutil.copytree(SHIPPED, app_runs / RUN)
+    return opened(run=RUN)
+
+
+def test_they_stand_first_in_the_switch() -> None:
+    shipped = sorted(list_runs(SHIPPED.parent), key=sidebar.preference)
+    runs = {run.name: run for run in shipped}
+    assert list(worlds.offered(runs, shipped[0])) == [SHOPPERS, MADE_UP, FILMS, PAPER]
+    assert worlds.sentence(SHOPPERS, runs[RUN], load(runs[RUN].config.data)).startswith(
+        "**2,404 households, a year of groceries**"
+    )
+
+
+def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> None:
+    text, data = said(shop), load(DataConfig(source="groceries"))
+    drawn, household = strip(shop), int(shop.number_input(key="user").value) - 1
+    assert f"Household **{household + 1}** bought **{data.readable()[household]:,}** products in a year" in text
+    names = [expert["brief"] for expert in drawn["experts"] if expert["brief"]]
+    groups = {name for tags in data.catalog.genres or () for name in tags}
+    assert len(set(names)) >= 3 and set(names) <= groups
+    basket = set(data.next_items(household).tolist())
+    assert {int(item["item"]) for item in drawn["list"] if item["gold"]} == basket & {int(item["item"]) for item in drawn["list"]}
+    assert drawn["list"][0]["gold"], "the example is a household whose first suggestion is bought"
+
+
+def test_what_a_visitor_buys_is_read_in_the_household_s_place(shop: AppTest) -> None:
+    catalog, before = load(DataConfig(source="groceries")).catalog, strip(shop)
+    cats = [item for item in range(1, catalog.n_items + 1) if "cat food" in catalog.title(item).lower()][:5]
+    assert len(cats) > 1
+    healthy(shop.multiselect(key="start_yours_items").set_value(cats).run())
+    after = strip(press(shop, "Show my experts"))
+    assert [event["name"] for event in after["events"] if not event["gone"]] == ["+ " + catalog.title(item) for item in cats]
+    assert "Cat" in {expert["brief"] for expert in after["experts"]}, "an expert of what cats need is among them"
+    assert [item["name"] for item in after["list"]] != [item["name"] for item in before["list"]]
+    assert [event["name"] for event in strip(press(shop, "Reset"))["events"]] == [event["name"] for event in before["events"]]
