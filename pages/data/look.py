@@ -60,7 +60,7 @@ def _facts(card: Card, words: Words) -> None:
         for label, value, help in (
             ("People", f"{card.people:,}", ""),
             (words.many.capitalize(), f"{card.items:,}", ""),
-            ("Events", f"{card.events:,}", f"An event: one person {words.did} one {words.one}"),
+            ("Events", _in_millions(card.events), f"An event: one person {words.did} one {words.one}"),
             ("Density", f"{card.density:.2%}", f"How many of all pairs of a person and {words.a} are events"),
             ("Median length", f"{card.median:,.0f}", "Half of the people have at most this many events"),
         ):
@@ -69,6 +69,11 @@ def _facts(card: Card, words: Words) -> None:
     st.caption(TEXT("rare", **said, core=card.k_core) if card.k_core else TEXT("all", **said))
     if card.ties:
         st.caption(f"Equal times: {card.ties}.")
+
+
+def _in_millions(number: int) -> str:
+    """1,227,393 → 1.23 million: nine figures do not fit the card."""
+    return f"{number:,}" if number < 1_000_000 else f"{number / 1_000_000:.2f} million"
 
 
 def _terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
@@ -99,7 +104,11 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     last, name = table.iloc[-1]["title"], finding.called(data, user)
     length = int(data.histories.lengths[user])
     cut = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
-    st.write(TEXT("person", name=name[:1].upper() + name[1:], length=f"{length:,}", last=shell.plain(last)) + cut)
+    who = {"name": name[:1].upper() + name[1:], "length": f"{length:,}"}
+    if data.in_baskets:
+        st.write(TEXT("household", **who, many=len(data.next_items(user))) + cut)
+    else:
+        st.write(TEXT("person", **who, last=shell.plain(last)) + cut)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
     view.chart("dat_split", cache.cached_figure(charts.split, table, shell.palette()), table, SPLIT, alt)
 

@@ -5,7 +5,7 @@ import streamlit as st
 from elastic_core.services.experts import ablation, overview, relations
 from pages.experts import cached, sentences
 from pages.experts.cached import Subject
-from pages.kit import glossary, shell, view
+from pages.kit import cache, glossary, shell, view
 from pages.kit.control import bound, button
 
 OFTEN = {
@@ -63,6 +63,11 @@ def _meaning(of: Subject, expert: int) -> list[str]:
         if truth:
             said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
             told = [sentences.TEXT("SURE_PLANTED", interest=truth, **said)]
+    name = cache.names(of).get(expert) if of.dataset.in_baskets else None
+    if name is not None and name.holds:  # what Start calls it, too
+        st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {shell.plain(name.genre)}")
+        st.caption(sentences.TEXT("HOLDS", genre=shell.plain(name.genre), lift=name.lift))
+        return [sentences.TEXT("SURE_NAME", low=name.low, n=name.n), *sentences.meaning_doubts(label, alone)]
     sure = (sentences.LUCK if label.weak else sentences.MORE) if label is not None and label.genres else ""
     st.markdown(f"**What does it stand for?** {sure}\n\n#### {sentences.named(label, alone)}")
     st.caption(sentences.meaning(label, alone, truth))

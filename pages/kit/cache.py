@@ -261,7 +261,7 @@ def example(of: OpenRun) -> int:
     """The person that the app opens with."""
     if not of.dataset.in_baskets or not inspect.memory_size(of.model):
         return inspect.good_example(of.model, of.dataset)
-    return inspect.good_example(of.model, of.dataset, count_different_names(names(of), traffic(of).experts))
+    return inspect.good_household(of.model, of.dataset, count_different_names(names(of), traffic(of).experts))
 
 
 @cached_resource(64)

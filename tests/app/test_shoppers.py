@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from driving import healthy, press, said
+from driving import healthy, press
+from driving import said as text_of
 from streamlit.testing.v1 import AppTest
 from test_start import strip
 
@@ -35,7 +36,7 @@ def test_they_stand_first_in_the_switch() -> None:
 
 
 def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> None:
-    text, data = said(shop), load(DataConfig(source="groceries"))
+    text, data = text_of(shop), load(DataConfig(source="groceries"))
     drawn, household = strip(shop), int(shop.number_input(key="user").value) - 1
     assert f"Household **{household + 1}** bought **{data.readable()[household]:,}** products in a year" in text
     names = [expert["brief"] for expert in drawn["experts"] if expert["brief"]]
@@ -43,7 +44,7 @@ def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> N
     assert len(set(names)) >= 3 and set(names) <= groups
     basket = set(data.next_items(household).tolist())
     assert {int(item["item"]) for item in drawn["list"] if item["gold"]} == basket & {int(item["item"]) for item in drawn["list"]}
-    assert drawn["list"][0]["gold"], "the example is a household whose first suggestion is bought"
+    assert sum(item["gold"] for item in drawn["list"]) >= 3, "the example is a household of whose next basket much is guessed"
 
 
 def test_what_a_visitor_buys_is_read_in_the_household_s_place(shop: AppTest) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES
@@ -19,7 +20,7 @@ from elastic_core.services.person.names import item_table
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import History, retrieve_experts, user_history
+from elastic_core.services.person.recommend import History, batch_of, retrieve_experts, user_history
 
 
 def first_genres(dataset: Dataset, user: int) -> list[str]:
@@ -119,13 +120,23 @@ def too_many(model: Recommender) -> str:
     return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
 
 
-def good_example(model: Recommender, dataset: Dataset, named: np.ndarray | None = None) -> int:
-    """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best. Of a shop's households,
-    with 50 to 600, only those are asked of whose experts at least three have different names; `named [users]` counts them."""
-    lengths, (fewest, most) = dataset.readable(), (50, 600) if dataset.in_baskets else (20, 120)
-    fits = (lengths >= fewest) & (lengths <= most)
-    if named is not None and fits.any():
-        fits &= named >= min(3, int(named[fits].max()))
+def good_example(model: Recommender, dataset: Dataset) -> int:
+    """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best."""
+    lengths = dataset.readable()
+    fits = (lengths >= 20) & (lengths <= 120)
     able = np.flatnonzero(fits if fits.any() else lengths >= 0)[:64]
-    protocol = "full-seen" if dataset.in_baskets else "full"
-    return int(able[evaluate(model, dataset, protocols=(protocol,), users=able).ranks[protocol].above.argmin()])
+    return int(able[evaluate(model, dataset, protocols=("full",), users=able).ranks["full"].above.argmin()])
+
+
+@torch.inference_mode()
+def good_household(model: Recommender, dataset: Dataset, named: np.ndarray) -> int:
+    """A household to open with: of the first 128 with 50 to 600 purchases, whose experts have at least three different names, the
+    one of whose next basket most is among the ten likeliest. `named [users]`: how many different names its experts have."""
+    lengths = dataset.readable()
+    fits = (lengths >= 50) & (lengths <= 600)
+    fits &= named >= min(3, int(named[fits].max(initial=0)))
+    able = np.flatnonzero(fits if fits.any() else lengths >= 0)[:128]
+    scores = model.score(batch_of(model, dataset, able))[:, 1:]
+    lists = scores.topk(min(10, scores.shape[1])).indices.numpy() + 1
+    hits = [np.isin(listed, dataset.next_items(user)).sum() for user, listed in zip(able, lists, strict=True)]
+    return int(able[np.argmax(hits)])
