@@ -95,7 +95,7 @@ def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Pat
     assert not [box for box in app.selectbox if str(box.key).startswith("dat_ties_")]
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
-    assert kept.config.columns == {"time": ""}
+    assert kept.config.columns == {"user": "user", "item": "item", "time": ""}
     press(app, "Look at it")
     assert not app.exception and app.metric[0].value == "6"
 
