@@ -38,6 +38,7 @@ from elastic_core.jobs.queue import (
     worker_alive,
     worker_lock,
 )
+from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
@@ -317,8 +318,8 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     store = layouts.read_store(run, compute.values_of(run))
     assert store is not None and {*map(Settings().key, layouts.SEEDS), Settings().key(0, "null")} <= set(store.layouts)
     assert meaning.of_runs(root, [run])["tiny"].people > 0
-    traffic = __import__("elastic_core.memory.routing", fromlist=["routing"]).routing(model, data, "test")
-    found, expected = jobs["experts"].effects(run, data.hash), ablation.remove_each(ablation.Population(model, data, traffic))  # type: ignore[attr-defined]
+    context = ablation.EvaluationContext(model, data, route_users(model, data, "test"))
+    found, expected = jobs["experts"].effects(run, data.hash), ablation.remove_each(context)  # type: ignore[attr-defined]
     assert found.dtypes.tolist() == expected.dtypes.tolist()
     np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-9)
     (run.path / "model.safetensors").write_bytes(b"other weights")

@@ -13,7 +13,7 @@ from elastic_core.services.data import cards
 
 
 def test_a_card_counts_what_a_loop_counts(small_world: Dataset) -> None:
-    card = cards.card(small_world, 5)
+    card = cards.make_card(small_world, 5)
     histories = [small_world.histories.of(user) for user in range(small_world.histories.n_users)]
     lengths = [len(h) for h in histories]
     assert (card.people, card.items, card.events) == (len(histories), len(set(np.concatenate(histories))), sum(lengths))
@@ -21,7 +21,7 @@ def test_a_card_counts_what_a_loop_counts(small_world: Dataset) -> None:
     assert card.density == pytest.approx(sum(lengths) / (card.people * card.items))
     first, last = card.span.split(" to ")
     assert first < last and "seed" in card.exact
-    assert cards.card(replace(small_world, has_times=False), 5).span == "order only"
+    assert cards.make_card(replace(small_world, has_times=False), 5).span == "order only"
 
 
 def test_histograms_lose_nobody(small_world: Dataset) -> None:
@@ -85,5 +85,5 @@ def test_choices_put_the_current_data_first(monkeypatch: pytest.MonkeyPatch) -> 
     choices = cards.at_hand_choices({"Mine · 1234": own}, own)
     assert list(choices) == ["Mine · 1234", "MovieLens-1M", "A year of groceries", "Planted interests"]
     assert next(iter(cards.at_hand_choices({}, DataConfig(source="other.csv")))) == "The chosen run's data"
-    assert "MovieLens-1M" not in cards.elsewhere()["data"].tolist()
-    assert cards.overview([]).empty
+    assert "MovieLens-1M" not in cards.unavailable_data()["data"].tolist()
+    assert cards.overview_table([]).empty

@@ -26,8 +26,8 @@ from elastic_core.results.statistics import interval_over_users
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
-from elastic_core.services.experts import people as expert_people
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts import expert_users as expert_people
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, count_names, count_names_by_chance, name_experts
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.traffic.load import beside_chance, traffic
@@ -38,7 +38,7 @@ World = tuple[Recommender, Dataset, Survey]
 @pytest.fixture(scope="module")
 def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
     model, dataset, _ = tiny
-    return model, dataset, overview.survey(Population(model, dataset, route_users(model, dataset, "test")))
+    return model, dataset, overview.survey(EvaluationContext(model, dataset, route_users(model, dataset, "test")))
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def busy(world: World) -> int:
     return int(world[2].traffic.load.argmax())
 
 
-def of(world: World) -> Population:
-    return Population(world[0], world[1], world[2].traffic)
+def of(world: World) -> EvaluationContext:
+    return EvaluationContext(world[0], world[1], world[2].traffic)
 
 
 def killed(found: Survey, expert: int) -> Survey:
@@ -63,8 +63,8 @@ def killed(found: Survey, expert: int) -> Survey:
 
 def removed(world: World, expert: int, most: int | None = None) -> pd.DataFrame:
     """Everybody who retrieves an expert, or some of them, with it and without."""
-    before = ablation.judged(of(world), ablation.retrieving(world[2].traffic, expert, most))
-    return ablation.remove(of(world), expert, before)
+    before = ablation.rank_edited(of(world), ablation.retrieving_users(world[2].traffic, expert, most))
+    return ablation.remove_expert(of(world), expert, before)
 
 
 # --- removing and swapping -------------------------------------------------------------------------------------------
@@ -93,12 +93,12 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
         after, new = alone(model, dataset, user, lambda f, rest=rest: f.keep(rest))
         assert (row["rank"], row["rank_after"]) == (before, after)
         assert row["replaced"] == len(new - old)
-    row = ablation.effect("", people)
+    row = ablation.effect_row("", people)
     moved, gained = people["rank_after"] - people["rank"], (people["ndcg_after"] - people["ndcg"]).to_numpy()
     assert row["d_rank_mean"] == pytest.approx(moved.mean()) and row["d_rank_median"] == np.median(moved)
     words = {"worse": -1, "better": 1, "unclear": 0, "same": 0, "few": 0}
     clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
-    assert words[ablation.verdict(row)] == clear * np.sign(row["d_ndcg"])
+    assert words[ablation.effect_verdict(row)] == clear * np.sign(row["d_ndcg"])
     assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), interval_over_users(gained))
     judged = evaluate(model, dataset, protocols=["full"], users=people.index.to_numpy()).values("full", "NDCG@10")
     assert np.allclose(people["ndcg"], judged)
@@ -125,8 +125,8 @@ def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small
     with torch.no_grad():
         table = model.events.items.weight  # type: ignore[union-attr]
         model.memories[0].values.weight[7] = torch.from_numpy(holds[:, 1]) @ table  # type: ignore[index, union-attr]
-    asked = Population(model, small_world, route_users(model, small_world))
-    found, random = (items.preferred(asked, expert) for expert in (7, 8))
+    asked = EvaluationContext(model, small_world, route_users(model, small_world))
+    found, random = (items.preferred_genre(asked, expert) for expert in (7, 8))
     assert found is not None and found[0] == genres[1] and found[1] > found[2] > 1
     assert random is not None and random[1] < found[1]
 
@@ -135,16 +135,16 @@ def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, bu
     found = world[2]
     loads = np.sort(found.traffic.load[found.traffic.load > 0])
     for expert in np.flatnonzero(found.traffic.load)[::7].tolist():
-        others = ablation.alike(found.traffic, expert)
+        others = ablation.equally_busy_experts(found.traffic, expert)
         assert len(set(others)) == 5 and expert not in others
         ranks = np.searchsorted(loads, found.traffic.load[others]) - np.searchsorted(loads, found.traffic.load[expert])
         assert np.abs(ranks).max() < 2 * ablation.GROUP  # next in load, ties anywhere among themselves
-    few = [ablation.remove_from_few(of(world), e) for e in ablation.alike(found.traffic, busy)]
-    for e, people in zip(ablation.alike(found.traffic, busy), few, strict=True):
+    few = [ablation.remove_from_few(of(world), e) for e in ablation.equally_busy_experts(found.traffic, busy)]
+    for e, people in zip(ablation.equally_busy_experts(found.traffic, busy), few, strict=True):
         assert 0 < len(people) <= ablation.FEW
         pd.testing.assert_frame_equal(people, removed(world, e).loc[people.index])
     pooled = pd.concat(few)
-    table = ablation.effects(of(world), busy, ablation.random_used(found.traffic, busy))
+    table = ablation.measure_effects(of(world), busy, ablation.draw_used_expert(found.traffic, busy))
     assert len(table) == 5 and table["n"][2] == len(pooled) and table["n"][4] > 0
     gained = pooled["ndcg_after"] - pooled["ndcg"]
     assert table["d_ndcg"][2] == pytest.approx(gained.mean())
@@ -154,8 +154,8 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     model, dataset, found = world
     without = ~(found.traffic.experts == busy).any(1)
     other = int(np.bincount(found.traffic.experts[without].ravel(), minlength=found.size).argmax())
-    before = ablation.judged(of(world), ablation.retrieving(found.traffic, busy))
-    people = ablation.swap(of(world), busy, other, before)
+    before = ablation.rank_edited(of(world), ablation.retrieving_users(found.traffic, busy))
+    people = ablation.swap_expert(of(world), busy, other, before)
     theirs = found.traffic.experts[people.index]
     assert len(people) and not (theirs == other).any() and (theirs == busy).any(1).all()
     value = model.expert_values()[other]  # type: ignore[operator]
@@ -167,8 +167,11 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
 
     for user, rank in people["rank_after"].head(25).items():
         assert rank == alone(model, dataset, user, exchange)[0]
-    same = ablation.swap(
-        of(world)._replace(traffic=killed(found, busy).traffic), other, busy, ablation.judged(of(world), np.flatnonzero(~without))
+    same = ablation.swap_expert(
+        of(world)._replace(traffic=killed(found, busy).traffic),
+        other,
+        busy,
+        ablation.rank_edited(of(world), np.flatnonzero(~without)),
     )
     assert len(same)  # an expert that nobody retrieves can still be put in
 
@@ -178,10 +181,10 @@ def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
     heard: list[float] = []
     table = ablation.remove_each(of(world), tell=heard.append).set_index("expert")
     assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
-    below, above, expected = ablation.apart(table)
+    below, above, expected = ablation.count_clear_effects(table)
     assert (below, above) == ((table["high"] < 0).sum(), (table["low"] > 0).sum()) and expected == pytest.approx(len(table) / 20)
     for expert in list(table.index)[::6]:
-        row = ablation.effect("", removed(world, int(expert)))
+        row = ablation.effect_row("", removed(world, int(expert)))
         assert table.loc[expert, "n"] == row["n"]
         for name in ("d_ndcg", "low", "high", "d_rank_median"):
             assert table.loc[expert, name] == pytest.approx(row[name], nan_ok=True), name
@@ -194,14 +197,14 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     torch.manual_seed(0)
     config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
-    asked = Population(model, small_world, traffic := route_users(model, small_world, "test"))
+    asked = EvaluationContext(model, small_world, traffic := route_users(model, small_world, "test"))
     found, expert = overview.survey(asked), int(traffic.load.argmax())
     assert len(overview.expert_table(found)) == 16
-    people = expert_people.examples(asked, found, expert)
+    people = expert_people.example_users(asked, found, expert)
     assert (people["shares"].str.len() > 0).any() == (config.dispatch == "linear")
-    pushes = items.pushes(asked, expert)
+    pushes = items.measure_pushes(asked, expert)
     assert ("direct" in pushes.table) == (config.dispatch != "none") and "measured" in pushes.table
-    rows = ablation.effects(asked, expert, ablation.random_used(traffic, expert))
+    rows = ablation.measure_effects(asked, expert, ablation.draw_used_expert(traffic, expert))
     assert rows["n"].iloc[0] == traffic.load[expert] and rows[["d_ndcg", "replaced"]].notna().all().all()
 
 
@@ -222,9 +225,9 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
-    pushes = items.pushes(of(world), busy)
+    pushes = items.measure_pushes(of(world), busy)
     assert np.allclose(pushes.table["direct"], expected[1:], atol=1e-5)
-    up, down = items.pushed(pushes.table, "direct", top=5)
+    up, down = items.most_pushed(pushes.table, "direct", top=5)
     assert up["direct"].is_monotonic_decreasing and down["direct"].is_monotonic_increasing
     assert up["item"].iloc[0] == int(expected[1:].argmax()) + 1
 
@@ -241,7 +244,7 @@ def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy
         changes.append(having - lacking - (having - lacking).mean())
         logs.append(having.log_softmax(0) - lacking.log_softmax(0))
     mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()
-    pushes = items.pushes(of(world), busy)
+    pushes = items.measure_pushes(of(world), busy)
     table = pushes.table
     assert np.allclose(table["measured"], mean, atol=1e-5)
     assert (table["n"] == len(users)).all()  # the tiny catalogue has fewer items than count as near the top
@@ -259,7 +262,7 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
     every = np.stack([found.scores(expert) for expert in range(found.size)], axis=1)
     k = found.traffic.experts.shape[1]
     assert np.allclose(found.spread(), every.std(0), atol=1e-5)
-    ordered, margins, people = -np.sort(-every, axis=1), found.margins(busy), expert_people.standings(found, busy)
+    ordered, margins, people = -np.sort(-every, axis=1), found.margins(busy), expert_people.rank_users(found, busy)
     for user in range(found.people):
         own, retrieved = every[user, busy], busy in found.traffic.experts[user]
         assert margins[user] == pytest.approx(own - ordered[user, k if retrieved else k - 1], abs=1e-5)
@@ -273,8 +276,8 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
 
 def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World, busy: int) -> None:
     model, dataset, found = world
-    people = expert_people.examples(of(world), found, busy)
-    bands = expert_people.standings(found, busy)["band"]
+    people = expert_people.example_users(of(world), found, busy)
+    bands = expert_people.rank_users(found, busy)["band"]
     assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"}
     for row in people.itertuples():
         assert row.group == "random" or bands[row.user] == row.group
@@ -286,7 +289,7 @@ def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World,
             read = history[-model.length :]
             share = sum(float(w.detach()) for w, item in zip(weights[-len(read) :], read, strict=True) if item == row.items[0])
             assert row.shares[0] == pytest.approx(share, abs=1e-5) and found.traffic.experts[row.user, row.rank - 1] == busy
-    assert people["user"].tolist() == expert_people.examples(of(world), found, busy)["user"].tolist()
+    assert people["user"].tolist() == expert_people.example_users(of(world), found, busy)["user"].tolist()
 
 
 # --- what it stands for ----------------------------------------------------------------------------------------------
@@ -383,12 +386,12 @@ def test_retrieved_together_by_brute_force(world: World, busy: int) -> None:
 
 def test_rows_columns_and_like_vectors(world: World, busy: int) -> None:
     model, _, found = world
-    every, lines = relations.likeness(found, model, busy), relations.lines(found, busy)
+    every, lines = relations.cosine_table(found, model, busy), relations.line_loads(found, busy)
     for line, number in zip(("row", "column"), found.place(busy), strict=True):
-        frame = relations.siblings(every, busy, line)
+        frame = relations.same_line(every, busy, line)
         assert set(frame[line]) == {number} and lines[line] == frame["load"].sum() and len(frame) == found.side
     values = model.expert_values().detach().numpy()  # type: ignore[operator]
-    near = relations.nearest(every, busy, top=3)
+    near = relations.nearest_experts(every, busy, top=3)
     cosine = lambda e: values[e] @ values[busy] / np.linalg.norm(values[e]) / np.linalg.norm(values[busy])  # noqa: E731
     assert near["expert"].tolist() == sorted((e for e in range(found.size) if e != busy), key=lambda e: -cosine(e))[:3]
     assert near["cosine"].tolist() == pytest.approx([cosine(e) for e in near["expert"]], rel=1e-4)
@@ -397,12 +400,14 @@ def test_rows_columns_and_like_vectors(world: World, busy: int) -> None:
 def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
     model, dataset, found = world
     dead = killed(found, busy)
-    nobody = ablation.effect("", ablation.compared(*(ablation.judged(of(world), np.zeros(0, int)) for _ in range(2))))
+    nobody = ablation.effect_row(
+        "", ablation.compare_ranks(*(ablation.rank_edited(of(world), np.zeros(0, int)) for _ in range(2)))
+    )
     assert nobody["n"] == 0 and np.isnan(nobody["d_ndcg"])
-    pushes = items.pushes(of((model, dataset, dead)), busy)
+    pushes = items.measure_pushes(of((model, dataset, dead)), busy)
     assert "measured" not in pushes.table and "direct" in pushes.table and np.isnan(pushes.agreement)
     assert relations.retrieved_together(dead.traffic, busy).empty
-    assert set(expert_people.standings(dead, busy)["band"]) == {"just out", "out"}
+    assert set(expert_people.rank_users(dead, busy)["band"]) == {"just out", "out"}
 
 
 def test_candidates_stay_those_of_the_evaluation(world: World) -> None:
@@ -410,7 +415,7 @@ def test_candidates_stay_those_of_the_evaluation(world: World) -> None:
     dataset = world[1]
     users = np.arange(10)
     mask = Candidates(dataset, "test", 0).mask("full", users).numpy()
-    top = ablation.top_ten(ablation.judged(of(world), users))
+    top = ablation.top_ten(ablation.rank_edited(of(world), users))
     assert all(mask[u, top[u]].all() for u in users)
 
 

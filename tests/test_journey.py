@@ -22,7 +22,7 @@ from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import trace as journey_trace
-from elastic_core.services.journey.trace import dispatch
+from elastic_core.services.journey.trace import trace_dispatch
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person.attention import attention
 from elastic_core.services.person.model_trace import trace_model
@@ -97,7 +97,7 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
     config = ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4)
     able = models.build(config, small_world.catalog).eval() if slots else model
     items, n = user_history(small_world, 5).items, 6
-    found = dispatch(able, small_world, items, n)
+    found = trace_dispatch(able, small_world, items, n)
     here = predict_user(able, small_world, 5)
     assert found.apart == slots and found.experts == here.active_experts
     assert (found.links, found.pairs) == (2 * n * 4, n * n)
@@ -115,7 +115,7 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
             np.testing.assert_allclose(found.back[end], alone.slots[-1][0].mean(0), atol=1e-5)
     for wrong in (0, len(items) + 1):
         with pytest.raises(InputError, match="of this history 1 to"):
-            dispatch(able, small_world, items, wrong)
+            trace_dispatch(able, small_world, items, wrong)
 
 
 ITEMS = {"Chess 1": (1.0, 0.0), "Chess 2": (0.8, 0.2), "Golf 1": (0.0, 1.0)}
@@ -181,7 +181,7 @@ def test_a_history_up_to_a_moment_is_the_evaluation_s(small_world: Dataset, mode
 @pytest.mark.parametrize("config", [None, SASRecConfig(length=16, width=16, layers=1)])
 def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Recommender, config: SASRecConfig | None) -> None:
     able = model if config is None else models.build(config, small_world.catalog.n_items).eval()
-    found = journey_trace.along(able, small_world, 6, most=9)
+    found = journey_trace.trace_moments(able, small_world, 6, most=9)
     items = small_world.histories.of(6)
     assert found.ranks["event"].tolist()[0] == 1 and found.ranks["event"].tolist()[-1] == len(items) - 1 and len(found.ranks) == 9
     assert found.ranks["part"].tolist()[-1] == "test" and found.ranks["part"].tolist()[0] == "training"
@@ -200,7 +200,7 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
     items = user_history(small_world, int(np.argmax(small_world.histories.lengths))).items
     assert len(items) > 16  # longer than what is read
     for layer in (0, 1):
-        found = journey_trace.aggregation(model, items, layer + 1, bins=5)
+        found = journey_trace.bin_aggregation(model, items, layer + 1, bins=5)
         trace = model.trace(history_batch(items, model.length))  # type: ignore[operator]
         assert found.layers == 2 and found.cells["first"].min() == len(items) - 15 and found.cells["last"].max() == len(items)
         assert found.cells.groupby("place")["weight"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
@@ -212,21 +212,21 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
     weights = attention(model, History(items))
     assert weights is not None and np.nansum(weights) == pytest.approx(1, abs=1e-5) and np.isnan(weights[: len(items) - 16]).all()
     with pytest.raises(InputError):
-        journey_trace.aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items, 1)
+        journey_trace.bin_aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items, 1)
 
 
 def test_layers_that_share_one_reading_are_one_to_look_at(small_world: Dataset) -> None:
     torch.manual_seed(1)
     model = models.build(ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4), small_world.catalog.n_items).eval()
     items = user_history(small_world, 3).items
-    first, second = (journey_trace.aggregation(model, items, layer) for layer in (1, 2))
+    first, second = (journey_trace.bin_aggregation(model, items, layer) for layer in (1, 2))
     assert first.layers == 1 and first.cells.equals(second.cells) and first.slots.equals(second.slots)
 
 
 def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recommender) -> None:
-    found = journey_trace.along(model, small_world, 6)
+    found = journey_trace.trace_moments(model, small_world, 6)
     for moment in (1, 7, 15):
-        shown, count = journey_trace.busiest(found.experts, moment, most=6)
+        shown, count = journey_trace.busiest_experts(found.experts, moment, most=6)
         at = found.experts[found.experts["event"] <= moment]["event"].max()
         assert set(found.experts[found.experts["event"] == at]["expert"]) <= set(shown["expert"])
         assert shown["expert"].nunique() == 6 and count == found.experts["expert"].nunique()

@@ -19,7 +19,7 @@ from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services.experts import ablation, knobs, steering
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.person.edited_history import EditedHistory
 from elastic_core.services.person.recommend import rank_items, scale_experts, user_history
 
@@ -109,7 +109,7 @@ def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Da
 def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
     table = knobs.knob_table(
-        [knobs.measure_knobs(Population(model, dataset, route_users(model, dataset)), factors=(0.0, 8.0))]
+        [knobs.measure_knobs(EvaluationContext(model, dataset, route_users(model, dataset)), factors=(0.0, 8.0))]
     ).set_index("knob")
     down, up = table.loc["own, × 0"], table.loc["own, × 8"]
     assert up["own_low"] > 0 > down["own_high"]
@@ -143,7 +143,7 @@ def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
     row = knobs.knob_table(
-        [knobs.measure_knobs(Population(model, small_world, route_users(model, small_world)), factors=(8.0,))]
+        [knobs.measure_knobs(EvaluationContext(model, small_world, route_users(model, small_world)), factors=(8.0,))]
     ).iloc[0]
     assert abs(row["d_own"]) < 0.1
 
@@ -153,9 +153,11 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").override("model.side=2").model, small_world.catalog).eval()
     traffic = route_users(model, small_world)
-    if len(np.unique(knobs.expert_genres(Population(model, small_world, traffic)))) < 2:
+    if len(np.unique(knobs.expert_genres(EvaluationContext(model, small_world, traffic)))) < 2:
         pytest.skip("the four stand for one block")
-    table = knobs.knob_table([knobs.measure_knobs(Population(model, small_world, traffic), factors=(2.0,))]).set_index("knob")
+    table = knobs.knob_table([knobs.measure_knobs(EvaluationContext(model, small_world, traffic), factors=(2.0,))]).set_index(
+        "knob"
+    )
     assert table.loc["own, × 2", "people"] == 60 and table.loc["lent, × 1", "people"] == 0
 
 
@@ -163,14 +165,14 @@ def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> N
     model, dataset, _ = tiny
     bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
     with pytest.raises(InputError, match="no genres"):
-        knobs.measure_knobs(Population(model, bare, route_users(model, dataset)))
+        knobs.measure_knobs(EvaluationContext(model, bare, route_users(model, dataset)))
 
 
 def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(slots: tuple[Recommender, Dataset]) -> None:
     """The list, its shares and every random turn recounted one by one."""
     model, dataset = slots
     traffic = route_users(model, dataset)
-    means = knobs.expert_genres(Population(model, dataset, traffic))
+    means = knobs.expert_genres(EvaluationContext(model, dataset, traffic))
     history, own = user_history(dataset, 3), traffic.experts[3].tolist()
     genres, holds = genre_table(dataset.catalog)
     first = set(rank_items(model, dataset, history).table["item"])
@@ -208,21 +210,23 @@ def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(
     slots: tuple[Recommender, Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, dataset = slots
-    of = Population(model, dataset, traffic := route_users(model, dataset))
+    of = EvaluationContext(model, dataset, traffic := route_users(model, dataset))
     expert = int(traffic.load.argmax())
     told: list[float] = []
     table = steering.turn_cost(of, {expert: 4.0}, told.append)
-    users = ablation.retrieving(traffic, expert)
-    before = ablation.judged(of, users)
+    users = ablation.retrieving_users(traffic, expert)
+    before = ablation.rank_edited(of, users)
     make = lambda some: up(model, ablation.ranks_of(traffic, expert, some), 4.0)  # noqa: E731
-    after = ablation.judged(of, users, make)
+    after = ablation.rank_edited(of, users, make)
     assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)
     assert table["d_ndcg"][0] == pytest.approx((after["ndcg"] - before["ndcg"]).mean())
     assert told[-1] == 1.0 and told == sorted(told)
     silenced = steering.turn_cost(of, {expert: 0.0}, told.append)
-    removed = ablation.remove(of, expert, before)
+    removed = ablation.remove_expert(of, expert, before)
     assert silenced["d_ndcg"][0] == pytest.approx((removed["ndcg_after"] - removed["ndcg"]).mean())
     monkeypatch.setattr(steering, "SAMPLE", 50)
     two = np.argsort(traffic.load)[-2:].tolist()
     some = steering.turn_cost(of, {two[0]: 0.0, two[1]: 0.0}, told.append)  # some retrieve one of them, some both
-    assert some["n"][0] == 50 and some["touched"][0] == len(np.union1d(*(ablation.retrieving(traffic, each) for each in two)))
+    assert some["n"][0] == 50 and some["touched"][0] == len(
+        np.union1d(*(ablation.retrieving_users(traffic, each) for each in two))
+    )

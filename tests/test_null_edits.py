@@ -127,15 +127,15 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
     model, user = built(ELASTIC, small_world), int(np.argmax(small_world.histories.lengths))
     items = user_history(small_world, user).items
     assert len(items) > 16  # longer than what is read
-    found = trace.reads(small_world, items, trace_history(model, items))
+    found = trace.read_items(small_world, items, trace_history(model, items))
     assert found.groupby(["layer", "expert"])["weight"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
     assert found.groupby(["layer", "expert"])["others"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
     assert found["layer"].max() == 2 and found["event"].max() == len(items) and found["event"].nunique() == 16
     assert (items[found["event"] - 1] == found["item"]).all()
-    cells = trace.aggregation(model, items, 2).cells
+    cells = trace.bin_aggregation(model, items, 2).cells
     second = found[found["layer"] == 2]
     assert second["weight"].to_numpy() == pytest.approx(cells["weight"].to_numpy(), abs=1e-6)
-    said = trace.by_name(found)
+    said = trace.reading_texts(found)
     for expert, of in found[found["layer"] == 1].groupby("expert"):
         sums = of.groupby("title")[["weight", "others"]].sum().sort_values("weight")
         told = said[int(expert)].split(";")[0].removeprefix("layer 1: ")  # type: ignore[call-overload]

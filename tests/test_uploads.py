@@ -23,9 +23,9 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import WEIGHTS, Run
-from elastic_core.services.data import shelf as uploads
+from elastic_core.services.data import upload_store as uploads
 from elastic_core.services.data.cards import at_hand_choices
-from elastic_core.services.data.shelf import Shelf, checked, folded, opened
+from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
 from elastic_core.services.person import people
 
 HEAD = "user,item,time,title,genres\n"
@@ -35,8 +35,8 @@ WORLD = PlantedConfig(users=40, items=40, interests=4, mean_length=20, max_lengt
 
 
 def outcome(text: str = GOOD, name: str = "films.csv", k_core: int = 5) -> uploads.FileOutcome:
-    sheet, guessed = opened(name, text.encode())
-    return folded(sheet.shown, checked(sheet, guessed), k_core)
+    sheet, guessed = open_upload(name, text.encode())
+    return preprocess_upload(sheet.shown, check_upload(sheet, guessed), k_core)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def test_command_line_and_app_refuse_alike(kind: str, tmp_path: Path) -> None:
     data = REFUSED[kind]
     data = data.encode() if isinstance(data, str) else data
     (tmp_path / "mine.csv").write_bytes(data)
-    for read in (lambda: read_interactions(tmp_path / "mine.csv"), lambda: checked(*opened("mine.csv", data))):
+    for read in (lambda: read_interactions(tmp_path / "mine.csv"), lambda: check_upload(*open_upload("mine.csv", data))):
         with pytest.raises(InputError, match=r"mine\.csv|time") as refused:
             read()
         assert "\n" not in str(refused.value)
@@ -80,23 +80,23 @@ def test_command_line_and_app_refuse_alike(kind: str, tmp_path: Path) -> None:
 
 def test_what_only_its_owner_knows_is_asked_once() -> None:
     """Which columns, where the file does not name them; which day, where no row tells."""
-    sheet, guessed = opened("mine.csv", lines("3,{u},{i},04/03/2024").encode())
+    sheet, guessed = open_upload("mine.csv", lines("3,{u},{i},04/03/2024").encode())
     assert guessed == {} and sheet.sample.column_names[-1] == "column 4"
     guessed = dict(zip(("user", "item", "time"), sheet.sample.column_names[1:], strict=True))
     with pytest.raises(Undecided) as asked:
-        checked(sheet, guessed)
+        check_upload(sheet, guessed)
     assert list(asked.value.readings.values()) == ["4 March 2024", "3 April 2024"]
-    days = {order: checked(sheet, guessed, order).events["time"].iloc[0] // 86_400 for order in asked.value.readings}  # type: ignore[arg-type]
+    days = {order: check_upload(sheet, guessed, order).events["time"].iloc[0] // 86_400 for order in asked.value.readings}  # type: ignore[arg-type]
     assert days == {"day-first": 19_786, "month-first": 19_816}
 
 
 def test_titles_come_from_a_second_file() -> None:
-    sheet, guessed = opened("mine.csv", PLAIN.encode())
+    sheet, guessed = open_upload("mine.csv", PLAIN.encode())
     films = "itemId,title,genres\n" + "".join(f"i{i},Film {i},War\n" for i in range(7))
-    table = checked(sheet, guessed, titles=Upload("films.csv", films.encode()))
-    assert folded(sheet.shown, table, 5).dataset.catalog.title(1) == "Film 0"
+    table = check_upload(sheet, guessed, titles=Upload("films.csv", films.encode()))
+    assert preprocess_upload(sheet.shown, table, 5).dataset.catalog.title(1) == "Film 0"
     with pytest.raises(InputError, match="needs a column for the item"):
-        checked(sheet, guessed, titles=Upload("films.csv", b"a,b\n1,2\n"))
+        check_upload(sheet, guessed, titles=Upload("films.csv", b"a,b\n1,2\n"))
 
 
 def test_the_template_can_be_uploaded() -> None:
@@ -115,15 +115,15 @@ def test_steps_say_what_every_rule_leaves() -> None:
 
 def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) -> None:
     rows = [(f"u{u}", f"i{(3 * i + u) % 7}") for i in range(8) for u in range(6)] + [("u0", "i0"), ("u0", "i0")]
-    sheet, guessed = opened("clicks.csv", ("user,item\n" + "".join(f"{u},{i}\n" for u, i in rows)).encode())
+    sheet, guessed = open_upload("clicks.csv", ("user,item\n" + "".join(f"{u},{i}\n" for u, i in rows)).encode())
     with pytest.raises(InputError, match="needs a column for the time"):
-        checked(sheet, guessed)
-    found = folded(sheet.shown, checked(sheet, {**guessed, "time": ""}), k_core=5)
+        check_upload(sheet, guessed)
+    found = preprocess_upload(sheet.shown, check_upload(sheet, {**guessed, "time": ""}), k_core=5)
     assert not found.dataset.has_times and found.steps.set_index("step").loc["each once", "events"] == len(rows)
-    kept = Shelf(tmp_path).keep(found)
+    kept = UploadStore(tmp_path).keep(found)
     again = load(kept.config)
     assert again.hash == found.dataset.hash and not again.has_times
-    assert Shelf(tmp_path).get(kept.id).config == kept.config
+    assert UploadStore(tmp_path).get(kept.id).config == kept.config
     ids = [str(again.catalog.ids[i]) for i in again.histories.of(0)]
     assert ids == [i for u, i in rows if u == "u0"]
 
@@ -144,7 +144,7 @@ def test_faults_are_those_of_a_loop_over_lines(odd: list[tuple[str, str, str]]) 
         if not time.startswith("1000000000") or any(one in ("", "-", "--") or "\n" in one for one in bare):
             expected.append(line)
         line += 1 + sum(one.count("\n") for one in ids)
-    found = checked(*opened("t.csv", out.getvalue().encode()))
+    found = check_upload(*open_upload("t.csv", out.getvalue().encode()))
     assert [line for line, _ in found.faults.first] == expected
     assert len(found.events) == len(ROWS) + len(odd) - len(expected)
 
@@ -192,19 +192,21 @@ def test_people_are_found_by_the_ids_of_the_file() -> None:
 
 
 def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
-    first = Shelf(tmp_path / "uploads")
+    first = UploadStore(tmp_path / "uploads")
     kept, world = first.keep(outcome()), first.plant(WORLD)
-    assert {k.id for k in Shelf(tmp_path / "uploads").all()} == {kept.id, world.id}
+    assert {k.id for k in UploadStore(tmp_path / "uploads").all()} == {kept.id, world.id}
     shutil.move(tmp_path / "uploads", tmp_path / "elsewhere")
-    moved = Shelf(tmp_path / "elsewhere").get(kept.id)
+    moved = UploadStore(tmp_path / "elsewhere").get(kept.id)
     data = load(moved.config)
     assert data.hash == kept.facts["hash"] and data.label == kept.label and data.titles_may_be_shared
     assert load(world.config).truth is not None
-    assert set(Shelf(tmp_path / "elsewhere").choices()) <= set(at_hand_choices(Shelf(tmp_path / "elsewhere").choices()))
+    assert set(UploadStore(tmp_path / "elsewhere").choices()) <= set(
+        at_hand_choices(UploadStore(tmp_path / "elsewhere").choices())
+    )
 
 
 def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = UploadStore(tmp_path)
     one, two = shelf.keep(outcome()), shelf.keep(outcome(k_core=3), label="again")
     assert one.id == two.id and len(shelf.all()) == 1 and two.config.k_core == 3 and two.label.startswith("again")
 
@@ -212,7 +214,7 @@ def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
 def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows kept again with another k-core are the same file; so is a run's relative path."""
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
-    shelf, config = Shelf(tmp_path / "uploads"), recipes.toy()
+    shelf, config = UploadStore(tmp_path / "uploads"), recipes.toy()
     before = shelf.keep(outcome())
     run = Run(tmp_path / "local-on-it")
     run.start(dataclasses.replace(config, data=before.config), load(before.config))
@@ -225,7 +227,7 @@ def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Pat
 
 
 def test_deleting_leaves_nothing_and_ids_are_never_paths(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "uploads")
+    shelf = UploadStore(tmp_path / "uploads")
     kept = shelf.keep(outcome())
     (tmp_path / "precious").mkdir()
     for wanted in ("../precious", "", ".", kept.id + "/..", str(tmp_path / "precious")):
@@ -237,7 +239,7 @@ def test_deleting_leaves_nothing_and_ids_are_never_paths(tmp_path: Path) -> None
 
 def test_the_shelf_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MOST_KEPT", 1)
-    shelf = Shelf(tmp_path)
+    shelf = UploadStore(tmp_path)
     shelf.keep(outcome())
     shelf.keep(outcome())
     with pytest.raises(InputError, match="delete one first"):
@@ -251,5 +253,5 @@ def test_a_failing_disk_leaves_nothing_half_made(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(uploads.os, "replace", full)
     with pytest.raises(InputError, match="could not be stored: No space left"):
-        Shelf(tmp_path).keep(outcome())
+        UploadStore(tmp_path).keep(outcome())
     assert list(tmp_path.iterdir()) == []

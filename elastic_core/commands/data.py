@@ -23,7 +23,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
-from elastic_core.services.data.shelf import TEMPLATE
+from elastic_core.services.data.upload_store import TEMPLATE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

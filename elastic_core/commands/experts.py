@@ -30,9 +30,9 @@ from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, route_users
 from elastic_core.services.experts import ablation, knobs, overview, relations
+from elastic_core.services.experts import expert_users as expert_people
 from elastic_core.services.experts import items as expert_items
-from elastic_core.services.experts import people as expert_people
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, count_names, count_names_by_chance, name_experts
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
@@ -98,8 +98,8 @@ def _with_experts(name: str) -> Loaded:
     return loaded
 
 
-def _load_population(loaded: Loaded) -> Population:
-    return Population(loaded.model, loaded.dataset, route_users(loaded.model, loaded.dataset, "test"))
+def _load_population(loaded: Loaded) -> EvaluationContext:
+    return EvaluationContext(loaded.model, loaded.dataset, route_users(loaded.model, loaded.dataset, "test"))
 
 
 def frame_text(frame: DataFrame, csv: bool) -> str:
@@ -143,31 +143,31 @@ def _names_text(source: str, evidence: Evidence) -> str:
     )
 
 
-def print_expert(of: Population, found: Survey, expert: int, other: int | None) -> None:
+def print_expert(of: EvaluationContext, found: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
     traffic, (row, column), label = of.traffic, found.place(expert), overview.label(found, expert)
     print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
         print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
-    people = expert_people.examples(of, found, expert)
+    people = expert_people.example_users(of, found, expert)
     for person in people.to_dict("records"):
         titles = "; ".join(of.dataset.catalog.title(item) for item in person["items"][:3])
         words = "reads" if person["rank"] else "recent, not read"
         print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
     _print_items(of, expert)
     if traffic.load[expert]:
-        swapped = ablation.random_used(traffic, expert) if other is None else other
-        print(table_text(ablation.effects(of, expert, swapped)))
-    every = relations.likeness(found, of.model, expert)
-    print("nearest by vector   ", _numbers_text(relations.nearest(every, expert, 5), "cosine"))
+        swapped = ablation.draw_used_expert(traffic, expert) if other is None else other
+        print(table_text(ablation.measure_effects(of, expert, swapped)))
+    every = relations.cosine_table(found, of.model, expert)
+    print("nearest by vector   ", _numbers_text(relations.nearest_experts(every, expert, 5), "cosine"))
     print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
-def _print_items(of: Population, expert: int) -> None:
-    pushes = expert_items.pushes(of, expert)
+def _print_items(of: EvaluationContext, expert: int) -> None:
+    pushes = expert_items.measure_pushes(of, expert)
     for by in ("direct", "measured"):
-        for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes.table, by, top=5), strict=True):
+        for way, frame in zip(("up  ", "down"), expert_items.most_pushed(pushes.table, by, top=5), strict=True):
             print(f"{by:<8} {way}  {'; '.join(frame['title'])}")
     if np.isfinite(pushes.agreement):
         items, control = of.model.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"

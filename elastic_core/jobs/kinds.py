@@ -26,7 +26,7 @@ from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services import public
-from elastic_core.services.data.shelf import same_source
+from elastic_core.services.data.upload_store import same_source
 from elastic_core.services.durations import about
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.fingerprints import weights_fingerprint
@@ -374,7 +374,7 @@ class Ablations(RunQueue):
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: context.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.remove_each(ablation.Population(model, dataset, route_users(model, dataset, "test")), tell)
+        found = ablation.remove_each(ablation.EvaluationContext(model, dataset, route_users(model, dataset, "test")), tell)
         files.write_text(context.path / EFFECTS, found.to_csv(index=False))
         return ""
 

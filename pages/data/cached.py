@@ -11,7 +11,7 @@ from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.time_columns import Dates
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
-from elastic_core.services.data import cards, shelf
+from elastic_core.services.data import cards, upload_store
 from elastic_core.services.data.cards import Card
 from pages.kit.cache import cached_data, cached_resource
 
@@ -19,13 +19,13 @@ from pages.kit.cache import cached_data, cached_resource
 @cached_data(32)
 def card(data: Dataset, k_core: int, label: str) -> Card:
     """The same data may stand under two labels."""
-    return cards.card(data, k_core)
+    return cards.make_card(data, k_core)
 
 
 @cached_data(32)
 def counted(config: DataConfig) -> Card:
     """The card alone: the data are read, counted and let go."""
-    return cards.card(load(config), config.k_core)
+    return cards.make_card(load(config), config.k_core)
 
 
 def digest(name: str, data: bytes) -> str:
@@ -35,21 +35,21 @@ def digest(name: str, data: bytes) -> str:
 @cached_resource(2, "Reading the file …")
 def opened(digest: str, _name: str, _data: bytes) -> tuple[RawTable, dict[str, str]]:
     """An upload as a sheet of text. Shared and read-only. Raises InputError with one sentence."""
-    return shelf.opened(_name, _data)
+    return upload_store.open_upload(_name, _data)
 
 
 @cached_resource(2, "Looking at every row …")
 def checked(digest: str, _sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
-    """The rows under a choice of columns. Shared and read-only. Raises as `shelf.checked`."""
-    return shelf.checked(_sheet, mapping, dates, titles)
+    """The rows under a choice of columns. Shared and read-only. Raises as `upload_store.check_upload`."""
+    return upload_store.check_upload(_sheet, mapping, dates, titles)
 
 
 @cached_resource(3, "Dropping what is too rare to learn from …")
 def folded(
     digest: str, _sheet: RawTable, mapping: dict[str, str], _found: Table, k_core: int, dates: Dates = "",
     titles: Upload | None = None, ties: Rule = "",
-) -> shelf.FileOutcome:  # fmt: skip
-    return shelf.folded(_sheet.shown, _found, k_core, ties)
+) -> upload_store.FileOutcome:  # fmt: skip
+    return upload_store.preprocess_upload(_sheet.shown, _found, k_core, ties)
 
 
 @cached_resource(4, "Drawing the world …")

@@ -154,7 +154,7 @@ def _all(choices: dict[str, DataConfig]) -> None:
         formats = view.numbers("localized", "people", "items", "events", "longest") | view.numbers("percent", "density")
         formats |= view.numbers("%.1f", "mean length", "median length")
         alt = "All data on this machine with people, items, events, density and lengths of history"
-        view.table("dat_overview", data_cards.overview(cards), OVERVIEW, alt, column_config=formats)
-    missing = data_cards.elsewhere()
+        view.table("dat_overview", data_cards.overview_table(cards), OVERVIEW, alt, column_config=formats)
+    missing = data_cards.unavailable_data()
     if len(missing):
         st.caption("Known, but not on this machine: " + ", ".join(missing["data"]) + ".")

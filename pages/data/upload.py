@@ -14,8 +14,8 @@ from elastic_core.data.reading.time_columns import Dates, Undecided
 from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
 from elastic_core.services import public
-from elastic_core.services.data import shelf as uploads
-from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, KeptData, Shelf
+from elastic_core.services.data import upload_store as uploads
+from elastic_core.services.data.upload_store import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, StoredData, UploadStore
 from pages.data import cached, study
 from pages.frame import finding
 from pages.kit import prose, shell, view
@@ -31,8 +31,8 @@ PREVIEWED, FAULTS, STEPS = map(TEXT.about, ("PREVIEWED", "FAULTS", "STEPS"))
 WIDTHS = {"step": 106, "events": 62, "people": 58, "items": 54, "why": 520}  # the longest reason is read whole at 1280 pixels
 
 
-def shelf() -> Shelf:
-    return Shelf(shell.RUNS / "uploads")
+def upload_store() -> UploadStore:
+    return UploadStore(shell.RUNS / "uploads")
 
 
 def part() -> None:
@@ -173,7 +173,7 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
 
 def _store(outcome: FileOutcome, label: str) -> None:
     with telling():
-        kept, data = shelf().keep(outcome, label), outcome.dataset
+        kept, data = upload_store().keep(outcome, label), outcome.dataset
         sentence = TEXT("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
 
@@ -198,12 +198,12 @@ def say() -> None:
 
 
 def kept() -> None:
-    """Everything on the shelf: train on it, look at it, delete it."""
-    mine = shelf().all()
+    """Everything that is kept: train on it, look at it, delete it."""
+    mine = upload_store().all()
     st.subheader("Kept on this machine", anchor=False, help="After the dot: the version. Other rows have another one.")
     if not mine:
         st.caption("Nothing yet.")
-    faults = shelf().unreadable()
+    faults = upload_store().unreadable()
     if mine or faults:
         shell.off("deletion")
     view.unreadable_folders(faults, "no data", "dat_odd", _remove)
@@ -226,10 +226,10 @@ def kept() -> None:
                 _delete(entry)
 
 
-def _delete(entry: KeptData) -> None:
+def _delete(entry: StoredData) -> None:
     panel = st.popover("Delete", icon=":material/delete:", key=f"dat_ask_{entry.id}", on_change="rerun")
     if panel.open:
-        runs = shelf().runs_on(entry.id, shell.RUNS)
+        runs = upload_store().runs_on(entry.id, shell.RUNS)
         if runs and entry.kind == "file":
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
         if waiting := [job.run.name for job in Trainings(shell.RUNS).needing(entry.config)]:
@@ -239,10 +239,10 @@ def _delete(entry: KeptData) -> None:
 
 def _remove(name: str) -> None:
     with telling():
-        shelf().delete(name)
+        upload_store().delete(name)
 
 
-def _forget(entry: KeptData) -> None:
+def _forget(entry: StoredData) -> None:
     with telling():
-        shelf().delete(entry.id)
+        upload_store().delete(entry.id)
         st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")

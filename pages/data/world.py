@@ -102,7 +102,7 @@ def _truth(data: Dataset) -> None:
 
 def _keep(config: PlantedConfig) -> None:
     with upload.telling():
-        kept = upload.shelf().plant(config)
+        kept = upload.upload_store().plant(config)
         st.session_state[upload.SAID] = (True, TEXT("kept world", label=shell.plain(kept.label)))
 
 

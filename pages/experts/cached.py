@@ -10,7 +10,7 @@ import pandas as pd
 from elastic_core.jobs.kinds import Ablations
 from elastic_core.memory.routing import Routing
 from elastic_core.services.edits import Edits
-from elastic_core.services.experts import ablation, items, knobs, overview, people, steering
+from elastic_core.services.experts import ablation, expert_users, items, knobs, overview, steering
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
@@ -69,31 +69,33 @@ def by_chance(of: Subject) -> tuple[int, float]:
 @cached_data(256)
 def examples(of: Subject, expert: int) -> pd.DataFrame:
     """Return people of an expert, with what it reads."""
-    return people.examples(of, of.survey, expert)
+    return expert_users.example_users(of, of.survey, expert)
 
 
-alone = cached_data(512)(items.alone)
-pushes = cached_data(256, TAKING)(items.pushes)
-effects = cached_data(512, TAKING)(ablation.effects)
+alone = cached_data(512)(items.rank_by_expert)
+pushes = cached_data(256, TAKING)(items.measure_pushes)
+effects = cached_data(512, TAKING)(ablation.measure_effects)
 _few = cached_resource(512)(ablation.remove_from_few)
-_preferred = cached_data(512)(items.preferred)
+_preferred = cached_data(512)(items.preferred_genre)
 
 
 @cached_data(512, TAKING)
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """Return the first row of `effects` alone."""
-    return ablation.effect("", ablation.remove(of, expert, ablation.judged(of, ablation.retrieving(of.traffic, expert))))
+    return ablation.effect_row(
+        "", ablation.remove_expert(of, expert, ablation.rank_edited(of, ablation.retrieving_users(of.traffic, expert)))
+    )
 
 
 def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     """Return the same of a few experts as busy, pooled; those of one group have the same ones."""
-    others = ablation.alike(of.traffic, expert)
+    others = ablation.equally_busy_experts(of.traffic, expert)
     return _alike(of, others) if others else None
 
 
 @cached_data(512, "Removing experts that as many people use …")
 def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
-    return ablation.effect("", pd.concat([_few(of, other) for other in others]))
+    return ablation.effect_row("", pd.concat([_few(of, other) for other in others]))
 
 
 @cached_resource(8, "Asking what every expert stands for …")

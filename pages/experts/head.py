@@ -33,7 +33,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
 def _lucky(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_luck", 0)
     st.session_state["exp_luck"] = turn + 1
-    shell.look_at(ablation.random_used(of.traffic, expert, seed=turn))
+    shell.look_at(ablation.draw_used_expert(of.traffic, expert, seed=turn))
 
 
 def cards(of: Subject, expert: int, user: int) -> list[str]:
@@ -87,7 +87,7 @@ def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
 def dead(of: Subject, expert: int) -> bool:
     """Show the plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
     found = of.survey
-    (row, column), lines = found.place(expert), relations.lines(found, expert)
+    (row, column), lines = found.place(expert), relations.line_loads(found, expert)
     st.warning(
         f"**Expert {expert} is dead: nobody in this data uses it.** Its row {row} is used {lines['row']:.0f} times, its column "
         f"{column} {lines['column']:.0f} times (equal use: {lines['even']:.0f}). What it holds is a random start, or something "

@@ -11,7 +11,7 @@ import streamlit as st
 from elastic_core.jobs.kinds import Ablations
 from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
-from elastic_core.services.experts.items import Pushes
+from elastic_core.services.experts.items import PushedItems
 from elastic_core.services.person import inspect
 from pages.experts import cached, charts
 from pages.experts import sentences as expert_words
@@ -45,7 +45,7 @@ def every(of: Subject, *_: int) -> list[str]:
         labelled, chance = cached.by_chance(of)
         doubts.append(TEXT("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
-        worse, better, chance = ablation.apart(effects)
+        worse, better, chance = ablation.count_clear_effects(effects)
         doubts.append(TEXT("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
     elif of.traffic.experts.shape[1] > 1:
         passes, asked = Ablations(shell.RUNS), (of.run, of.dataset.hash)
@@ -176,12 +176,12 @@ def _items(of: Subject, expert: int) -> list[str]:
     return doubts
 
 
-def _pushed(found: Pushes, by: str, many: str, about: str, why_not: str) -> None:
+def _pushed(found: PushedItems, by: str, many: str, about: str, why_not: str) -> None:
     if by not in found.table:
         st.write(why_not)
         return
     st.caption(about)
-    up, down = expert_items.pushed(found.table, by)
+    up, down = expert_items.most_pushed(found.table, by)
     for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
         lines = []
         for row in frame.to_dict("records"):
@@ -200,11 +200,11 @@ def _times(row: dict[str, float]) -> str:
 
 def neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, shell.palette()
-    likeness, lines = relations.likeness(found, of.model, expert), relations.lines(found, expert)
+    likeness, lines = relations.cosine_table(found, of.model, expert), relations.line_loads(found, expert)
     for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
-            part = relations.siblings(likeness, expert, line)
+            part = relations.same_line(likeness, expert, line)
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
@@ -212,10 +212,10 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
             view.chart(f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True)
     left, right = st.columns(2, gap="medium")
     with left:
-        usual, high = relations.usual_cosine(likeness, expert)
+        usual, high = relations.mean_cosine(likeness, expert)
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
-        near, columns = relations.nearest(likeness, expert), view.columns(TEXT("NEAR"))
+        near, columns = relations.nearest_experts(likeness, expert), view.columns(TEXT("NEAR"))
         _table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")

@@ -5,7 +5,7 @@ from typing import Any
 
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.evidence import Label
-from elastic_core.services.experts.items import Alone
+from elastic_core.services.experts.items import OwnRanking
 from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
 from pages.kit import prose
@@ -17,19 +17,19 @@ ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = T
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
 
 
-def named(label: Label | None, alone: Alone) -> str:
+def named(label: Label | None, alone: OwnRanking) -> str:
     """Say what an expert stands for: what its people have more of, or else what it recommends first by itself."""
     if label is not None and label.genres:
         return f"Its people like {markdown(label.text)}"
     return _first(alone, " · ") or "no name"
 
 
-def _first(alone: Alone, between: str) -> str:
+def _first(alone: OwnRanking, between: str) -> str:
     """Name the first two that it recommends by itself; nothing where that is not known."""
     return between.join(markdown(split_year(title)[0]) for title in alone.titles[:2])
 
 
-def meaning(label: Label | None, alone: Alone, truth: str = "") -> str:
+def meaning(label: Label | None, alone: OwnRanking, truth: str = "") -> str:
     """Say what its people like, and whether other signs (what it prefers by itself, the `truth` of a made-up world) say the
     same."""
     if label is not None and label.genres:
@@ -42,7 +42,7 @@ def meaning(label: Label | None, alone: Alone, truth: str = "") -> str:
     return f"{why}{'Named by what it recommends first.' if alone.titles else ''}".strip()
 
 
-def meaning_doubts(label: Label | None, alone: Alone) -> list[str]:
+def meaning_doubts(label: Label | None, alone: OwnRanking) -> list[str]:
     """Say how sure that is."""
     doubts = []
     if label is not None and label.genres:
@@ -63,7 +63,7 @@ VERDICTS = {
 
 def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
     """Say what removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
-    word = ablation.verdict(row)
+    word = ablation.effect_verdict(row)
     end = ": nothing that we can measure" if word in ("unclear", "same") else ""
     if word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
         end = ". Another as much used does the same harm"
@@ -72,7 +72,7 @@ def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = N
 
 def effect_doubts(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None) -> list[str]:
     """Give the numbers of a removal, beside that of experts which as many people use."""
-    if ablation.verdict(row) == "few":
+    if ablation.effect_verdict(row) == "few":
         return []
     null = "" if alike is None else f" Experts that about as many people use: {change(alike)}."
     return [f"**Removing it.** NDCG@10 changes by {change(row)}, p = {row['p']:.2f}.{null}"]

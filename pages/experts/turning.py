@@ -145,7 +145,7 @@ def _everybody(of: Subject, expert: int) -> None:
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
         st.write(sentences.TEXT("NOTHING_TO_REMOVE"))
         return
-    drawn = ablation.random_used(traffic, expert, apart=True)
+    drawn = ablation.draw_used_expert(traffic, expert, apart=True)
     chart, controls = st.columns([5, 3], gap="medium")
     with controls:
         other = number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
@@ -170,7 +170,7 @@ def _everybody(of: Subject, expert: int) -> None:
 def _draw_other(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_swap_turn", 0) + 1
     st.session_state["exp_swap_turn"] = turn
-    st.session_state[SWAP] = ablation.random_used(of.traffic, expert, seed=turn, apart=True)
+    st.session_state[SWAP] = ablation.draw_used_expert(of.traffic, expert, seed=turn, apart=True)
 
 
 def _effect_name(change: str) -> str:

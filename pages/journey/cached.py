@@ -5,7 +5,7 @@ from pandas import DataFrame
 
 from elastic_core.errors import InputError
 from elastic_core.services.journey import trace
-from elastic_core.services.journey.trace import Aggregation, Along, Dispatch
+from elastic_core.services.journey.trace import Aggregation, Dispatch, HistoryTrace
 from elastic_core.services.person import influence
 from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.influence import Influence
@@ -14,15 +14,15 @@ from pages.kit.cache import OpenRun, cached_resource
 
 
 @cached_resource(64)
-def along(of: OpenRun, user: int, keep_seen: bool) -> Along:
+def along(of: OpenRun, user: int, keep_seen: bool) -> HistoryTrace:
     """The same person at many moments."""
-    return trace.along(of.model, of.dataset, user, keep_seen=keep_seen)
+    return trace.trace_moments(of.model, of.dataset, user, keep_seen=keep_seen)
 
 
 @cached_resource(64)
 def dispatch(of: OpenRun, items: np.ndarray, events: int) -> Dispatch:
     """The last `events`, read with the experts that the whole history retrieves. Raises InputError without a dispatcher."""
-    return trace.dispatch(of.model, of.dataset, items, events)
+    return trace.trace_dispatch(of.model, of.dataset, items, events)
 
 
 @cached_resource(64)
@@ -34,7 +34,7 @@ def event_influence(of: OpenRun, history: History, scales: Scales, keep_seen: bo
 @cached_resource(64)
 def aggregation(of: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
-    return trace.aggregation(of.model, items, layer)
+    return trace.bin_aggregation(of.model, items, layer)
 
 
 @cached_resource(64)
@@ -45,6 +45,6 @@ def expert_reads(of: OpenRun, items: np.ndarray) -> tuple[DataFrame | None, dict
         traced = trace_history(of.model, items)
     except InputError:
         return None, {}
-    table = trace.reads(of.dataset, items, traced)
+    table = trace.read_items(of.dataset, items, traced)
     verb = "reads" if traced.strength is None else "holds"
-    return table, {expert: f"{verb} {names}" for expert, names in trace.by_name(table).items()}
+    return table, {expert: f"{verb} {names}" for expert, names in trace.reading_texts(table).items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest, span_titles
+from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest_experts, span_titles
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
@@ -90,7 +90,7 @@ def _weights(now: Context, here: Prediction) -> None:
 def along(now: Context, moment: int, keep_seen: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     table, retrieved = cached.along(now.open_run, now.user, keep_seen)
-    experts, count = busiest(retrieved, moment)
+    experts, count = busiest_experts(retrieved, moment)
     drawn = experts["expert"].nunique()
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
     other, second, dotted = None, "", ""

@@ -38,7 +38,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import overview
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, ExpertName, count_different_names, name_experts, of_histories
 from elastic_core.services.keys import search
 from elastic_core.services.person import attribution, inspect
@@ -292,7 +292,7 @@ def traffic(of: OpenRun, split: Split = "test") -> Routing:
 @cached_resource(4, "Asking what everybody’s history retrieves and what each expert reads …")
 def survey(of: OpenRun) -> overview.Survey:
     """What everybody's history retrieves and what each expert reads. Only for models that retrieve."""
-    return overview.survey(Population(of.model, of.dataset, traffic(of)))
+    return overview.survey(EvaluationContext(of.model, of.dataset, traffic(of)))
 
 
 @cached_resource(6)

@@ -15,7 +15,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.data.cards import at_hand_choices
-from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.data.upload_store import UploadStore
 from elastic_core.services.person import inspect, people
 from pages.kit import cache, glossary, locks, plot, present
 from pages.kit.cache import OpenRun
@@ -149,7 +149,7 @@ def describe(run: Run, data: Dataset) -> tuple[str, str]:
 def data_choices() -> dict[str, DataConfig]:
     """All data on this machine by name, those in view first."""
     now = current()
-    return at_hand_choices(Shelf(RUNS / "uploads").choices(), now.run.config.data if now else None)
+    return at_hand_choices(UploadStore(RUNS / "uploads").choices(), now.run.config.data if now else None)
 
 
 def off(act: public.Act) -> bool:

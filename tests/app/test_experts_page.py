@@ -14,7 +14,7 @@ from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
-from elastic_core.services.experts.items import Alone
+from elastic_core.services.experts.items import OwnRanking
 from pages.experts import sentences as said_of
 from pages.kit import shell
 
@@ -140,7 +140,7 @@ def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
 
 
 def test_one_sign_of_a_meaning_comes_first_and_the_others_agree_or_not() -> None:
-    label, alone = Label(("Sushi",), 2.0, 1.5, 3.0, 14), Alone(("Sushi 3", "Tea 2"), "Sushi", 2.0, 1.5)
+    label, alone = Label(("Sushi",), 2.0, 1.5, 3.0, 14), OwnRanking(("Sushi 3", "Tea 2"), "Sushi", 2.0, 1.5)
     assert said_of.named(label, alone) == "Its people like Sushi"
     assert "Other signs agree" in said_of.meaning(label, alone, "Sushi") and "Tea" not in said_of.meaning(label, alone, "Sushi")
     assert "Other signs differ" in said_of.meaning(label, alone, "Yoga")

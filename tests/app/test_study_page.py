@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.jobs.kinds import Studies
 from elastic_core.jobs.queue import JobContext, begin_job
 from elastic_core.run_config import PlantedConfig
-from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.data.upload_store import UploadStore
 from elastic_core.study import conduct
 from elastic_core.study.plan import Probe
 
@@ -21,7 +21,7 @@ def test_a_study_goes_from_the_button_to_its_answer(
     opened: Callable[..., AppTest], app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = PlantedConfig(users=70, items=40, interests=4, mean_length=20, max_length=40)
-    kept = Shelf(app_runs / "uploads").plant(world, label="a world to study")
+    kept = UploadStore(app_runs / "uploads").plant(world, label="a world to study")
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     address = {"dat_part": "Which model for these data?"}
     app = opened(PAGE, **address)

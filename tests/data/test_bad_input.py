@@ -22,7 +22,7 @@ from elastic_core.data.reading.bad_rows import weigh
 from elastic_core.data.reading.time_columns import Undecided
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
-from elastic_core.services.data.shelf import checked, folded, opened
+from elastic_core.services.data.upload_store import check_upload, open_upload, preprocess_upload
 
 HEAD = "user,item,time\n"
 GOOD = [f"u{u},i{(u + i) % 9},{1_600_000_000 + 10 * u + i}" for u in range(12) for i in range(9)]  # 108 rows
@@ -115,7 +115,7 @@ def test_data_that_are_too_small_are_called_so(write: Any, capsys: pytest.Captur
     assert main(["data", str(path)]) == 0
     shown = capsys.readouterr()
     assert all(said[1:] in part for said in (few, short) for part in (shown.out, shown.err))
-    assert short in " ".join(folded("t.csv", checked(*opened("t.csv", TABLE.encode())), 5).dataset.notes)
+    assert short in " ".join(preprocess_upload("t.csv", check_upload(*open_upload("t.csv", TABLE.encode())), 5).dataset.notes)
 
 
 @pytest.mark.parametrize("words", [["--user", "-u0"], ["--history", "-v00_xK,v01"]])
@@ -172,7 +172,7 @@ def test_it_is_said_what_was_understood_and_left_out_wherever_the_data_are(
     path = str(write("t.csv", text))
     assert main(["data", path]) == 0
     shown, data = capsys.readouterr(), load(DataConfig(source=path))
-    assert data.hash == folded("t.csv", checked(*opened("t.csv", text.encode())), 5).dataset.hash
+    assert data.hash == preprocess_upload("t.csv", check_upload(*open_upload("t.csv", text.encode())), 5).dataset.hash
     said = "2 of 110 rows cannot be used and were left out (line 110: the time 'soon' is no number"
     assert said in shown.err and shown.out.count(said) == 2 and any(said in note for note in data.notes)
     assert re.search(r"user +user \(by its name\)\n.*item .*\n.*time +time \(its values tell a moment\)\n", shown.out)
@@ -202,7 +202,7 @@ def test_dates_are_read_as_the_column_decides(order: str, mark: str) -> None:
 def test_dates_that_nothing_decides_are_asked_for(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = "user;item;time\n" + "".join(DAYS).format("/")
     with pytest.raises(Undecided, match="no row tells") as asked:
-        checked(*opened("t.csv", text.encode()))
+        check_upload(*open_upload("t.csv", text.encode()))
     assert list(asked.value.readings) == ["day-first", "month-first"]
     path = str(write("t.csv", text))
     assert main(["data", path]) != 0

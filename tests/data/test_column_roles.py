@@ -22,7 +22,7 @@ from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError
-from elastic_core.services.data.shelf import checked, opened, question
+from elastic_core.services.data.upload_store import check_upload, open_upload, question
 
 DRAW = random.Random(5)
 ROWS: Any = [(u, i, 1_672_700_000 + DRAW.randrange(15_000_000)) for u in range(60) for i in DRAW.sample(range(40), 12)]
@@ -90,7 +90,7 @@ def test_a_certain_name_counts_where_the_values_agree(head: str, row: str) -> No
     data = write_table(head, row)
     table = read(data)
     assert rows_of(table) == TIMED and not table.faults.count
-    again = checked(*opened("x.csv", data.encode()))  # the app, with the columns that it proposes
+    again = check_upload(*open_upload("x.csv", data.encode()))  # the app, with the columns that it proposes
     pd.testing.assert_frame_equal(again.events, table.events)
 
 
@@ -118,7 +118,7 @@ def test_the_line_of_a_question_reads_the_right_rows(head: str, row: str, says: 
     data = write_table(head, row)
     sentence = ask(data)
     assert re.search(says, sentence)
-    assert sentence.startswith(question(opened("x.csv", data.encode())[0]).split(": ")[0])  # the app asks the same
+    assert sentence.startswith(question(open_upload("x.csv", data.encode())[0]).split(": ")[0])  # the app asks the same
     line = shlex.split(sentence[sentence.index("--columns ") :])[1]
     table = read(data, line)
     users, items, times = wanted

@@ -19,7 +19,7 @@ from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError
-from elastic_core.services.data.shelf import checked, opened
+from elastic_core.services.data.upload_store import check_upload, open_upload
 
 DRAW, START, DAY = random.Random(1), 1_546_300_800, 86_400  # 2019-01-01
 WORLD: Any = [(str(u), str(i), START + DRAW.randrange(15_000_000)) for u in range(1, 13) for i in DRAW.sample(range(21, 41), 10)]
@@ -49,7 +49,7 @@ def read(data: str | bytes, name: str = "x.csv", columns: str = "") -> Table:
     source = Upload(name, data.encode() if isinstance(data, str) else data)
     table = read_interactions(source, parse_columns(split_commas(columns)) if columns else {})
     if not columns:
-        again = checked(*opened(name, source.data))
+        again = check_upload(*open_upload(name, source.data))
         pd.testing.assert_frame_equal(again.events, table.events)
         assert again.faults == table.faults and dict(again.understood) == dict(table.understood)
     return table

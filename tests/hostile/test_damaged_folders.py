@@ -21,7 +21,7 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Trainings
 from elastic_core.jobs.queue import open_table
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services.data.shelf import Shelf, checked, folded, opened
+from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
 from pages.kit import shell
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
@@ -215,10 +215,10 @@ UPLOADS: dict[str, tuple[Damage, str]] = {
 
 @pytest.mark.parametrize("kind", UPLOADS)
 def test_an_upload_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
-    shelf = Shelf(tmp_path / "uploads")
+    shelf = UploadStore(tmp_path / "uploads")
     for name, text in (("good.csv", ROWS), ("odd.csv", ROWS.replace("u1", "w1"))):
-        sheet, mapping = opened(name, text.encode())
-        shelf.keep(folded(sheet.shown, checked(sheet, mapping), 5), name)
+        sheet, mapping = open_upload(name, text.encode())
+        shelf.keep(preprocess_upload(sheet.shown, check_upload(sheet, mapping), 5), name)
     good, odd = sorted(shelf.all(), key=lambda kept: kept.label)
     damage, part = UPLOADS[kind]
     damage(shelf.folder / odd.id)

@@ -8,15 +8,15 @@ from corpus import CASES, Case
 
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.services.data.shelf import FileOutcome, Shelf, checked, folded, opened
+from elastic_core.services.data.upload_store import FileOutcome, UploadStore, check_upload, open_upload, preprocess_upload
 
 UNPRINTABLE = {chr(c) for c in range(32)} | {"\u202e"}
 QUICK = 20.0  # seconds of processor time, of which making a bomb takes some
 
 
 def outcome(case: Case) -> FileOutcome:
-    sheet, guessed = opened(case.name, case.make())
-    return folded(sheet.shown, checked(sheet, case.mapping or guessed), 5)
+    sheet, guessed = open_upload(case.name, case.make())
+    return preprocess_upload(sheet.shown, check_upload(sheet, case.mapping or guessed), 5)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.refused], ids=lambda c: c.id)
@@ -24,7 +24,7 @@ def test_refused_in_one_sentence(case: Case, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     began = time.process_time()
     with pytest.raises(InputError) as caught:
-        Shelf(tmp_path / "uploads").keep(outcome(case))
+        UploadStore(tmp_path / "uploads").keep(outcome(case))
     sentence = str(caught.value)
     assert case.refused in sentence
     assert len(sentence) < 500 and not UNPRINTABLE & set(sentence) and "Traceback" not in sentence
@@ -43,7 +43,7 @@ def test_accepted_with_the_oddity_reported(case: Case, tmp_path: Path) -> None:
     for text in (found.shown, *reported, *(found.dataset.catalog.titles if found.dataset.catalog.titles is not None else [])):
         assert not UNPRINTABLE & set(text) and len(text) < 500
     assert len(found.shown) <= 80 and not set("/\\") & set(found.shown)
-    shelf = Shelf(tmp_path / "uploads")
+    shelf = UploadStore(tmp_path / "uploads")
     kept = shelf.keep(found)
     again = load(kept.config)
     assert again.hash == found.dataset.hash and list(again.catalog.ids) == list(found.dataset.catalog.ids)

@@ -21,7 +21,7 @@ from elastic_core.models import Recommender
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.data.shelf import Shelf, checked, folded, opened
+from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train.estimate import estimate
@@ -42,8 +42,8 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """A folder with a run, a kept upload, a waiting and an interrupted training; nothing is ever really started."""
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda root, *given: (root / "jobs" / "spawned").touch())
-    found, guessed = opened("mine.csv", ROWS.encode())
-    Shelf(folder / "uploads").keep(folded(found.shown, checked(found, guessed), 5), "mine")
+    found, guessed = open_upload("mine.csv", ROWS.encode())
+    UploadStore(folder / "uploads").keep(preprocess_upload(found.shown, check_upload(found, guessed), 5), "mine")
     for name in ("waits", "broke"):
         job = Trainings(folder).submit(recipes.toy(), name)
         if name == "broke":
@@ -70,10 +70,10 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "resume": lambda root, world: Trainings(root).resume(job(root, "interrupted").id),
     "discard": lambda root, world: Trainings(root).discard(job(root, "interrupted").id),
     "delete a run": lambda root, world: Trainings(root).remove("local-mine"),
-    "send a file": lambda root, world: opened("mine.csv", ROWS.encode()),
-    "keep a file": lambda root, world: Shelf(root / "uploads").keep(world[1]),
-    "plant": lambda root, world: Shelf(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
-    "delete": lambda root, world: Shelf(root / "uploads").delete(Shelf(root / "uploads").all()[0].id),
+    "send a file": lambda root, world: open_upload("mine.csv", ROWS.encode()),
+    "keep a file": lambda root, world: UploadStore(root / "uploads").keep(world[1]),
+    "plant": lambda root, world: UploadStore(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
+    "delete": lambda root, world: UploadStore(root / "uploads").delete(UploadStore(root / "uploads").all()[0].id),
     "measure": lambda root, world: Measurements(root).submit(Plan()),
     "cancel a measurement": lambda root, world: Measurements(root).stop("x"),
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
@@ -88,8 +88,8 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
 def test_the_services_refuse_it_and_nothing_changes(
     act: str, root: Path, tiny: tuple[Recommender, Dataset, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, guessed = opened("mine.csv", ROWS.replace("u1", "v1").encode())
-    given = (tiny[1], folded(found.shown, checked(found, guessed), 5))
+    found, guessed = open_upload("mine.csv", ROWS.replace("u1", "v1").encode())
+    given = (tiny[1], preprocess_upload(found.shown, check_upload(found, guessed), 5))
     monkeypatch.setenv(public.VARIABLE, "1")
     before = everything(root)
     with pytest.raises(InputError, match="off here, because this app is open to everyone"):

@@ -21,7 +21,7 @@ from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.runs.weights import model_from
-from elastic_core.services.data.shelf import checked, opened
+from elastic_core.services.data.upload_store import check_upload, open_upload
 
 pytestmark = pytest.mark.slow
 NAMES = ("user", "item", "time")
@@ -129,8 +129,8 @@ SENT = sent()
 )
 def test_what_is_sent(data: bytes) -> None:
     try:
-        sheet, guessed = opened("mine", data)
-        table = checked(sheet, {**dict(zip(NAMES, sheet.sample.column_names, strict=False)), **guessed})
+        sheet, guessed = open_upload("mine", data)
+        table = check_upload(sheet, {**dict(zip(NAMES, sheet.sample.column_names, strict=False)), **guessed})
     except InputError as error:
         one_sentence(error)
     else:

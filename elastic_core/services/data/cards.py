@@ -57,7 +57,7 @@ class Card(NamedTuple):
         return self.events / (self.people * self.items)
 
 
-def card(data: Dataset, k_core: int) -> Card:
+def make_card(data: Dataset, k_core: int) -> Card:
     lengths, times, source = data.histories.lengths, data.histories.times, SOURCES.get(data.name)
     return Card(
         label=data.label,
@@ -65,7 +65,7 @@ def card(data: Dataset, k_core: int) -> Card:
         people=data.histories.n_users,
         items=data.catalog.n_items,
         events=int(lengths.sum()),
-        span=" to ".join(_days(np.array([times.min(), times.max()]))) if data.has_times else "order only",
+        span=" to ".join(_date_range(np.array([times.min(), times.max()]))) if data.has_times else "order only",
         ties=str(data.ties or ""),
         shortest=int(lengths.min()),
         median=float(np.median(lengths)),
@@ -73,17 +73,17 @@ def card(data: Dataset, k_core: int) -> Card:
         longest=int(lengths.max()),
         licence=data.licence,
         official=source.url if source else "",
-        exact=_exact(data),
+        exact=_exactness_text(data),
         hash=data.hash,
         notes=data.notes,
     )
 
 
-def _days(times: np.ndarray) -> list[str]:
+def _date_range(times: np.ndarray) -> list[str]:
     return times.astype("datetime64[s]").astype("datetime64[D]").astype(str).tolist()
 
 
-def _exact(data: Dataset) -> str:
+def _exactness_text(data: Dataset) -> str:
     if data.truth is not None:
         return "Drawn from a rule; the same seed draws the same world on every machine."
     if data.name == GROCERIES:
@@ -105,13 +105,13 @@ def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None =
     return {first: current} | choices
 
 
-def elsewhere() -> pd.DataFrame:
+def unavailable_data() -> pd.DataFrame:
     """Named sources that would have to be downloaded: label, address and terms."""
     rows = [(s.label, s.url, s.licence) for name, s in SOURCES.items() if not at_hand(name)]
     return pd.DataFrame(rows, columns=["data", "official address", "terms"])
 
 
-def overview(cards: list[Card]) -> pd.DataFrame:
+def overview_table(cards: list[Card]) -> pd.DataFrame:
     rows = [(c.label, c.people, c.items, c.events, c.density, c.mean, c.median, c.longest, c.span) for c in cards]
     names = ["data", "people", "items", "events", "density", "mean length", "median length", "longest", "time span"]
     return pd.DataFrame(rows, columns=names)
@@ -156,7 +156,7 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
     if data.catalog.genres is not None:
         frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
     if data.has_times:
-        frame["day"] = _days(data.histories.times[data.histories.offsets[user] :][start : len(items)])
+        frame["day"] = _date_range(data.histories.times[data.histories.offsets[user] :][start : len(items)])
     ids = {"person": user + 1, "id": str(data.histories.user_ids[user]), "item": data.catalog.ids[items[start:]]}
     return frame.assign(**ids)
 
@@ -169,7 +169,7 @@ def interest_blocks(data: Dataset, most: int = 16_000) -> pd.DataFrame:
 
     Items are sorted by the interest they belong to, so each interest is one block; the last row is noise.
     """
-    truth = _truth(data)
+    truth = _known_truth(data)
     names = [*truth.interests, "noise"]
     order = np.argsort(truth.item_interest[1:], kind="stable")  # positions of items 1…n, grouped
     groups = min(data.catalog.n_items, most // len(names))
@@ -185,7 +185,7 @@ def interest_blocks(data: Dataset, most: int = 16_000) -> pd.DataFrame:
 
 def interest_path(data: Dataset, user: int) -> pd.DataFrame:
     """One person's events with the interest that truly moved each (or noise): event, interest, title."""
-    truth, events = _truth(data), data.histories.of(user)
+    truth, events = _known_truth(data), data.histories.of(user)
     moved = truth.event_interest[data.histories.offsets[user] :][: len(events)]
     names = [truth.interests[i] if i >= 0 else "noise" for i in moved]
     return pd.DataFrame({"event": np.arange(1, len(events) + 1), "interest": names, "title": data.catalog.called(events)})
@@ -193,7 +193,7 @@ def interest_path(data: Dataset, user: int) -> pd.DataFrame:
 
 def measured_truth(data: Dataset) -> dict[str, float]:
     """What the drawn world really holds: shares of noise and of the most popular items, interests a person shows, length."""
-    truth, histories = _truth(data), data.histories
+    truth, histories = _known_truth(data), data.histories
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
     real = truth.event_interest >= 0
     shown = len(np.unique(np.stack([users[real], truth.event_interest[real]]), axis=1).T)
@@ -210,7 +210,7 @@ def measured_truth(data: Dataset) -> dict[str, float]:
 def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
     """What systems on a planted world remember, from the ranks their runs keep: system, gap, people, share (of the oracle’s
     NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
-    systems, planned = dict[str, list[Run]](), _planned()
+    systems, planned = dict[str, list[Run]](), _planned_systems()
     for run in sorted(runs, key=lambda run: (system_of(run.name), run.config.train.seed)):
         system = planned.get(run.name)
         shown = system is None or not is_variant(system) or system == planned.get(chosen)
@@ -221,15 +221,15 @@ def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> 
 
 def system_of(run: str) -> str:
     """What a run is one of: named runs that differ in their seed alone are one system, others stand for themselves."""
-    return system_label(_planned()[run]) if run in _planned() else run
+    return system_label(_planned_systems()[run]) if run in _planned_systems() else run
 
 
 @functools.cache
-def _planned() -> dict[str, System]:
+def _planned_systems() -> dict[str, System]:
     return {row.name: row.system for row in planned_runs()}
 
 
-def _truth(data: Dataset) -> Truth:
+def _known_truth(data: Dataset) -> Truth:
     if data.truth is None:
         raise InputError(f"{data.label} has no planted truth")
     return data.truth

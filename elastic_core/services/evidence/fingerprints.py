@@ -11,11 +11,11 @@ from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
 
 def weights_fingerprint(run: Run) -> str:
     """Of the weights, sixteen hex digits; empty where they cannot be read."""
-    return _fingerprint(run.path, files.file_stamp(run.path / WEIGHTS))
+    return _hash_file(run.path, files.file_stamp(run.path / WEIGHTS))
 
 
 @functools.lru_cache(maxsize=1024)
-def _fingerprint(path: Path, stamp: tuple[int, ...]) -> str:
+def _hash_file(path: Path, stamp: tuple[int, ...]) -> str:
     try:
         return hashlib.sha256(files.read_bytes(path / WEIGHTS, MOST_WEIGHTS, path)).hexdigest()[:16]
     except InputError:

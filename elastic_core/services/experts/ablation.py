@@ -30,7 +30,7 @@ ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so ma
 FEW = 40  # … each on so many of its people at most
 
 
-class Population(NamedTuple):
+class EvaluationContext(NamedTuple):
     """A model, its data, and what everybody's history retrieves."""
 
     model: Recommender
@@ -38,13 +38,13 @@ class Population(NamedTuple):
     traffic: Routing
 
 
-def first(edit: Edit) -> Edit:
+def edit_first_layer(edit: Edit) -> Edit:
     """Edit only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
     waiting = [edit]
     return lambda found: waiting.pop()(found) if waiting else found
 
 
-def drop(ranks: np.ndarray) -> Edit:
+def drop_rank(ranks: np.ndarray) -> Edit:
     """Take one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
 
     def edit(found: Retrieved) -> Retrieved:
@@ -54,10 +54,10 @@ def drop(ranks: np.ndarray) -> Edit:
         places = torch.arange(k - 1).expand(len(ranks), -1)
         return found.keep(places + (places >= torch.from_numpy(ranks)[:, None]))  # 0 … k-1 without `ranks`, row by row
 
-    return first(edit)
+    return edit_first_layer(edit)
 
 
-def put(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | int, values: Tensor) -> Retrieved:
+def replace_expert(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | int, values: Tensor) -> Retrieved:
     """Put `experts` (their vectors `values [d]`) in some rows of what was retrieved, in the place and with the gate of
     `ranks`."""
     interests, numbers = found.interests.clone(), found.experts.clone()
@@ -66,7 +66,7 @@ def put(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | i
     return found._replace(interests=interests, experts=numbers)
 
 
-def retrieving(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
+def retrieving_users(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
     """Return who retrieves an expert. `most`: no more than so many of them, drawn at random."""
     users = np.flatnonzero((traffic.experts == expert).any(1))
     return users if most is None else users[some_of(len(users), most, seed=expert)]
@@ -83,7 +83,7 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 
 
 @torch.inference_mode()
-def judged(of: Population, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
+def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
     candidates, found, tops = Candidates(of.dataset, "test", 0), [], []
@@ -100,50 +100,50 @@ def judged(of: Population, users: np.ndarray, make: Make | None = None) -> pd.Da
 
 
 def top_ten(people: pd.DataFrame) -> np.ndarray:
-    """Return the likeliest items of people who were `judged`, int64 [U, 10]."""
+    """Return the likeliest items of people ranked by `rank_edited`, int64 [U, 10]."""
     return people.drop(columns=["rank", "ndcg"]).to_numpy()
 
 
-def compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def compare_ranks(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """Compare two judgements of the same people: `rank` and `ndcg` before, `rank_after` and `ndcg_after`, and how many of the ten
     suggestions are `replaced`."""
     stay = (top_ten(after)[:, :, None] == top_ten(before)[:, None, :]).any(2)
     return before.assign(rank_after=after["rank"], ndcg_after=after["ndcg"], replaced=(~stay).sum(1))
 
 
-def remove(of: Population, expert: int, before: pd.DataFrame) -> pd.DataFrame:
-    """Judge without the expert, for people who retrieve it, `judged` before; as `compared`."""
-    make = lambda users: drop(ranks_of(of.traffic, expert, users))  # noqa: E731
-    return compared(before, judged(of, before.index.to_numpy(), make))
+def remove_expert(of: EvaluationContext, expert: int, before: pd.DataFrame) -> pd.DataFrame:
+    """Judge without the expert, for people who retrieve it, ranked `before`; as `compare_ranks`."""
+    make = lambda users: drop_rank(ranks_of(of.traffic, expert, users))  # noqa: E731
+    return compare_ranks(before, rank_edited(of, before.index.to_numpy(), make))
 
 
-def remove_from_few(of: Population, expert: int) -> pd.DataFrame:
+def remove_from_few(of: EvaluationContext, expert: int) -> pd.DataFrame:
     """Do the same of up to 40 of its people."""
-    return remove(of, expert, judged(of, retrieving(of.traffic, expert, FEW)))
+    return remove_expert(of, expert, rank_edited(of, retrieving_users(of.traffic, expert, FEW)))
 
 
-def swap(of: Population, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
-    """Judge with `other` in its place, for those who do not retrieve that one anyway; as `remove`."""
+def swap_expert(of: EvaluationContext, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
+    """Judge with `other` in its place, for those who do not retrieve that one anyway; as `remove_expert`."""
     free = before[~(of.traffic.experts[before.index] == other).any(1)]
     value = memory_of(of.model).experts_at(torch.tensor(other))
 
     def make(users: np.ndarray) -> Edit:
         ranks = torch.from_numpy(ranks_of(of.traffic, expert, users))
-        return first(lambda found: put(found, torch.arange(len(users)), ranks, other, value))
+        return edit_first_layer(lambda found: replace_expert(found, torch.arange(len(users)), ranks, other, value))
 
-    return compared(free, judged(of, free.index.to_numpy(), make))
+    return compare_ranks(free, rank_edited(of, free.index.to_numpy(), make))
 
 
-def interval(differences: np.ndarray) -> tuple[float, float]:
+def interval_of_change(differences: np.ndarray) -> tuple[float, float]:
     """Return 95% limits, paired over people; unknown for fewer than two."""
     return interval_over_users(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
-def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
-    """Sum up what a change did to people who were `compared`: n, median ranks, d rank (median, mean), NDCG@10 before and after,
-    its d with interval and p, and how many of the ten suggestions are others (mean)."""
+def effect_row(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
+    """Sum up what a change did to people, as `compare_ranks` has it: n, median ranks, d rank (median, mean), NDCG@10 before and
+    after, its d with interval and p, and how many of the ten suggestions are others (mean)."""
     d_rank, d_ndcg = people["rank_after"] - people["rank"], people["ndcg_after"] - people["ndcg"]
-    low, high = interval(d_ndcg.to_numpy())
+    low, high = interval_of_change(d_ndcg.to_numpy())
     return {
         "change": change, "n": len(people),
         "rank_before": people["rank"].median(), "rank_after": people["rank_after"].median(),
@@ -154,9 +154,9 @@ def effect(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
     }  # fmt: skip
 
 
-def verdict(row: Mapping[Hashable, Any]) -> str:
-    """Say an `effect` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
-    (for everybody) or `few` (one person)."""
+def effect_verdict(row: Mapping[Hashable, Any]) -> str:
+    """Say an `effect_row` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`,
+    `same` (for everybody) or `few` (one person)."""
     if np.isnan(row["low"]):
         return "few"
     if row["low"] == row["high"] == 0:
@@ -168,7 +168,7 @@ def verdict(row: Mapping[Hashable, Any]) -> str:
 # --- beside which changes it stands ------------------------------------------------------------------------------------
 
 
-def alike(traffic: Routing, expert: int) -> list[int]:
+def equally_busy_experts(traffic: Routing, expert: int) -> list[int]:
     """Draw other experts about as busy as this one at random: of the group of 20 that the used ones form in order of load.
     A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
     used = np.flatnonzero(traffic.load)
@@ -180,32 +180,32 @@ def alike(traffic: Routing, expert: int) -> list[int]:
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
-def effects(of: Population, expert: int, other: int) -> pd.DataFrame:
+def measure_effects(of: EvaluationContext, expert: int, other: int) -> pd.DataFrame:
     """Set the changes side by side, one row each (`effect`): without an expert that somebody retrieves, without another of the
     same people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
     one in its place."""
-    traffic, users = of.traffic, retrieving(of.traffic, expert)
-    before, (people, k) = judged(of, users), traffic.experts.shape
-    rows = [effect(f"without expert {expert}", remove(of, expert, before))]
+    traffic, users = of.traffic, retrieving_users(of.traffic, expert)
+    before, (people, k) = rank_edited(of, users), traffic.experts.shape
+    rows = [effect_row(f"without expert {expert}", remove_expert(of, expert, before))]
     another = np.zeros(people, np.int64)  # the yardstick: which rank besides, for each of the same people
     another[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
-    after = judged(of, users, lambda some: drop(another[some]))
-    rows.append(effect("without another of their experts, drawn at random", compared(before, after)))
-    if removed := [remove_from_few(of, each) for each in alike(traffic, expert)]:
-        said = f"without an expert used as much ({len(removed)} others, each from its own people)"
-        rows.append(effect(said, pd.concat(removed)))
-    rows.append(effect(f"expert {other} in its place", swap(of, expert, other, before)))
-    few = before.loc[retrieving(traffic, expert, FEW)]
-    if swapped := [swap(of, expert, each, few) for each in alike(traffic, other) if each != expert]:
-        rows.append(effect(f"an expert used as much as {other} in its place ({len(swapped)} others)", pd.concat(swapped)))
+    after = rank_edited(of, users, lambda some: drop_rank(another[some]))
+    rows.append(effect_row("without another of their experts, drawn at random", compare_ranks(before, after)))
+    if removed := [remove_from_few(of, each) for each in equally_busy_experts(traffic, expert)]:
+        change = f"without an expert used as much ({len(removed)} others, each from its own people)"
+        rows.append(effect_row(change, pd.concat(removed)))
+    rows.append(effect_row(f"expert {other} in its place", swap_expert(of, expert, other, before)))
+    few = before.loc[retrieving_users(traffic, expert, FEW)]
+    if swapped := [swap_expert(of, expert, each, few) for each in equally_busy_experts(traffic, other) if each != expert]:
+        rows.append(effect_row(f"an expert used as much as {other} in its place ({len(swapped)} others)", pd.concat(swapped)))
     return pd.DataFrame(rows)
 
 
-def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = False) -> int:
+def draw_used_expert(traffic: Routing, expert: int, seed: int = 0, apart: bool = False) -> int:
     """Draw another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`:
     one that nobody retrieves together with it, where there is one."""
     used = np.setdiff1d(np.flatnonzero(traffic.load), expert)
-    alone = np.setdiff1d(used, traffic.experts[retrieving(traffic, expert)]) if apart else used
+    alone = np.setdiff1d(used, traffic.experts[retrieving_users(traffic, expert)]) if apart else used
     used = alone if len(alone) else used
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
 
@@ -213,23 +213,23 @@ def random_used(traffic: Routing, expert: int, seed: int = 0, apart: bool = Fals
 # --- all experts -------------------------------------------------------------------------------------------------------
 
 
-def remove_each(of: Population, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
+def remove_each(of: EvaluationContext, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
     """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
-    d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
+    d_rank_median, d_ndcg, low, high. Equals `remove_expert` one by one. `tell` hears the share that is done."""
     people, k = of.traffic.experts.shape
-    before, moved = judged(of, np.arange(people)), []
+    before, moved = rank_edited(of, np.arange(people)), []
     for at in range(k):
         tell((at + 1) / (k + 1))
-        after = judged(of, np.arange(people), lambda some, at=at: drop(np.full(len(some), at)))  # type: ignore[misc]
+        after = rank_edited(of, np.arange(people), lambda some, at=at: drop_rank(np.full(len(some), at)))  # type: ignore[misc]
         moved.append((after - before)[["rank", "ndcg"]].assign(expert=of.traffic.experts[:, at]))
     rows = [
-        (expert, len(people), people["rank"].median(), people["ndcg"].mean(), *interval(people["ndcg"].to_numpy()))
+        (expert, len(people), people["rank"].median(), people["ndcg"].mean(), *interval_of_change(people["ndcg"].to_numpy()))
         for expert, people in pd.concat(moved).sort_index(kind="stable").groupby("expert")
     ]
     return pd.DataFrame(rows, columns=["expert", "n", "d_rank_median", "d_ndcg", "low", "high"])
 
 
-def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
+def count_clear_effects(effects: pd.DataFrame) -> tuple[int, int, float]:
     """Count, of `remove_each`'s rows, intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at
     most."""
     return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)

@@ -22,7 +22,7 @@ from torch import Tensor
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
 from elastic_core.data.traits import trait_table
 from elastic_core.models import memory_of, tracing
-from elastic_core.services.experts.ablation import Population, drop, ranks_of, retrieving
+from elastic_core.services.experts.ablation import EvaluationContext, drop_rank, ranks_of, retrieving_users
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batches
 
@@ -32,7 +32,7 @@ CONTROLS = 50
 COMPARED, SHUFFLES, RAREST = 1_024, 100, 0.002  # experts an average is of; shuffles; share below which a genre names nobody
 
 
-class Pushes(NamedTuple):
+class PushedItems(NamedTuple):
     """`table`, a row an item: item, title; `direct` where there is a straight road; `measured` where somebody retrieves the
     expert beside others, and of items near the top n (people with it among their NEAR likeliest, with the expert or without),
     times (chance with the expert / chance without, geometric mean over them), low, high (95%, normal in its logarithm over
@@ -45,27 +45,27 @@ class Pushes(NamedTuple):
     control_high: float = np.nan  # … and 97.5% quantile
 
 
-def pushes(of: Population, expert: int) -> Pushes:
+def measure_pushes(of: EvaluationContext, expert: int) -> PushedItems:
     """Find both answers and how far they agree."""
-    people, used = len(retrieving(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
+    people, used = len(retrieving_users(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
     drawn = used[some_of(len(used), CONTROLS, seed=expert)]
     items = np.arange(1, of.model.n_items + 1)
     table = pd.DataFrame({"item": items, "title": of.dataset.catalog.called(items)})
-    direct = _direct(of, expert, np.append(drawn, expert))
+    direct = _direct_scores(of, expert, np.append(drawn, expert))
     if direct is not None:
         table["direct"] = direct[-1].astype(float)
     if people and of.traffic.experts.shape[1] > 1:
-        table = table.join(_measured(of, expert))
+        table = table.join(_measure_by_removal(of, expert))
     if direct is None or "measured" not in table:
-        return Pushes(table, people)
+        return PushedItems(table, people)
     *others, own = (float(spearmanr(scores, table["measured"]).statistic) for scores in direct)
     control = pd.Series(others, dtype=float)
-    return Pushes(table, people, own, float(control.mean()), float(control.quantile(0.975)))
+    return PushedItems(table, people, own, float(control.mean()), float(control.quantile(0.975)))
 
 
-def pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the items of `Pushes.table` that are pushed up most and down most, `by` "direct" or "measured" (then near the top);
-    none where that is not known."""
+def most_pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the items of `PushedItems.table` that are pushed up most and down most, `by` "direct" or "measured" (then near the
+    top); none where that is not known."""
     column, even = ("times", 1) if by == "measured" else ("direct", 0)
     if column not in table:
         return table[:0], table[:0]
@@ -77,7 +77,7 @@ def pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd
 
 
 @torch.inference_mode()
-def _direct(of: Population, expert: int, asked: np.ndarray) -> np.ndarray | None:
+def _direct_scores(of: EvaluationContext, expert: int, asked: np.ndarray) -> np.ndarray | None:
     """Return relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for
     that, or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is
     neither."""
@@ -99,10 +99,10 @@ def _direct(of: Population, expert: int, asked: np.ndarray) -> np.ndarray | None
     return model.scorer()(centred)[:, 1:].numpy()
 
 
-def _slot_weights(of: Population, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
+def _slot_weights(of: EvaluationContext, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
     """Return how much of an expert's vector takes the road of each layer, per head `[H]`: the mean of gate · slot weight over
     those who retrieve it; 1 for nobody."""
-    users = retrieving(of.traffic, expert)
+    users = retrieving_users(of.traffic, expert)
     if not len(users):
         return [torch.ones(layer.heads) for layer in layers]
     sums = [torch.zeros(layer.heads) for layer in layers]
@@ -116,7 +116,7 @@ def _slot_weights(of: Population, expert: int, layers: list[Dispatcher]) -> list
     return [total / len(users) for total in sums]
 
 
-class Alone(NamedTuple):
+class OwnRanking(NamedTuple):
     """What an expert's vector pushes up by itself: titles, and the genre its own item distribution prefers most, `times` what
     the average expert gives it; `chance`: what the best genre reaches with genres shuffled among items (97.5% quantile). Where
     experts have no distributions of their own, genre is empty and the numbers are NaN."""
@@ -127,18 +127,18 @@ class Alone(NamedTuple):
     chance: float = np.nan
 
 
-def alone(of: Population, expert: int) -> Alone:
+def rank_by_expert(of: EvaluationContext, expert: int) -> OwnRanking:
     """Return what an expert pushes up alone, its titles the first of the direct ones above; nothing without a dispatcher."""
-    direct = _direct(of, expert, np.array([expert]))
+    direct = _direct_scores(of, expert, np.array([expert]))
     if direct is None:
-        return Alone()
+        return OwnRanking()
     titles = tuple(of.dataset.catalog.called(np.argsort(-direct[0], kind="stable")[:3] + 1))
-    return Alone(titles, *(preferred(of, expert) or ()))
+    return OwnRanking(titles, *(preferred_genre(of, expert) or ()))
 
 
 @torch.inference_mode()
-def preferred(of: Population, expert: int) -> tuple[str, float, float] | None:
-    """Return genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or
+def preferred_genre(of: EvaluationContext, expert: int) -> tuple[str, float, float] | None:
+    """Return genre, times and chance of an expert's own item distribution, as in `OwnRanking`; None without genres or
     distributions."""
     (genres, holds), memory, rng = trait_table(of.dataset.catalog), memory_of(of.model), np.random.default_rng(expert)
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
@@ -161,12 +161,12 @@ def preferred(of: Population, expert: int) -> tuple[str, float, float] | None:
 
 
 @torch.inference_mode()
-def _measured(of: Population, expert: int) -> pd.DataFrame:
-    """Return measured, n, times, low, high of every item in order, as in `Pushes`."""
-    model, users = of.model, retrieving(of.traffic, expert)
+def _measure_by_removal(of: EvaluationContext, expert: int) -> pd.DataFrame:
+    """Return measured, n, times, low, high of every item in order, as in `PushedItems`."""
+    model, users = of.model, retrieving_users(of.traffic, expert)
     sums = np.zeros((4, model.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
     for rows, batch in batches(model, of.dataset, users):
-        edit = drop(ranks_of(of.traffic, expert, users[rows]))
+        edit = drop_rank(ranks_of(of.traffic, expert, users[rows]))
         having = model.scorer()(model.last_state(batch)).float()[:, 1:]
         lacking = model.scorer()(model.last_state(batch, edit=edit)).float()[:, 1:]  # type: ignore[call-arg]
         change, ratio = having - lacking, having.log_softmax(1) - lacking.log_softmax(1)

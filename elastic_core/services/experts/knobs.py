@@ -21,7 +21,7 @@ from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
 TRIES = 50  # at drawing somebody an expert they do not have
@@ -41,13 +41,13 @@ def turn_ranks(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edi
 
     def edit(retrieved: Retrieved) -> Retrieved:
         turned = torch.from_numpy(factors).to(retrieved.gates)
-        return ablation.put(retrieved, rows, -1, experts, values)._replace(turned=turned)
+        return ablation.replace_expert(retrieved, rows, -1, experts, values)._replace(turned=turned)
 
-    return ablation.first(edit)
+    return ablation.edit_first_layer(edit)
 
 
 @torch.inference_mode()
-def expert_genres(of: Population, survey: overview.Survey | None = None) -> np.ndarray:
+def expert_genres(of: EvaluationContext, survey: overview.Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `survey`: everybody's, if it is known.
 
     Raises InputError for data without genres."""
@@ -70,7 +70,7 @@ def expert_genres(of: Population, survey: overview.Survey | None = None) -> np.n
 # --- everybody's knobs ----------------------------------------------------------------------------------------------------
 
 
-def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
+def measure_knobs(of: EvaluationContext, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
     """Turn everybody's own experts by every factor, and the largest for experts that were lent (see the module).
 
     Of each knob and user (index), the mean over their experts, unknown where there is none to turn: the change of the share of
@@ -81,22 +81,24 @@ def measure_knobs(of: Population, factors: tuple[float, ...] = FACTORS) -> pd.Da
     named = np.flatnonzero((genres != NO_GENRE) & (of.traffic.load > 0))
     if len(np.unique(genres[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
-    before = ablation.judged(of, np.arange(n_users))
+    before = ablation.rank_edited(of, np.arange(n_users))
 
     own = genres[of.traffic.experts].T  # [k, U]
     other = np.stack([_other_genres(rng, genres[named], row) for row in own])
     nobody = np.full(n_users, NOBODY)
     knobs = {
-        f"own, × {factor:g}": _mean([_changes(of, before, rank, factor, nobody, own, other[rank]) for rank in range(k)])
+        f"own, × {factor:g}": _mean_changes(
+            [_measure_changes(of, before, rank, factor, nobody, own, other[rank]) for rank in range(k)]
+        )
         for factor in factors
     }
 
-    lent = _lend(rng, of.traffic.experts, named)
+    lent = _lend_experts(rng, of.traffic.experts, named)
     has_all = (of.traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
     lent_genres = np.where(has_all, NO_GENRE, genres[lent])[None]
     lent_other = _other_genres(rng, genres[named], genres[lent])
     for factor in (1.0, max(factors)):
-        knobs[f"lent, × {factor:g}"] = _mean([_changes(of, before, k - 1, factor, lent, lent_genres, lent_other)])
+        knobs[f"lent, × {factor:g}"] = _mean_changes([_measure_changes(of, before, k - 1, factor, lent, lent_genres, lent_other)])
     return pd.concat(knobs, names=["knob", "user"])
 
 
@@ -108,7 +110,7 @@ def _other_genres(rng: np.random.Generator, genres: np.ndarray, own: np.ndarray)
     return drawn
 
 
-def _lend(rng: np.random.Generator, experts: np.ndarray, named: np.ndarray) -> np.ndarray:
+def _lend_experts(rng: np.random.Generator, experts: np.ndarray, named: np.ndarray) -> np.ndarray:
     """Draw one of the `named` experts for every user, where possible one that they do not retrieve: int64 [U]."""
     lent = rng.choice(named, len(experts))
     for _ in range(TRIES):
@@ -117,8 +119,8 @@ def _lend(rng: np.random.Generator, experts: np.ndarray, named: np.ndarray) -> n
     return lent
 
 
-def _changes(
-    of: Population,
+def _measure_changes(
+    of: EvaluationContext,
     before: pd.DataFrame,
     rank: int,
     factor: float,
@@ -131,7 +133,7 @@ def _changes(
     `genres [r, U]`: of every rank that is turned (of lent experts, one); `other [U]`: another expert's."""
     n_users, k = of.traffic.experts.shape
     factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (n_users, 1))
-    after = ablation.judged(of, np.arange(n_users), lambda users: turn_ranks(of.model, factors[users], lent[users]))
+    after = ablation.rank_edited(of, np.arange(n_users), lambda users: turn_ranks(of.model, factors[users], lent[users]))
     row = rank if len(genres) == k else 0
     turned = genres[row] != NO_GENRE
 
@@ -147,13 +149,13 @@ def _changes(
     }
 
 
-def _genre_share(of: Population, people: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
+def _genre_share(of: EvaluationContext, people: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
     """Which part of everybody's ten has their genre, float [U]."""
     holds = trait_table(of.dataset.catalog)[1]
     return np.asarray(holds[ablation.top_ten(people), genre[:, None]].mean(1))
 
 
-def _mean(changes: Sequence[dict[str, list[np.ndarray]]]) -> pd.DataFrame:
+def _mean_changes(changes: Sequence[dict[str, list[np.ndarray]]]) -> pd.DataFrame:
     """Every person's mean over the ranks that were turned."""
     n_users = len(changes[0]["own"][0])
     of_all = {name: [each for change in changes for each in change[name]] for name in CHANGES}
@@ -177,6 +179,6 @@ def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
         for name in MEASURED:
             values = people[name].dropna()
             row[f"d_{name}"] = values.mean()
-            row[f"{name}_low"], row[f"{name}_high"] = ablation.interval(values.to_numpy())
+            row[f"{name}_low"], row[f"{name}_high"] = ablation.interval_of_change(values.to_numpy())
         rows.append(row)
     return pd.DataFrame(rows)

@@ -18,7 +18,7 @@ from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, check_expert_count, load_status, random_load_limits
 from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.models import memory_of, tracing
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, Label
 from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import batches
@@ -96,7 +96,7 @@ class Survey:
 
 
 @torch.inference_mode()
-def survey(of: Population) -> Survey:
+def survey(of: EvaluationContext) -> Survey:
     """Ask everybody, in one pass over everybody. Raises InputError for a model without an interest memory, or with too many
     experts."""
     model, dataset, traffic = of.model, of.dataset, of.traffic

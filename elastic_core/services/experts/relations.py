@@ -11,27 +11,27 @@ from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.inspect import grid
 
 
-def likeness(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
+def cosine_table(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
     """Compare all experts: expert, row, column, load, status, cosine of its vector with this expert's."""
     values = memory_of(model).expert_values().detach().float()
     vectors = torch.nn.functional.normalize(values, dim=-1).numpy()
     return grid(found.side).assign(load=found.traffic.load, status=found.status(), cosine=vectors @ vectors[expert])
 
 
-def siblings(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:
-    """Return, of all experts (`likeness`), this one and those in the same "row" or "column" (sharing its sub-key)."""
+def same_line(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:
+    """Return, of all experts (`cosine_table`), this one and those in the same "row" or "column" (sharing its sub-key)."""
     part = every[every[line] == every[line][expert]].reset_index(drop=True)
     part.insert(0, "line", line)
     return part
 
 
-def nearest(every: pd.DataFrame, expert: int, top: int = 8) -> pd.DataFrame:
-    """Return, of all experts (`likeness`), those with the most similar vectors: expert, row, column, cosine, load, status."""
+def nearest_experts(every: pd.DataFrame, expert: int, top: int = 8) -> pd.DataFrame:
+    """Return, of all experts (`cosine_table`), those with the most similar vectors: expert, row, column, cosine, load, status."""
     others = every.drop(index=expert).sort_values("cosine", ascending=False, kind="stable", ignore_index=True)
     return others.head(top)[["expert", "row", "column", "cosine", "load", "status"]]
 
 
-def usual_cosine(every: pd.DataFrame, expert: int) -> tuple[float, float]:
+def mean_cosine(every: pd.DataFrame, expert: int) -> tuple[float, float]:
     """Return mean and 97.5% quantile of this expert's cosine with all others: what "similar" has to exceed."""
     others = every["cosine"].drop(index=expert)
     return others.mean(), others.quantile(0.975)
@@ -54,7 +54,7 @@ def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFr
     return frame.sort_values(["low", "together", "expert"], ascending=[False, False, True], ignore_index=True).head(top)
 
 
-def lines(found: Survey, expert: int) -> dict[str, float]:
+def line_loads(found: Survey, expert: int) -> dict[str, float]:
     """Say what its row and its column do: loads summed over the line, and what an even share would be."""
     row, column = found.place(expert)
     grid = found.traffic.load.reshape(found.side, found.side)

@@ -20,7 +20,7 @@ from elastic_core.data.traits import trait_table
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.experts import ablation
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.person.edited_history import EditedHistory
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import (
@@ -100,13 +100,13 @@ def score_factors(model: Recommender, history: History, factors: np.ndarray, kee
     """One history's scores of all items under m turns at once, `factors [m, k]` with as many zeros in every row; -inf for what is
     no candidate: float [m, n_items + 1]."""
     batch = history.batch(model.length).rows(torch.zeros(len(factors), dtype=torch.long))
-    scores = model.scorer()(memory_of(model).last_state(batch, _turn(factors)), Met.by(batch)).float()
+    scores = model.scorer()(memory_of(model).last_state(batch, _turn_edit(factors)), Met.by(batch)).float()
     return scores.masked_fill(torch.from_numpy(~candidate_mask(model.n_items + 1, history, keep_seen)), -torch.inf)
 
 
-def _turn(factors: np.ndarray) -> Edit:
+def _turn_edit(factors: np.ndarray) -> Edit:
     """Scale the ranks of every row."""
-    return ablation.first(lambda retrieved: scale_ranks(retrieved, torch.from_numpy(factors)))
+    return ablation.edit_first_layer(lambda retrieved: scale_ranks(retrieved, torch.from_numpy(factors)))
 
 
 def median_and_range(values: np.ndarray) -> list[float]:
@@ -131,26 +131,29 @@ def users_touched(factors: np.ndarray) -> np.ndarray:
     return np.flatnonzero((factors != 1).any(1))
 
 
-def turn_cost(of: Population, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
-    """What a turn does to NDCG@10 of what people did choose, two rows (`ablation.effect`): for up to `SAMPLE` of those whom it
-    touches, drawn at random, and for the same people when other experts are turned alike. `tell` hears the share that is done."""
+def turn_cost(of: EvaluationContext, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
+    """What a turn does to NDCG@10 of what people did choose, two rows (`ablation.effect_row`): for up to `SAMPLE` of those whom
+    it touches, drawn at random, and for the same people when other experts are turned alike. `tell` hears the share that is
+    done."""
     factors = everybodys_factors(of.traffic, scales)
     touched = users_touched(factors)
     users = touched[some_of(len(touched), SAMPLE, seed=0)]
-    before = ablation.judged(of, users)
+    before = ablation.rank_edited(of, users)
     dealt = {int(user): order for user in users for order in deal_factors(factors[user], 1, seed=int(user))}
     null_users, null_factors = np.array(list(dealt), dtype=np.int64), factors.copy()
     null_factors[null_users] = np.array(list(dealt.values())).reshape(-1, factors.shape[1])
     rows = [
-        _effect("this turn", of, before, users, factors, lambda share: tell(0.5 * share)),
-        _effect("the same turn of other experts", of, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)),
+        _effect_row("this turn", of, before, users, factors, lambda share: tell(0.5 * share)),
+        _effect_row(
+            "the same turn of other experts", of, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)
+        ),
     ]
     return pd.DataFrame(rows).assign(touched=len(touched))
 
 
-def _effect(
+def _effect_row(
     name: str,
-    of: Population,
+    of: EvaluationContext,
     before: pd.DataFrame,
     users: np.ndarray,
     factors: np.ndarray,
@@ -162,8 +165,8 @@ def _effect(
     for count in np.unique(silenced):  # a batch has as many experts left in every row
         alike = users[silenced == count]
         for at in range(0, len(alike), STEP):
-            after.append(ablation.judged(of, alike[at : at + STEP], lambda some: _turn(factors[some])))
+            after.append(ablation.rank_edited(of, alike[at : at + STEP], lambda some: _turn_edit(factors[some])))
             done += len(after[-1])
             tell(done / len(users))
     judged = pd.concat(after).loc[users] if after else before.loc[users]
-    return ablation.effect(name, ablation.compared(before.loc[users], judged))
+    return ablation.effect_row(name, ablation.compare_ranks(before.loc[users], judged))

@@ -20,7 +20,7 @@ BINS = 48
 MOMENTS = 40
 
 
-class Along(NamedTuple):
+class HistoryTrace(NamedTuple):
     """`ranks`: event, item, title, rank, running, part (training, validation, test). `experts`: event, expert, place, gate."""
 
     ranks: pd.DataFrame
@@ -28,7 +28,7 @@ class Along(NamedTuple):
 
 
 @torch.inference_mode()
-def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, keep_seen: bool = False) -> Along:
+def trace_moments(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, keep_seen: bool = False) -> HistoryTrace:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
     ends = spaced(len(items) - 1, most) + 1
@@ -42,13 +42,15 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
     )  # fmt: skip
     ranks.insert(0, "event", ends)
     if not model.retrieves:
-        return Along(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
+        return HistoryTrace(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
     found = memory_of(model).retrieve(batch)
     experts = every_pair(event=ends, place=range(1, found.experts.shape[1] + 1))
-    return Along(ranks, experts.assign(expert=found.experts.numpy().ravel(), gate=found.gates.numpy().ravel().astype(float)))
+    return HistoryTrace(
+        ranks, experts.assign(expert=found.experts.numpy().ravel(), gate=found.gates.numpy().ravel().astype(float))
+    )
 
 
-def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.DataFrame, int]:
+def busiest_experts(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.DataFrame, int]:
     """Of experts retrieved along time, the rows of those retrieved at (or last before) `moment` and of those with the most
     weight in all, at most `most` experts; and how many there were."""
     totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
@@ -82,7 +84,7 @@ class Aggregation(NamedTuple):
     layers: int
 
 
-def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS) -> Aggregation:
+def bin_aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = BINS) -> Aggregation:
     """How each retrieved expert reads the history in a layer, from 1, and how the last event reads them. Raises InputError
     without a dispatcher."""
     trace, count = trace_history(model, items), min(len(items), model.length)
@@ -95,7 +97,7 @@ def aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int = B
     return Aggregation(cells, slots, len({id(each) for each in trace.reading}))
 
 
-def reads(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFrame:
+def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFrame:
     """What every retrieved expert reads of a history that was traced, by name, in every layer: layer, place, expert, event (from
     1), item, title, weight (of this expert's reading, mean over heads), others (the mean of the person's other experts), even
     (were all events alike)."""
@@ -112,18 +114,20 @@ def reads(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFrame:
     )
 
 
-def by_name(found: pd.DataFrame) -> dict[int, str]:
+def reading_texts(readings: pd.DataFrame) -> dict[int, str]:
     """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo, 5.1% Heat
     (other experts: 2.0%, 1.3%)`, layer after layer. An item met twice counts together."""
-    of_items = found.groupby(["expert", "layer", "item", "title"], sort=False)
+    of_items = readings.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
-    told = {}
+    text_of = {}
     for expert, of_expert in sums.groupby("expert"):
-        said = {layer: _two_most(rows) for layer, rows in of_expert.groupby("layer")}
-        same = len(set(said.values())) == 1  # as where an event is written to its expert only once
-        told[int(expert)] = said[1] if same else "; ".join(f"layer {layer}: {text}" for layer, text in said.items())
-    return told
+        text_of_layer = {layer: _two_most(rows) for layer, rows in of_expert.groupby("layer")}
+        same = len(set(text_of_layer.values())) == 1  # as where an event is written to its expert only once
+        text_of[int(expert)] = (
+            text_of_layer[1] if same else "; ".join(f"layer {layer}: {text}" for layer, text in text_of_layer.items())
+        )
+    return text_of
 
 
 def _two_most(rows: pd.DataFrame) -> str:
@@ -179,7 +183,7 @@ class Dispatch(NamedTuple):
 
 
 @torch.inference_mode()
-def dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
+def trace_dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
     """The last `events` of a history `items`, read with the experts that the whole history retrieves.
 
     Raises InputError for a model without a dispatcher, and for less than one event."""

@@ -27,10 +27,10 @@ def parse_items(dataset: Dataset, text: str) -> TypedItems:
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if len(lines) > MOST_LINES:
         raise InputError(f"a list may have at most {MOST_LINES:,} lines, not {len(lines):,}")
-    names = _names(dataset)
+    names = _split_names(dataset)
     items, problems = list[int](), list[str]()
     for number, line in lines:
-        found = _meant(dataset, names, line)
+        found = _find_meant(dataset, names, line)
         if len(found) == 1:
             items += found
             continue
@@ -42,7 +42,7 @@ def parse_items(dataset: Dataset, text: str) -> TypedItems:
     return TypedItems(tuple(items), tuple(problems))
 
 
-def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int]:
+def _find_meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int]:
     """Every item that a line can mean: an exact title or id first, else titles that have all its words."""
     find = dataset.catalog.find  # 0 for an id that is not there
     if line.lower().startswith("id:"):
@@ -57,7 +57,7 @@ def _meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int
     return found[np.argsort(-dataset.all_counts()[found], kind="stable")].tolist()
 
 
-def _names(dataset: Dataset) -> dict[str, list[int]]:
+def _split_names(dataset: Dataset) -> dict[str, list[int]]:
     """What people may call an item: its title, the title without the year, with the article in front."""
     names: dict[str, list[int]] = defaultdict(list)
     for item in range(1, dataset.catalog.n_items + 1):

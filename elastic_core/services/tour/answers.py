@@ -141,10 +141,10 @@ def swapped(asked: TourAsked) -> Answer:
     assert asked.traffic is not None
     expert = _start(asked).strongest
     assert expert is not None
-    other = ablation.random_used(asked.traffic, expert, apart=True)
-    everybody = ablation.Population(asked.model, asked.dataset, asked.traffic)
-    before = ablation.judged(everybody, ablation.retrieving(asked.traffic, expert))
-    row = ablation.effect("", ablation.swap(everybody, expert, other, before))
+    other = ablation.draw_used_expert(asked.traffic, expert, apart=True)
+    everybody = ablation.EvaluationContext(asked.model, asked.dataset, asked.traffic)
+    before = ablation.rank_edited(everybody, ablation.retrieving_users(asked.traffic, expert))
+    row = ablation.effect_row("", ablation.swap_expert(everybody, expert, other, before))
     sure = side_of_zero(row["low"], row["high"]) != ""
     text = (
         f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who have {expert} and not {other}. "

@@ -1,4 +1,4 @@
-"""A visitor's own data: what is left of a file after the k-core, and the shelf on which accepted files and planted worlds stay.
+"""A visitor's own data: what is left of a file after the k-core, and the store that keeps accepted files and planted worlds.
 
     checkpoints/uploads/<id>/   data.csv      user, item[, time, title, genres]: checked rows only, absent for a planted world
                                 upload.json   label, configuration, what was found; read by people and by this module
@@ -67,7 +67,7 @@ class FileOutcome(NamedTuple):
     steps: pd.DataFrame
 
 
-def opened(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
+def open_upload(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
     public.refuse("upload")
     if len(data) > MOST_BYTES:
@@ -75,9 +75,9 @@ def opened(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
             f"{shown_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
         )
     sheet = open_table(Upload(name, data), limits=LIMITS)
-    found = sheet.proposal
-    order = dict([IN_ORDER]) if found.ordered and "time" not in found.roles else {}
-    return sheet, {**{ours: column for ours, column in found.roles.items() if ours in ROLES}, **order}
+    choice = sheet.proposal
+    order = dict([IN_ORDER]) if choice.ordered and "time" not in choice.roles else {}
+    return sheet, {**{ours: column for ours, column in choice.roles.items() if ours in ROLES}, **order}
 
 
 def question(sheet: RawTable) -> str:
@@ -85,25 +85,25 @@ def question(sheet: RawTable) -> str:
     return describe_missing(sheet, sheet.proposal) if sheet.proposal.missing else ""
 
 
-def checked(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+def check_upload(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
     """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
     if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
-    said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
-    found, guess = sheet.choose(said), sheet.proposal
-    wanted = {*said, *(["clock"] if "time" in said else [])}
-    kept = {ours: found.roles[ours] for ours in (*ROLES, "clock") if ours in wanted and ours in found.roles}
-    why = {ours: guess.why[ours] for ours, column in kept.items() if guess.roles.get(ours) == column and ours in guess.why}
-    choice = Choice(kept, {**found.why, **why}, found.ordered)
+    chosen = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
+    choice_made, guess = sheet.choose(chosen), sheet.proposal
+    roles = {*chosen, *(["clock"] if "time" in chosen else [])}
+    columns = {ours: choice_made.roles[ours] for ours in (*ROLES, "clock") if ours in roles and ours in choice_made.roles}
+    why = {ours: guess.why[ours] for ours, column in columns.items() if guess.roles.get(ours) == column and ours in guess.why}
+    choice = Choice(columns, {**choice_made.why, **why}, choice_made.ordered)
     for ours in choice.missing:
         raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
-    table = read_rows(dataclasses.replace(sheet, given=said, notes=list(sheet.notes), layout_notes=[]), choice, dates)
+    table = read_rows(dataclasses.replace(sheet, given=chosen, notes=list(sheet.notes), layout_notes=[]), choice, dates)
     if titles is None:
         return table
     notes = list[str]()
     return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
 
 
-def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
+def preprocess_upload(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     data = hold_out_baskets(fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties)
     data = dataclasses.replace(data, notes=(*data.notes, *size_notes(data)))
@@ -112,8 +112,8 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcom
     repeats = "rows with the same person, item and time count once"
     rows = [
         ("in the file", table.faults.rows, None, None, "every row below the column names"),
-        ("can be read", *_counts(events), "rows that cannot be used are left out; they are listed above"),
-        ("each once", *_counts(once), repeats if table.timed else "without times, a repeated row is a new event"),
+        ("can be read", *_count_events(events), "rows that cannot be used are left out; they are listed above"),
+        ("each once", *_count_events(once), repeats if table.timed else "without times, a repeated row is a new event"),
         (
             "not too rare", len(data.histories.items), data.histories.n_users, data.catalog.n_items,
             f"items with fewer than {k_core} events and people with fewer than {max(k_core, 3)} are dropped",
@@ -123,7 +123,7 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcom
     return FileOutcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
-def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
+def _count_events(events: pd.DataFrame) -> tuple[int, int, int]:
     return len(events), int(events["user"].nunique()), int(events["item"].nunique())
 
 
@@ -134,11 +134,11 @@ def same_source(one: DataConfig, other: DataConfig) -> bool:
     return Path(one.source).resolve() == Path(other.source).resolve()
 
 
-# --- the shelf -------------------------------------------------------------------------------------------------------
+# --- the store -------------------------------------------------------------------------------------------------------
 
 
-class KeptData(NamedTuple):
-    """One accepted upload or planted world. `label` is unique on the shelf; it goes through the form of the Train page."""
+class StoredData(NamedTuple):
+    """One accepted upload or planted world. `label` is unique in the store; it goes through the form of the Train page."""
 
     id: str
     kind: Kind
@@ -148,94 +148,103 @@ class KeptData(NamedTuple):
     when: str
 
 
-class Shelf:
+class UploadStore:
     """Everything kept below a folder. Safe to use from several processes at once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def all(self) -> list[KeptData]:
+    def all(self) -> list[StoredData]:
         """Everything that can be read, oldest first."""
-        found = [kept for kept in self._look() if isinstance(kept, KeptData)]
-        return sorted(found, key=lambda kept: (kept.when, kept.id))
+        every = [stored for stored in self._look() if isinstance(stored, StoredData)]
+        return sorted(every, key=lambda stored: (stored.when, stored.id))
 
     def unreadable(self) -> list[files.UnreadableFolder]:
-        """The folders on the shelf that are none of ours, and why."""
-        return [kept for kept in self._look() if not isinstance(kept, KeptData)]
+        """The folders in the store that are none of ours, and why."""
+        return [stored for stored in self._look() if not isinstance(stored, StoredData)]
 
-    def _look(self) -> Iterator[KeptData | files.UnreadableFolder]:
+    def _look(self) -> Iterator[StoredData | files.UnreadableFolder]:
         for path in files.list_entries(self.folder, "[0-9a-f]*"):
             try:
                 yield _read_card(path)
             except InputError as error:
                 yield files.UnreadableFolder(path, str(error))
 
-    def get(self, wanted: str) -> KeptData:
+    def get(self, data_id: str) -> StoredData:
         """Raises InputError if there is none of that id (ids are looked up in the list, never made into paths)."""
-        for kept in self.all():
-            if kept.id == wanted:
-                return kept
+        for stored in self.all():
+            if stored.id == data_id:
+                return stored
         raise InputError("these data are not kept here any more")
 
     def choices(self) -> dict[str, DataConfig]:
-        return {kept.label: kept.config for kept in self.all()}
+        return {stored.label: stored.config for stored in self.all()}
 
-    def keep(self, outcome: FileOutcome, label: str = "") -> KeptData:
+    def keep(self, outcome: FileOutcome, label: str = "") -> StoredData:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
         public.refuse("upload")
-        text = _csv(outcome.table)
-        found = hashlib.sha256(text.encode()).hexdigest()[:12]
+        text = _csv_text(outcome.table)
+        data_id = hashlib.sha256(text.encode()).hexdigest()[:12]
         notes = [*outcome.table.notes, *outcome.dataset.notes]
-        facts = {**_facts(outcome.dataset), "hash": outcome.dataset.hash, "left out": outcome.table.faults.count, "notes": notes}
+        facts = {
+            **_count_facts(outcome.dataset),
+            "hash": outcome.dataset.hash,
+            "left out": outcome.table.faults.count,
+            "notes": notes,
+        }
         columns = {"user": "user", "item": "item", "time": "time" if outcome.dataset.has_times else ""}
-        source, ties = str(_relative_place(self.folder / found / DATA)), outcome.ties
+        source, ties = str(_relative_place(self.folder / data_id / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
-        return self._put(found, "file", label or outcome.shown, config, facts, text)
+        return self._put(data_id, "file", label or outcome.shown, config, facts, text)
 
-    def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> KeptData:
+    def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> StoredData:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
         public.refuse("upload")
         world = planted(config, k_core)
-        wanted = DataConfig(source=PLANTED, planted=config, k_core=k_core)
-        found = hashlib.sha256(json.dumps(dataclasses.asdict(wanted), sort_keys=True).encode()).hexdigest()[:12]
-        return self._put(found, "planted", label or f"Planted, {config.interests} interests", wanted, _facts(world), None)
+        data_config = DataConfig(source=PLANTED, planted=config, k_core=k_core)
+        data_id = hashlib.sha256(json.dumps(dataclasses.asdict(data_config), sort_keys=True).encode()).hexdigest()[:12]
+        return self._put(
+            data_id, "planted", label or f"Planted, {config.interests} interests", data_config, _count_facts(world), None
+        )
 
-    def delete(self, wanted: str) -> None:
+    def delete(self, data_id: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
         public.refuse("deletion")
         odd = {fault.path.name for fault in self.unreadable()}
-        files.remove_folder(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
+        files.remove_folder(self.folder / (data_id if data_id in odd else self.get(data_id).id), self.folder)
 
-    def runs_on(self, wanted: str, root: Path) -> list[str]:
+    def runs_on(self, data_id: str, root: Path) -> list[str]:
         """Names of the runs that need these data, whatever their k-core: it may have been kept again with another since."""
-        mine = self.get(wanted).config
+        mine = self.get(data_id).config
         return [run.name for run in list_runs(root) if same_source(mine, run.config.data)]
 
-    def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> KeptData:
-        others = [kept for kept in self.all() if kept.id != found]
+    def _put(
+        self, data_id: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None
+    ) -> StoredData:
+        others = [stored for stored in self.all() if stored.id != data_id]
         if len(others) >= MOST_KEPT:
             raise InputError(f"{MOST_KEPT} data sets are kept here already; delete one first")
-        name = f"{_tame(label)} · {found[:4]}"
+        name = f"{_safe_label(label)} · {data_id[:4]}"
         card = {"kind": kind, "label": name, "config": dataclasses.asdict(config), "facts": facts}
         card["when"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        beside = self.folder / f".new-{found}-{os.getpid()}-{time.time_ns()}"
+        new_folder = self.folder / f".new-{data_id}-{os.getpid()}-{time.time_ns()}"
         try:
-            beside.mkdir(parents=True)
+            new_folder.mkdir(parents=True)
             if text is not None:
-                (beside / DATA).write_text(text, encoding="utf-8", newline="")
-            (beside / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
-            if (place := self.folder / found).is_dir():  # it holds the same rows, so only its card is replaced
+                (new_folder / DATA).write_text(text, encoding="utf-8", newline="")
+            (new_folder / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
+            if (place := self.folder / data_id).is_dir():  # it holds the same rows, so only its card is replaced
                 files.write_text(place / CARD, json.dumps(card, indent=1))
             else:
-                os.replace(beside, place)
+                os.replace(new_folder, place)
         except OSError as error:
             raise InputError(f"the data could not be stored: {files.error_reason(error)}") from None
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
-        return self.get(found)
+            shutil.rmtree(new_folder, ignore_errors=True)
+        return self.get(data_id)
 
 
-def _facts(data: Dataset) -> dict[str, Any]:
+def _count_facts(data: Dataset) -> dict[str, Any]:
     return dict(zip(COUNTS, (data.histories.n_users, data.catalog.n_items, len(data.histories.items)), strict=True))
 
 
@@ -245,7 +254,7 @@ def _relative_place(path: Path) -> Path:
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
-def _csv(table: Table) -> str:
+def _csv_text(table: Table) -> str:
     frame = table.events.astype({"user": object, "item": object})
     if table.items is not None:
         frame = frame.merge(table.items, on="item", how="left")
@@ -254,19 +263,19 @@ def _csv(table: Table) -> str:
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
-def _tame(label: str) -> str:
+def _safe_label(label: str) -> str:
     """A label for lists and addresses: letters, digits and a few marks."""
     return "".join(c if c.isalnum() or c in " .,-_()" else " " for c in label).strip()[:LONGEST_LABEL].strip() or "data"
 
 
-def _read_card(path: Path) -> KeptData:
-    """One folder of the shelf, which may be anybody's. Raises InputError with one sentence."""
+def _read_card(path: Path) -> StoredData:
+    """One folder of the store, which may be anybody's. Raises InputError with one sentence."""
     files.check_folder(path)
     card = files.read_object(path / CARD, MOST_CARD, path)
     kind, label, facts, when = (card.get(name) for name in ("kind", "label", "facts", "when"))
     # as `_put` writes it: two folders cannot share a label, and nothing in it can format or load anything
     words, _, start = str(label).rpartition(" · ")
-    if not ID.fullmatch(path.name) or not isinstance(label, str) or start != path.name[:4] or words != _tame(words):
+    if not ID.fullmatch(path.name) or not isinstance(label, str) or start != path.name[:4] or words != _safe_label(words):
         raise InputError(f"its {CARD} is of other data than its name")
     if not isinstance(when, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}", when):
         raise InputError(f"its {CARD} does not say when it was kept")
@@ -280,4 +289,4 @@ def _read_card(path: Path) -> KeptData:
         config = dataclasses.replace(config, source=str(_relative_place(files.check_regular_file(path / DATA, MOST_DATA, path))))
     elif kind != "planted" or config.source != PLANTED:
         raise InputError(f"its {CARD} is neither of a file nor of a planted world")
-    return KeptData(path.name, kind, label, config, facts, when)
+    return StoredData(path.name, kind, label, config, facts, when)

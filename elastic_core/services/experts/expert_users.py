@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from elastic_core.models import tracing
-from elastic_core.services.experts.ablation import Population
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batch_of
@@ -20,7 +20,7 @@ FEWEST_OUT = 10
 EACH, ITEMS = 2, 4  # people of a band, items of a person
 
 
-def standings(found: Survey, expert: int) -> pd.DataFrame:
+def rank_users(found: Survey, expert: int) -> pd.DataFrame:
     """Set out everybody and this expert, one row a user: score, margin, rank among their experts (0 = not retrieved), and
     band."""
     retrieved, margins = found.traffic.experts == expert, found.margins(expert)
@@ -36,14 +36,14 @@ def standings(found: Survey, expert: int) -> pd.DataFrame:
     return pd.DataFrame({"score": found.scores(expert), "margin": margins, "rank": rank, "band": bands})
 
 
-def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:
+def example_users(of: EvaluationContext, found: Survey, expert: int) -> pd.DataFrame:
     """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
     margin, rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over
     `even`).
 
     `items` are up to four of the person's history with the largest aggregation weights in `shares`; without weights the most
     recent, shares empty."""
-    people = standings(found, expert).sort_values("margin", ascending=False, kind="stable")
+    people = rank_users(found, expert).sort_values("margin", ascending=False, kind="stable")
     groups = {band: people[people["band"] == band] for band in (TOP, MIDDLE, IN, OUT)}
     groups[IN] = groups[IN].iloc[::-1]  # closest to the cut-off first
     middle = np.abs(np.arange(len(groups[MIDDLE])) - len(groups[MIDDLE]) / 2)
@@ -54,7 +54,7 @@ def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
     frame["events"] = of.dataset.readable()[frame["user"]]
     frame["even"] = 1 / np.minimum(frame["events"], of.model.length)
-    read = _reads(of, frame)
+    read = _most_read_items(of, frame)
     frame["items"] = [tuple(shares.index.tolist()) for shares in read]
     frame["shares"] = [tuple(shares.dropna().tolist()) for shares in read]
     frame["times"] = [tuple(share / row.even for share in row.shares) for row in frame.itertuples()]
@@ -62,7 +62,7 @@ def examples(of: Population, found: Survey, expert: int) -> pd.DataFrame:
 
 
 @torch.inference_mode()
-def _reads(of: Population, people: pd.DataFrame) -> list[pd.Series]:
+def _most_read_items(of: EvaluationContext, people: pd.DataFrame) -> list[pd.Series]:
     """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
     one met twice counts together. Where it gives none, the most recent."""
     batch = batch_of(of.model, of.dataset, people["user"].to_numpy())
