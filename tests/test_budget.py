@@ -31,7 +31,7 @@ def world() -> Dataset:
     return load(DataConfig(source="planted", planted=planted))
 
 
-@pytest.mark.parametrize("variant", presets.variants(), ids=lambda variant: variant.label)
+@pytest.mark.parametrize("variant", presets.list_variants(), ids=lambda variant: variant.label)
 def test_an_outline_has_the_shapes_of_the_model(variant: presets.Variant) -> None:
     config = recipes.model_settings(variant.model, **variant.settings)
     outline, real = models.outline(config, 70), models.build(config, 70)
@@ -58,7 +58,7 @@ def test_a_model_beyond_the_budget_is_one_sentence_and_is_never_built() -> None:
 
 
 def test_the_form_and_the_trainer_refuse_it_alike(world: Dataset, tmp_path: Any) -> None:
-    config = presets.preset(DataConfig(source="planted"), presets.variant("ELASTIC"), presets.BUDGETS[1])
+    config = presets.make_config(DataConfig(source="planted"), presets.find_variant("ELASTIC"), presets.BUDGETS[1])
     with pytest.raises(InputError, match=r"256,\d{3},\d{3} parameters .* at most 200,000,000"):
         presets.changed_config(config, {"model.side": 2_000})
     with pytest.raises(InputError, match="must lie in 1 … 64, not 100000"):

@@ -14,7 +14,7 @@ from elastic_core.services.tour.classes import CLASSES, VISITORS, Classes
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(0, 2), st.booleans()), max_size=60))
 def test_a_class_counts_every_visitors_last_bet_before_the_answer_was_out(acts: list[tuple[int, int, int, bool]]) -> None:
     key, shared = classes.new_key(), Classes()
-    code, last, out = classes.code(key), dict[tuple[int, int], int](), set[int]()
+    code, last, out = classes.new_class_code(key), dict[tuple[int, int], int](), set[int]()
     for visitor, stop, option, releases in acts:
         shared.come(code, str(visitor))
         shared.bet(code, str(visitor), stop, option)
@@ -31,8 +31,8 @@ def test_a_class_counts_every_visitors_last_bet_before_the_answer_was_out(acts: 
 
 def test_only_the_key_of_a_class_releases_and_it_does_so_on_a_restarted_server() -> None:
     key, other, shared = classes.new_key(), classes.new_key(), Classes()
-    code = classes.code(key)
-    assert classes.is_code(code) and code != classes.code(other) and key not in code
+    code = classes.new_class_code(key)
+    assert classes.is_code(code) and code != classes.new_class_code(other) and key not in code
     shared.release(other, 1)
     shared.release(code, 1)  # the code is no key
     assert not shared.released(code, 1)
@@ -47,7 +47,7 @@ def test_only_the_key_of_a_class_releases_and_it_does_so_on_a_restarted_server()
 
 
 def test_strangers_with_made_up_codes_and_crowds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared, codes = Classes(), [classes.code(str(n)) for n in range(3 * CLASSES)]
+    shared, codes = Classes(), [classes.new_class_code(str(n)) for n in range(3 * CLASSES)]
     for code in codes:
         shared.come(code, "me")
     assert len(shared) == CLASSES
@@ -63,7 +63,7 @@ def test_strangers_with_made_up_codes_and_crowds_are_bounded(monkeypatch: pytest
 def test_thirty_at_once_in_three_processes(tmp_path: Path) -> None:
     """Each `Classes` of one file is what a process has: a connection of its own."""
     key, served = classes.new_key(), [Classes(tmp_path / "jobs" / "classes.sqlite") for _ in range(3)]
-    code, shared = classes.code(key), served[0]
+    code, shared = classes.new_class_code(key), served[0]
 
     def visit(visitor: int) -> None:
         for turn, option in enumerate((0, 1, 0, visitor % 2)):
@@ -84,7 +84,7 @@ def test_thirty_at_once_in_three_processes(tmp_path: Path) -> None:
 
 def test_the_file_names_nobody_forgets_and_may_be_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, key, visitor = tmp_path / "classes.sqlite", classes.new_key(), "0123456789abcdef"
-    code = classes.code(key)
+    code = classes.new_class_code(key)
     file.write_bytes(b"no database, whatever its name says" * 100)
     for shared in (Classes(file), Classes(file)):
         shared.come(code, visitor)

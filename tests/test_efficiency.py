@@ -57,19 +57,19 @@ def test_the_fit_finds_the_exponent_of_a_power_law(exponent: float) -> None:
 
 def test_crossings_and_words_leave_no_length_out() -> None:
     table = power_laws(elastic=(10.0, 1.0), **{"sasrec-fused": (0.025, 2.0)})  # equal at N = 400
-    ratio = curves.versus(table, "elastic", "sasrec-fused")
-    assert curves.crossings(ratio) == pytest.approx([400])
+    ratio = curves.speed_ratio(table, "elastic", "sasrec-fused")
+    assert curves.crossing_table(ratio) == pytest.approx([400])
     said = curves.speed_sentence(table, "elastic", "sasrec-fused")
     assert "SASRec is faster at N = 64 to 256 (up to" in said
     assert "ELASTIC is faster at N = 512 to 2,048 (" in said
     assert "near N = 400" in said
-    assert curves._listed(pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])) == (
-        "64 to 256, 1,024, 4,096, 8,192"
-    )
+    assert curves._list_lengths(
+        pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])
+    ) == ("64 to 256, 1,024, 4,096, 8,192")
     assert "They do not cross" in curves.speed_sentence(table[table["length"] > 400], "elastic", "sasrec-fused")
     assert "not measured" in curves.speed_sentence(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
     there_and_back = pd.Series([0.5, 2.0, 0.5, 2.0], index=[10, 20, 40, 80])
-    assert len(curves.crossings(there_and_back)) == 3
+    assert len(curves.crossing_table(there_and_back)) == 3
 
 
 def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> None:
@@ -91,16 +91,16 @@ def test_batches_become_histories(tmp_path: Path) -> None:
     rows = measure_latency(setting, CPU, pair, rounds=3, warmup=1)
     for other in (rows, rows.assign(compiled="default", commit="c"), rows.assign(device="a card")):
         write_rows(tmp_path / "rows.csv", other)
-    table = curves.passes(tmp_path / "rows.csv")
+    table = curves.read_passes(tmp_path / "rows.csv")
     assert len(table) == 2 and (table["batch"] == 4).all(), "the last row, as it is, on a processor"
     mine = rows[(rows["system"] == "elastic") & (rows["rows"] == "last")].iloc[0]
     line = table.set_index("system").loc["elastic"]
     assert line["ms"] == pytest.approx(1e3 * mine["seconds"] / 4) and line["memory"] == pytest.approx(mine["peak"] / 4e6)
-    assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
+    assert curves.of_shape(table, curves.list_shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
     assert curves.memory_words(table).startswith("Memory, compared with ELASTIC: SASRec needs")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
-    assert curves.trusted(calm)[0].equals(calm) and curves.trusted(busy)[0]["ms"].equals(table["processor"])
-    assert "torch" in curves.machine(table) and curves.machine(table[:0]) == "Nothing measured yet."
+    assert curves.trusted_rows(calm)[0].equals(calm) and curves.trusted_rows(busy)[0]["ms"].equals(table["processor"])
+    assert "torch" in curves.machine_text(table) and curves.machine_text(table[:0]) == "Nothing measured yet."
 
 
 def test_every_trainable_model_is_a_contestant() -> None:
@@ -135,9 +135,9 @@ def test_the_calculator_agrees_with_torchs_counter(system: str, n: int, d: int, 
     with FlopCounterMode(display=False, custom_mapping=KERNELS) as counter, torch.no_grad():
         model.score(Batch(items, items, padded=False))
     sizes = costs.Sizes(length=n, width=d, k=k, n_subkeys=16, heads=heads)
-    counted = costs.operations("sasrec-eager" if system == "sasrec-fused" else system, sizes)
+    counted = costs.count_operations("sasrec-eager" if system == "sasrec-fused" else system, sizes)
     assert counted == pytest.approx(counter.get_total_flops() / people, rel=0.03)
-    half, full = (costs.operations(name, sizes) for name in ("sasrec-fused", "sasrec-eager"))
+    half, full = (costs.count_operations(name, sizes) for name in ("sasrec-fused", "sasrec-eager"))
     assert full - half == pytest.approx(2 * n**2 * d), "half of one layer's pairs"
 
 
@@ -180,10 +180,10 @@ def test_what_cannot_be_measured_is_refused_and_what_died_is_said(tmp_path: Path
 
 
 def test_the_shipped_rows_can_be_read() -> None:
-    table = curves.shipped(ROOT / "checkpoints")
+    table = curves.shipped_rows(ROOT / "checkpoints")
     if table.empty:
         pytest.skip("no shipped rows here")
-    for shape in curves.shapes(table):
+    for shape in curves.list_shapes(table):
         one = curves.of_shape(table, shape)
         assert not one.duplicated(["system", "length"]).any()
         assert curves.speed_sentence(one, "elastic", "sasrec-fused").startswith(("SASRec", "ELASTIC"))

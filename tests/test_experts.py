@@ -30,7 +30,7 @@ from elastic_core.services.experts import expert_users as expert_people
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, count_names, count_names_by_chance, name_experts
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.traffic.load import beside_chance, traffic
+from elastic_core.services.traffic.load import compare_with_random_router, select_traffic
 
 World = tuple[Recommender, Dataset, Survey]
 
@@ -341,7 +341,7 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     dead = killed(found, busy)
     assert dead.status()[busy] == "dead" and overview.label(dead, busy).text == "no label"  # type: ignore[union-attr]
     low, high = found.band
-    drawn = beside_chance(traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
+    drawn = compare_with_random_router(select_traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
     assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation
     for load, status in zip(found.traffic.load, found.status(), strict=True):
         assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")

@@ -17,7 +17,7 @@ from elastic_core.models import Recommender
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.popularity import PopularityConfig
-from elastic_core.services.person.influence import LAST, influence, rank_agreement
+from elastic_core.services.person.influence import LAST, measure_influence, rank_agreement
 from elastic_core.services.person.recommend import History, user_history
 
 MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4)
@@ -48,7 +48,7 @@ def one_by_one(model: Recommender, items: np.ndarray, target: int, without: int 
 def test_the_batch_equals_one_by_one(small_world: Dataset, config: ModelConfig, user: int) -> None:
     model, read = built(config, small_world), user_history(small_world, user)
     assert read.truth is not None
-    found = influence(model, small_world, read)
+    found = measure_influence(model, small_world, read)
     with torch.inference_mode():
         chance, rank = one_by_one(model, read.items, read.truth, None)
         assert found.rank == rank and len(found.table) == min(LAST, len(read.items))
@@ -63,15 +63,15 @@ def test_the_batch_equals_one_by_one(small_world: Dataset, config: ModelConfig, 
 def test_attention_only_where_a_model_shows_it(small_world: Dataset) -> None:
     read = user_history(small_world, 7)
     assert read.truth is not None
-    seen = influence(built(MEMORY, small_world), small_world, read)
+    seen = measure_influence(built(MEMORY, small_world), small_world, read)
     assert seen.table["attention"].notna().sum() == min(len(read.items), 16) and seen.agreement is not None
     assert seen.agreement.n == min(len(read.items), 16)
     assert seen.agreement.low <= seen.agreement.correlation <= seen.agreement.high
     assert "no reason" in seen.sentence and f"{seen.agreement.correlation:+.2f}" in seen.sentence
-    peer = influence(built(PEER, small_world), small_world, read)
+    peer = measure_influence(built(PEER, small_world), small_world, read)
     assert peer.agreement is not None and peer.table["attention"].sum() == pytest.approx(1)
     for config in (PLAIN, GRU4RecConfig(length=16, width=16, layers=1)):
-        blind = influence(built(config, small_world), small_world, read)
+        blind = measure_influence(built(config, small_world), small_world, read)
         assert blind.table["attention"].isna().all() and blind.agreement is None and "no attention" in blind.sentence
 
 
@@ -79,14 +79,14 @@ def test_a_model_that_reads_nothing_is_known(small_world: Dataset) -> None:
     read = user_history(small_world, 7)
     assert read.truth is not None
     for config, nothing in ((PopularityConfig(), True), (PEER, False)):
-        assert influence(built(config, small_world), small_world, read).nothing == nothing
+        assert measure_influence(built(config, small_world), small_world, read).nothing == nothing
 
 
 def test_events_that_are_not_read_change_nothing(small_world: Dataset) -> None:
     user = int(np.argmax(small_world.histories.lengths))
     read = user_history(small_world, user)
     assert read.truth is not None and len(read.items) > 20
-    found = influence(built(PEER, small_world), small_world, read).table
+    found = measure_influence(built(PEER, small_world), small_world, read).table
     unread = found[found["position"] <= len(read.items) - 16]
     assert len(unread) and unread["change"].abs().max() < 1e-5 and (unread["places"] == 0).all()
 
@@ -110,8 +110,8 @@ def test_agreement_is_spearman() -> None:
 def test_what_cannot_be_asked_is_said(small_world: Dataset) -> None:
     model = built(PEER, small_world)
     with pytest.raises(InputError, match="at least two"):
-        influence(model, small_world, History(np.array([3]), 5))
+        measure_influence(model, small_world, History(np.array([3]), 5))
     for wrong in (0, small_world.catalog.n_items + 1):
         with pytest.raises(InputError, match="no item number"):
-            influence(model, small_world, History(np.array([3, 4]), wrong))
-    assert len(influence(model, small_world, History(np.array([3, 4]), 5)).table) == 2
+            measure_influence(model, small_world, History(np.array([3, 4]), wrong))
+    assert len(measure_influence(model, small_world, History(np.array([3, 4]), 5)).table) == 2

@@ -122,32 +122,32 @@ def test_names_are_free_and_plain(idle: Trainings) -> None:
 
 
 def test_every_preset_can_be_built_learned_from_and_changed() -> None:
-    for chosen, budget in product(presets.variants(), presets.BUDGETS):
-        config = presets.preset(PLANTED, chosen, budget)
+    for chosen, budget in product(presets.list_variants(), presets.BUDGETS):
+        config = presets.make_config(PLANTED, chosen, budget)
         assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
         model = models.outline(config.model, 50)
         assert model is None or config.objective.name in objectives.honest(model)
         assert presets.config_differences(config, presets.changed_config(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
-    found = estimate.estimate(presets.preset(PLANTED, presets.variants()[0], presets.BUDGETS[0]), load(PLANTED))
+    found = estimate.estimate_time(presets.make_config(PLANTED, presets.list_variants()[0], presets.BUDGETS[0]), load(PLANTED))
     assert found.timed and found.seconds >= 0 and found.memory_mb > 100
 
 
 def test_twins_share_what_they_can() -> None:
-    config = presets.preset(PLANTED, presets.variant("ELASTIC"), presets.BUDGETS[1], seed=5)
-    assert presets.config_differences(config, presets.twin(config, presets.variant("PKM-ACT"))) == [
+    config = presets.make_config(PLANTED, presets.find_variant("ELASTIC"), presets.BUDGETS[1], seed=5)
+    assert presets.config_differences(config, presets.twin_config(config, presets.find_variant("PKM-ACT"))) == [
         "model.memory: shared → per-layer"
     ]
-    other = presets.twin(config, presets.variant("SASRec"))
+    other = presets.twin_config(config, presets.find_variant("SASRec"))
     assert (other.model.length, other.model.width, other.train.seed) == (config.model.length, config.model.width, 5)
-    assert presets.twin(config, presets.variant("ELASTIC, two-way")).objective.name == "last"
+    assert presets.twin_config(config, presets.find_variant("ELASTIC, two-way")).objective.name == "last"
 
 
 def test_settings_that_cannot_work_are_one_sentence() -> None:
-    config = presets.preset(PLANTED, presets.variant("ELASTIC, two-way"), presets.BUDGETS[0])
+    config = presets.make_config(PLANTED, presets.find_variant("ELASTIC, two-way"), presets.BUDGETS[0])
     for values in ({"model.k": 100_000}, {"objective.name": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
         with pytest.raises(InputError):
             presets.changed_config(config, values)
-    causal = presets.preset(PLANTED, presets.variant("ELASTIC"), presets.BUDGETS[0])
+    causal = presets.make_config(PLANTED, presets.find_variant("ELASTIC"), presets.BUDGETS[0])
     name = presets.form_settings(causal, "objective")[0]
     assert (name.key, name.value, name.choices) == ("objective.name", "window", ("window", "last"))
     made = presets.changed_config(causal, {"objective.name": "last", "objective.span": 9, "objective.loss": "sampled"})
@@ -165,5 +165,5 @@ def test_tables_of_runs(idle: Trainings, tmp_path: Path) -> None:
     table = run_table.runs_table([run, half]).set_index("run")
     assert table.loc["local-a", "people"] == 60 and table.loc["local-a", "ended"] == "all epochs done"
     assert table.loc["local-b", "ended"] == "not finished" and table.loc["local-b", "epochs"] == 1
-    assert list(run_table.curves([run, half])["epoch"]) == [1, 2, 1]
-    assert run_table.system(run.config) == "ELASTIC"
+    assert list(run_table.training_curves([run, half])["epoch"]) == [1, 2, 1]
+    assert run_table.system_name(run.config) == "ELASTIC"

@@ -24,9 +24,9 @@ from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey.trace import trace_dispatch
 from elastic_core.services.journey.typed_items import parse_items
-from elastic_core.services.person.attention import attention
+from elastic_core.services.person.attention import attention_weights
 from elastic_core.services.person.model_trace import trace_model
-from elastic_core.services.person.prediction import predict, predict_user
+from elastic_core.services.person.prediction import predict_history, predict_user
 from elastic_core.services.person.recommend import History, rank_items, user_history
 from elastic_core.slots import gated_slots
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
@@ -172,7 +172,7 @@ def test_a_history_up_to_a_moment_is_the_evaluation_s(small_world: Dataset, mode
     n = len(whole.items)
     last = user_history(small_world, 4, n)
     assert last.items.tolist() == whole.items.tolist() and last.truth == whole.truth
-    mine, theirs = predict(model, small_world, whole), predict_user(model, small_world, 4, n_events=n)
+    mine, theirs = predict_history(model, small_world, whole), predict_user(model, small_world, 4, n_events=n)
     assert mine.experts == theirs.experts and mine.recommendation.table.equals(theirs.recommendation.table)
     early = user_history(small_world, 4, 3)
     assert early.items.tolist() == whole.items[:3].tolist() and early.truth == whole.items[3]
@@ -192,7 +192,7 @@ def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Reco
         assert row["rank"] == one.truth_rank and row["running"] == one.n_candidates
         if config is None:
             retrieved = found.experts[found.experts["event"] == row["event"]]
-            assert retrieved["expert"].tolist() == predict(able, small_world, read).experts
+            assert retrieved["expert"].tolist() == predict_history(able, small_world, read).experts
     assert found.experts.empty == (config is not None)
 
 
@@ -209,7 +209,7 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
         first, last = int(row["first"]) - (len(items) - 15), int(row["last"]) - (len(items) - 15)
         assert row["weight"] == pytest.approx(sum(by_hand[first : last + 1]), abs=1e-6)
         assert found.slots["reads"].sum() == pytest.approx(1, abs=1e-5)
-    weights = attention(model, History(items))
+    weights = attention_weights(model, History(items))
     assert weights is not None and np.nansum(weights) == pytest.approx(1, abs=1e-5) and np.isnan(weights[: len(items) - 16]).all()
     with pytest.raises(InputError):
         journey_trace.bin_aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items, 1)

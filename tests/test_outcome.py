@@ -53,7 +53,7 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
         theirs = evaluate(model, data, protocols=(found.protocol,)).values(found.protocol, "NDCG@10")
         assert (row.mean, row.difference) == (pytest.approx(theirs.mean()), pytest.approx(mine.mean() - theirs.mean()))
         assert row.low < row.mean < row.high and row.d_low < row.difference < row.d_high
-    told = outcome.outcome(run)
+    told = outcome.describe_outcome(run)
     assert told.score is not None and told.score.mean == pytest.approx(mine.mean())
     table = told.table("mine")
     assert set(table["system"]) == {"mine", "Co-occurrence", "Own frequency", "Popularity", "a random order"}
@@ -73,14 +73,14 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
 def test_the_advice_follows_from_how_it_ended(
     run: Run, reason: str, best: int, epochs: int, why: str, advice: str, longer: bool
 ) -> None:
-    found = outcome.outcome(ended(run, reason, best, epochs, used=1.0))
+    found = outcome.describe_outcome(ended(run, reason, best, epochs, used=1.0))
     assert why in found.why and advice in " ".join(found.advice) and (found.longer is not None) is longer
     if found.longer is not None:
         assert found.longer.train.epochs == 2 * run.config.train.epochs
 
 
 def test_a_memory_that_few_use_is_said_beside_its_null(run: Run) -> None:
-    said = " ".join(outcome.outcome(ended(run, "all epochs done", 2, 2, used=0.25)).advice)
+    said = " ".join(outcome.describe_outcome(ended(run, "all epochs done", 2, 2, used=0.25)).advice)
     assert "Only 25% of the" in said and "by pure chance it would be 99%" in said
 
 
@@ -98,14 +98,14 @@ def test_the_verdict_is_the_interval(run: Run) -> None:
                 80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), BaselineRow("Vast", fault="too many items"))
             ),
         )
-        assert said in outcome.outcome(run).verdict
+        assert said in outcome.describe_outcome(run).verdict
     for odd in ("{", "[]", '{"people": 1, "chance": 0.1, "rows": [{"system": 3}]}', '{"people": "x", "rows": []}'):
         (run.path / baselines.FILE).write_text(odd)
-        assert outcome.outcome(run).beside is None
+        assert outcome.describe_outcome(run).beside is None
 
 
 def test_seeds_are_counted_and_the_next_is_new(run: Run, tmp_path: Path) -> None:
-    alone = outcome.outcome(run, [run])
+    alone = outcome.describe_outcome(run, [run])
     assert "One training is not a result" in alone.seeds and alone.again is not None and alone.again.train.seed == 1
     from shutil import copytree
 
@@ -113,7 +113,7 @@ def test_seeds_are_counted_and_the_next_is_new(run: Run, tmp_path: Path) -> None
     plain = json.loads((twin.path / "config.json").read_text())
     plain["train"]["seed"] = 1
     (twin.path / "config.json").write_text(json.dumps(plain))
-    both = outcome.outcome(Run(run.path), [run, twin])
+    both = outcome.describe_outcome(Run(run.path), [run, twin])
     assert both.seeds.startswith("2 seeds of it are here") and both.again is not None and both.again.train.seed == 2
 
 

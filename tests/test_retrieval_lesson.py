@@ -35,20 +35,20 @@ def model(small_world: Dataset) -> Elastic:
 @pytest.fixture(params=["person", "chance", "k beyond the side", "k = 1"])
 def lesson(request: pytest.FixtureRequest, model: Elastic, small_world: Dataset) -> Lesson:
     if request.param == "person":
-        return search.of_person(model, small_world, 3)
-    return search.of_chance(4, 16, {"chance": 3, "k beyond the side": 9, "k = 1": 1}[request.param], seed=5)
+        return search.lesson_of_user(model, small_world, 3)
+    return search.random_lesson(4, 16, {"chance": 3, "k beyond the side": 9, "k = 1": 1}[request.param], seed=5)
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
 
 
 def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world: Dataset) -> None:
-    lesson = search.of_person(model, small_world, 3)
+    lesson = search.lesson_of_user(model, small_world, 3)
     found = model.retrieve(recommend.batch_of(model, small_world, np.array([3])))
     table = lesson.gathered
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
-    shown = frames.frames(lesson)
+    shown = frames.search_frames(lesson)
     vectors, shares = torch.tensor(shown["vectors"]), torch.tensor([each["share"] for each in shown["winners"]])
     gated = vectors * (shares * lesson.weights.sum())[:, None]
     assert torch.allclose(gated, found.interests[0], atol=1e-6)
@@ -67,7 +67,7 @@ def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
 
 
 def test_the_picture_shows_what_every_sum_one_by_one_would_give(lesson: Lesson) -> None:
-    shown, best = frames.frames(lesson), exhaustive(lesson.halves[None], lesson.k)
+    shown, best = frames.search_frames(lesson), exhaustive(lesson.halves[None], lesson.k)
     assert [each["expert"] for each in shown["winners"]] == best.indices[0].tolist()
     assert [each["score"] for each in shown["winners"]] == pytest.approx(best.scores[0].tolist())
     for half, order in enumerate(shown["order"]):
@@ -84,10 +84,10 @@ def test_the_picture_shows_what_every_sum_one_by_one_would_give(lesson: Lesson) 
 @settings(max_examples=60, deadline=None)
 @given(first=st.integers(0, 71), second=st.integers(0, 71), k=st.integers(1, 4))
 def test_wherever_the_sliders_stand_the_search_by_halves_finds_what_whole_keys_find(first: int, second: int, k: int) -> None:
-    lesson = search.of_angles(5 * first, 5 * second, k)
+    lesson = search.lesson_of_angles(5 * first, 5 * second, k)
     found = checks.check_search(lesson.keys, k, lesson.query[None])
     assert found.agree == 1, "no ties either, so that one can bet on a place"
-    assert len(frames.frames(lesson)["pairs"]) == k * k
+    assert len(frames.search_frames(lesson)["pairs"]) == k * k
 
 
 def test_a_model_without_a_memory_is_refused(small_world: Dataset) -> None:
@@ -111,13 +111,13 @@ def voting(small_world: Dataset) -> Elastic:
 
 
 def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: Elastic, small_world: Dataset) -> None:
-    election = votes.election(voting, small_world, 3)
+    election = votes.tally_votes(voting, small_world, 3)
     found = election.found
-    cast, sums = votes.ballots(found, election.newest), votes.tally(found)
+    cast, sums = votes.vote_table(found, election.newest), votes.vote_sums(found)
     assert cast["event"].unique().tolist() == sorted(election.events["event"]) and len(election.events) == 16
     for ago, event in enumerate(election.events["event"]):
         assert (looked := election.at(election.offered[ago])).event == event and looked.ago == ago
-        lesson, own = search.of_person(voting, small_world, 3, ago=ago), cast[cast["event"] == event]
+        lesson, own = search.lesson_of_user(voting, small_world, 3, ago=ago), cast[cast["event"] == event]
         assert own["expert"].tolist() == lesson.winners.indices.tolist()
         assert own["share"].tolist() == pytest.approx(lesson.weights.tolist(), abs=1e-6)
     assert sums["expert"][:4].tolist() == found.experts[0].tolist() and sums["votes"].sum() == pytest.approx(1)
@@ -133,13 +133,13 @@ def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: E
 
 
 def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elastic, small_world: Dataset) -> None:
-    cast = votes.ballots(votes.elected(voting, small_world, 3), 40)
-    drawn = votes.marks(cast, last=5)
+    cast = votes.vote_table(votes.retrieve_by_vote(voting, small_world, 3), 40)
+    drawn = votes.vote_marks(cast, last=5)
     assert sorted(drawn["event"].unique()) == [votes.EARLIER, 36, 37, 38, 39, 40]
     for row, part in drawn.groupby("row"):
         assert part["votes"].sum() == pytest.approx(cast.loc[cast["row"] == row, "votes"].sum())
     one = voting.retrieve(history_batch(small_world.histories.of(3)[:1].astype("int64"), 16))
-    sums = votes.tally(one)
+    sums = votes.vote_sums(one)
     assert sums["events"].tolist() == [1, 1, 0, 0, 0] and sums["votes"][2:].sum() == 0
     assert (sums["weight"][:2] > 0.5).all() and (sums["weight"][2:] < 1e-3).all()
 
@@ -149,9 +149,9 @@ def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elas
 
 def test_multiplications_are_those_of_the_design() -> None:
     for side, k, long, short in ((16, 8, 16_384, 1_024), (512, 8, 16_777_216, 32_768)):
-        counted = frames.counts(search.of_chance(side, 64, k, seed=0))
+        counted = frames.count_scores(search.random_lesson(side, 64, k, seed=0))
         assert (counted["long_multiplications"], counted["multiplications"]) == (long, short)
-    assert frames.counts(search.of_angles(0, 0, 3)) == {
+    assert frames.count_scores(search.lesson_of_angles(0, 0, 3)) == {
         "short": 8, "multiplications": 16, "pairs": 5, "long": 16, "long_multiplications": 64
     }  # fmt: skip
 
@@ -170,7 +170,7 @@ def test_both_searches_agree_and_nothing_is_lost_in_adding(model: Elastic) -> No
 
 def test_ties_are_counted_as_ties() -> None:
     """Two equal sub-keys: either of their experts is right, and the two searches need not choose the same."""
-    lesson = search.of_chance(6, 16, 3, seed=0)
+    lesson = search.random_lesson(6, 16, 3, seed=0)
     with torch.no_grad():
         lesson.keys.sub_keys[:, 1:] = lesson.keys.sub_keys[:, :1]
     found = checks.check_search(lesson.keys, 3, checks.random_queries(16, 300, seed=0))
@@ -178,7 +178,7 @@ def test_ties_are_counted_as_ties() -> None:
 
 
 def test_a_wrong_search_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    lesson = search.of_chance(6, 16, 3, seed=0)
+    lesson = search.random_lesson(6, 16, 3, seed=0)
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
     found = checks.check_search(lesson.keys, 3, checks.random_queries(16, 100, seed=0))
@@ -186,12 +186,12 @@ def test_a_wrong_search_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = search.of_chance(16, 16, 5, seed=1), search.of_chance(300, 16, 5, seed=1)
+    small, large = search.random_lesson(16, 16, 5, seed=1), search.random_lesson(300, 16, 5, seed=1)
     assert len(small.values) and not len(large.values)
     for lesson in (small, large):
         found = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
         assert (found.queries, found.agree, found.wrong) == (1, 1, 0)
-        assert frames.frames(lesson)["counts"]["long"] == lesson.side**2
+        assert frames.search_frames(lesson)["counts"]["long"] == lesson.side**2
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
     assert checks.check_search(large.keys, 5, large.query[None]).wrong == 1
@@ -203,16 +203,16 @@ def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pyte
 def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: Dataset) -> None:
     keys = search.first_memory(model).keys
     queries = checks.people_queries(model, small_world, first=7, ago=0)
-    found = checks.as_printed(keys, 4, queries)
+    found = checks.search_as_printed(keys, 4, queries)
     changed = torch.cat([queries[:, :8], torch.randn(len(queries), 8)], dim=1)
-    again = checks.as_printed(keys, 4, changed)
+    again = checks.search_as_printed(keys, 4, changed)
     assert found.used_printed == again.used_printed and found.queries == len(queries)
     assert 0 <= found.kept <= found.k and 0 <= found.shared <= found.k
-    twice = checks.as_printed(keys, 4, torch.cat([queries[:, :8], queries[:, :8]], dim=1))
+    twice = checks.search_as_printed(keys, 4, torch.cat([queries[:, :8], queries[:, :8]], dim=1))
     assert twice.kept == twice.shared == twice.k and twice.used == twice.used_printed == found.used_printed
     own, printed = (keys(each)[:1] for each in (queries, torch.cat([queries[:, :8], queries[:, :8]], dim=1)))
     first, mistaken = (set(exhaustive(halves, 4).indices[0].tolist()) for halves in (own, printed))
-    assert first == set(search.of_person(model, small_world, 7).winners.indices.tolist())
+    assert first == set(search.lesson_of_user(model, small_world, 7).winners.indices.tolist())
     assert found.kept == len(first & mistaken)
 
 
@@ -221,7 +221,7 @@ def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: D
 
 def test_only_the_gate_teaches_keys_and_query_network(model: Elastic, small_world: Dataset) -> None:
     before = {name: p.clone() for name, p in model.state_dict().items()}
-    table = gate.gradients(model, small_world, user=3).set_index("group")
+    table = gate.gradient_table(model, small_world, user=3).set_index("group")
     assert list(table.index) == list(gate.GROUPS)
     assert (table["with_gate"] > 0).all()
     router = ["row and column keys", "query network"]
@@ -236,18 +236,18 @@ def test_a_list_without_its_gate_is_that_of_a_copy_that_has_none(model: Elastic,
     for memory in twin.memories:
         memory.kind = "none"
     for user in range(8):
-        found = gate.ungated(model, small_world, user, stay=False)
+        found = gate.compare_without_gate(model, small_world, user, stay=False)
         expected = recommend.rank_items(twin, small_world, recommend.user_history(small_world, user))
         assert found.change.table["item"].tolist() == expected.table["item"].tolist()
         assert found.change.truth_after == expected.truth_rank and len(found.chance) == gate.TRIES
         assert all(0 <= new <= 10 for new in found.chance)
-    assert set(gate.ungated(twin, small_world, 0, stay=False).chance) == {0}  # equal weights, however they are dealt
+    assert set(gate.compare_without_gate(twin, small_world, 0, stay=False).chance) == {0}  # equal weights, however they are dealt
 
 
 def test_the_toy_learns_its_keys_only_with_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    curve, ends = gate.toy()
+    curve, ends = gate.train_toy_routers()
     assert ends.at["none", "keys_moved"] == 0 and ends.at["softmax", "keys_moved"] > 0.2
     assert ends.at["softmax", "loss"] < 0.5 * ends.at["none", "loss"]
     assert curve.groupby("gate").size().to_dict() == {"none": 200, "softmax": 200}
     monkeypatch.setattr(gate, "STEPS", 5)
-    pd.testing.assert_frame_equal(gate.toy()[0], gate.toy()[0])
+    pd.testing.assert_frame_equal(gate.train_toy_routers()[0], gate.train_toy_routers()[0])

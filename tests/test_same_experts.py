@@ -40,8 +40,8 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
         journey = predict_user(model, data, user, n_events=len(data.histories.of(user)) - 1)
         assert journey.experts == start, "Journey"
         assert overview.hot_experts(traffic, row)["expert"].tolist() == start, "Experts"
-        if search.votes(model):
-            keys = votes.tally(votes.elected(model, data, user))["expert"].dropna().tolist()
+        if search.has_votes(model):
+            keys = votes.vote_sums(votes.retrieve_by_vote(model, data, user))["expert"].dropna().tolist()
         else:
-            keys = search.of_person(model, data, user).gathered["expert"].tolist()
+            keys = search.lesson_of_user(model, data, user).gathered["expert"].tolist()
         assert keys == start, "Product keys"

@@ -57,7 +57,7 @@ def test_the_list_is_the_sorted_scores_without_what_was_seen(data: Dataset, mode
     assert found.chances.sum() == pytest.approx(1, abs=1e-5) and found.chances[0] == 0
 
 
-@pytest.mark.parametrize("variant", presets.variants(), ids=lambda variant: variant.label)
+@pytest.mark.parametrize("variant", presets.list_variants(), ids=lambda variant: variant.label)
 def test_everybody_is_answered_as_they_are_judged(data: Dataset, variant: presets.Variant) -> None:
     """Whatever a model reads of a history, times included, the app gives it what the evaluation gives it."""
     torch.manual_seed(0)

@@ -191,7 +191,7 @@ def test_data_without_times_is_one_sentence_before_anything_is_written(small_wor
     with pytest.raises(InputError, match=said):
         train(recipes.toy("sma"), timeless, tmp_path / "run")
     with pytest.raises(InputError, match=said):
-        estimate.estimate(recipes.toy("sma"), timeless)
+        estimate.estimate_time(recipes.toy("sma"), timeless)
     assert not (tmp_path / "run").exists()
 
 

@@ -31,7 +31,7 @@ def routed(people: int, k: int, size: int, seed: int) -> Routing:
 
 
 def flow(people: int = 300, k: int = 4, size: int = 64, seed: int = 0, measure: t.Measure = "people") -> t.Traffic:
-    return t.traffic(routed(people, k, size, seed), np.ones(people, dtype=bool), measure)
+    return t.select_traffic(routed(people, k, size, seed), np.ones(people, dtype=bool), measure)
 
 
 @settings(max_examples=60, deadline=None)
@@ -39,9 +39,9 @@ def flow(people: int = 300, k: int = 4, size: int = 64, seed: int = 0, measure: 
 def test_gini_divergence_and_holders_are_their_definitions(load: np.ndarray) -> None:
     n, share = len(load), load / load.sum()
     assert t.gini_index(load) == pytest.approx(np.abs(load[:, None] - load).sum() / (2 * n * load.sum()))
-    assert t.divergence(load) == pytest.approx(sum(p * np.log(p * n) for p in share if p > 0), abs=1e-9)
+    assert t.load_divergence(load) == pytest.approx(sum(p * np.log(p * n) for p in share if p > 0), abs=1e-9)
     for wanted in (0.5, 0.9, 0.99):
-        held = t.holders(load, wanted)
+        held = t.count_holders(load, wanted)
         hottest = np.sort(load)[::-1]
         assert hottest[:held].sum() >= wanted * load.sum() - 1e-6
         assert hottest[: held - 1].sum() < wanted * load.sum()
@@ -49,22 +49,22 @@ def test_gini_divergence_and_holders_are_their_definitions(load: np.ndarray) -> 
 
 def test_extremes() -> None:
     even, one = np.full(16, 3), np.eye(16)[5] * 7
-    assert (t.gini_index(even), t.divergence(even), t.holders(even, 0.5)) == (0, 0, 8)
-    assert (t.holders(one, 0.99), t.divergence(one)) == (1, pytest.approx(np.log(16)))
+    assert (t.gini_index(even), t.load_divergence(even), t.count_holders(even, 0.5)) == (0, 0, 8)
+    assert (t.count_holders(one, 0.99), t.load_divergence(one)) == (1, pytest.approx(np.log(16)))
     assert t.by_marginals(np.outer([1, 2, 3], [4, 1, 1]).ravel()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("measure", ["people", "gate"])
 def test_tables_add_up_to_people_times_k(measure: t.Measure) -> None:
     now = flow(measure=measure)
-    band = t.beside_chance(now, draws=20)
+    band = t.compare_with_random_router(now, draws=20)
     table, sides = band.experts, band.sides
     assert table["load"].sum() == pytest.approx(300 * 4) and table["share"].sum() == pytest.approx(1)
     assert sides.groupby("half")["load"].sum().tolist() == pytest.approx([1200, 1200])
     row = sides[(sides["half"] == "row") & (sides["key"] == 3)].iloc[0]
     assert row["load"] == pytest.approx(table.loc[table["row"] == 3, "load"].sum())
     assert row["dead"] == (table.loc[table["row"] == 3, "load"] == 0).sum()
-    stripes = t.batches(now, top=64, count=5)
+    stripes = t.load_by_batch(now, top=64, count=5)
     assert stripes.groupby("batch")["share"].sum().tolist() == pytest.approx([1] * 5)
     assert stripes.drop_duplicates("batch")["people"].sum() == 300
 
@@ -79,8 +79,8 @@ def test_random_choices_are_different_and_uniform(k: int, size: int) -> None:
 
 def test_the_band_covers_a_simulated_random_router() -> None:
     """95% of experts, rows and health numbers of fresh random routers lie within the limits."""
-    band = t.beside_chance(flow(), draws=200)
-    fresh = [t.traffic(routed(300, 4, 64, seed), np.ones(300, dtype=bool), "people") for seed in range(100, 220)]
+    band = t.compare_with_random_router(flow(), draws=200)
+    fresh = [t.select_traffic(routed(300, 4, 64, seed), np.ones(300, dtype=bool), "people") for seed in range(100, 220)]
     each = np.concatenate([now.load for now in fresh])
     assert 0.93 <= np.mean((each >= band.each[0]) & (each <= band.each[1])) <= 0.985
     ordered = np.stack([np.sort(now.load)[::-1] for now in fresh])
@@ -94,19 +94,19 @@ def test_a_collapsed_router_stands_out() -> None:
     experts = np.tile(np.arange(4), (300, 1))
     gates, none = np.ones((300, 4), dtype=np.float32), np.zeros(2)
     routing = Routing(experts, gates, np.bincount(experts.ravel(), minlength=64), np.zeros(64), none, none, 0.0)
-    now = t.traffic(routing, np.ones(300, dtype=bool), "people")
-    table = t.beside_chance(now, draws=20).experts
+    now = t.select_traffic(routing, np.ones(300, dtype=bool), "people")
+    table = t.compare_with_random_router(now, draws=20).experts
     assert table["state"].value_counts().to_dict() == {"dead": 60, "hot": 4}
     assert t.health_of(now)["marginals"] == pytest.approx(1), "one row explains every dead cell"
 
 
 def test_groups_of_people(small_world: Dataset) -> None:
     readable = small_world.ends("test") - small_world.histories.offsets[:-1]
-    short, long = (t.group(small_world, name, "test") for name in (t.SHORT, t.LONG))
+    short, long = (t.group_table(small_world, name, "test") for name in (t.SHORT, t.LONG))
     assert short.sum() == long.sum() == 15 and readable[short].max() <= np.sort(readable)[15] <= readable[long].min()
-    assert t.group(small_world, t.EVERYBODY, "test").all()
-    genre = next(name for name in t.slices(small_world) if name.startswith(t.FANS)).removeprefix(t.FANS)
-    fans = t.group(small_world, t.FANS + genre, "test")
+    assert t.group_table(small_world, t.EVERYBODY, "test").all()
+    genre = next(name for name in t.length_groups(small_world) if name.startswith(t.FANS)).removeprefix(t.FANS)
+    fans = t.group_table(small_world, t.FANS + genre, "test")
     offsets, ends = small_world.histories.offsets, small_world.ends("test")
     share = np.array(
         [
@@ -149,5 +149,5 @@ def test_what_a_run_recorded_by_epoch_is_read(small_world: Dataset, tmp_path: Pa
 def test_last_used_and_heat() -> None:
     loads = pd.DataFrame([[3, 0, 1, 0], [2, 0, 0, 5], [4, 0, 0, 6]], index=[1, 2, 4])
     assert runs.last_used(loads).tolist() == [4, 0, 1, 4]
-    table = runs.heat(loads)
+    table = runs.load_over_time(loads)
     assert table.index.tolist() == [3, 0, 1, 2] and table.loc[0].tolist() == [3, 2, 4]

@@ -26,7 +26,7 @@ from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.data import upload_store as uploads
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
-from elastic_core.services.person import people
+from elastic_core.services.person import user_lookup
 
 HEAD = "user,item,time,title,genres\n"
 ROWS = [(u, (i + u) % 7, 10**9 + 7 * u + i) for u in range(6) for i in range(7)]
@@ -168,7 +168,7 @@ def test_people_are_found_by_the_ids_of_the_file() -> None:
     rows = [(u, i, 10**9 + i) for u in raw for i in range(6)]
     data = outcome(HEAD + "".join(f"{u},i{i},{t},Film,\n" for u, i, t in rows), k_core=2).dataset
     ids = data.histories.user_ids.tolist()
-    assert ids == ["1", "17", "U_8", "anna", "u_8841"] and [people.own_id(data, user) for user in range(5)] == ["", *ids[1:]]
+    assert ids == ["1", "17", "U_8", "anna", "u_8841"] and [user_lookup.own_id(data, user) for user in range(5)] == ["", *ids[1:]]
     for text, found in (
         (" u_8841 ", [4]),
         ("ANNA", [3]),
@@ -179,13 +179,15 @@ def test_people_are_found_by_the_ids_of_the_file() -> None:
         ("x", []),
         (" ", []),
     ):
-        assert people.by_id(data, text) == found, text
+        assert user_lookup.find_users(data, text) == found, text
     smaller = outcome(HEAD + "".join(f"{u},i{i},{t},Film,\n" for u, i, t in rows[6:]), k_core=2).dataset
-    assert people.same(data, ids.index("anna"), smaller) == smaller.histories.user_ids.tolist().index("anna")
-    assert people.same(data, ids.index("u_8841"), smaller) is None
+    assert user_lookup.same_user(data, ids.index("anna"), smaller) == smaller.histories.user_ids.tolist().index("anna")
+    assert user_lookup.same_user(data, ids.index("u_8841"), smaller) is None
     other = dataclasses.replace(smaller, label="others.csv")
-    assert people.same(data, ids.index("anna"), other) is None, "an id of other data is somebody else"
-    assert people.same(data, 0, other, own="17") == other.histories.user_ids.tolist().index("17"), "unless the visitor typed it"
+    assert user_lookup.same_user(data, ids.index("anna"), other) is None, "an id of other data is somebody else"
+    assert user_lookup.same_user(data, 0, other, own="17") == other.histories.user_ids.tolist().index("17"), (
+        "unless the visitor typed it"
+    )
 
 
 # --- the shelf -----------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     if proxy_path is None:
         raise InputError("haproxy is not installed (Debian, Ubuntu: apt install haproxy); `streamlit run app.py` needs none")
     _refuse_taken(arguments.address, arguments.port)
-    if warning := public.exposed(arguments.address):
+    if warning := public.exposure_warning(arguments.address):
         print(warning.replace("--server.address", "--address"), file=sys.stderr)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)

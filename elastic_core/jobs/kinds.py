@@ -31,9 +31,9 @@ from elastic_core.services.durations import about
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.fingerprints import weights_fingerprint
 from elastic_core.services.experts import ablation
-from elastic_core.services.map.compute import compute
+from elastic_core.services.map.compute import compute_layouts
 from elastic_core.services.map.layouts import LAID_OUT, Settings
-from elastic_core.services.speed.curves import new_events, passes
+from elastic_core.services.speed.curves import new_events, read_passes
 from elastic_core.services.speed.measure import ROWS_FILE, measure_plan
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.study.answers import read_answer
@@ -134,7 +134,7 @@ class Trainings(Queue[Training]):
     def remove(self, name: str) -> None:
         """Deletes a run that was trained here, and what the list says of it, for good. Raises InputError for one that came along,
         and while somebody trains it or a training of it waits to go on."""
-        public.refuse("deletion")
+        public.refuse_in_public("deletion")
         run = Run(self.root / name)
         if not NAME.fullmatch(name) or not run.path.is_dir():
             raise InputError(f"only runs that were trained here can be deleted, whose names begin with {PREFIX}")
@@ -236,8 +236,8 @@ class Measurement(Job[Plan]):
         return f"This measurement is {word}: {done} of {len(self.request.lengths)} lengths, so it says nothing about the others."
 
     def latencies(self) -> pd.DataFrame:
-        """As from `curves.passes`; empty while nothing is there."""
-        return passes(self.path / ROWS_FILE)
+        """As from `curves.read_passes`; empty while nothing is there."""
+        return read_passes(self.path / ROWS_FILE)
 
     def events(self) -> pd.DataFrame:
         """length, system, milliseconds per person and new event, and where they were measured."""
@@ -307,7 +307,7 @@ class Maps(Queue[Job[MapRequest]]):
 
     def work(self, job: Job[MapRequest], context: JobContext) -> str:
         request = job.request
-        compute(self.run(request.run), [request.settings], request.experts, context.tell)
+        compute_layouts(self.run(request.run), [request.settings], request.experts, context.tell)
         return ""
 
     def submit(self, run: Run, settings: Settings, experts: np.ndarray) -> Job[MapRequest]:

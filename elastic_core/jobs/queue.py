@@ -156,7 +156,7 @@ class Queue(Generic[AnyJob]):
         `make_request` is called while nobody else can add a job. Raises InputError where it cannot make one, where the queue is
         full, and where the disk does not take it.
         """
-        public.refuse(self.act)
+        public.refuse_in_public(self.act)
         with open_table(self.folder, write=True) as table:
             plain = json.loads(json.dumps(make_request()))
             request = self.read(plain)
@@ -178,7 +178,7 @@ class Queue(Generic[AnyJob]):
 
     def stop(self, job_id: str) -> None:
         """Takes a queued job from the queue; a running one ends, and what it has found so far stays."""
-        public.refuse(self.act)
+        public.refuse_in_public(self.act)
         job = self.get(job_id)
         with open_table(self.folder, write=True) as table:
             if table.execute("DELETE FROM jobs WHERE id = ? AND state = 'queued'", (int(job.id),)).rowcount == 0:
@@ -186,7 +186,7 @@ class Queue(Generic[AnyJob]):
 
     def resume(self, job_id: str) -> None:
         """Queues an interrupted or failed job once more; it goes on from what it has kept."""
-        public.refuse(self.act)
+        public.refuse_in_public(self.act)
         self._check_room(self.all())
         job = self.get(job_id)
         if not self.can_resume(job):
@@ -200,7 +200,7 @@ class Queue(Generic[AnyJob]):
 
     def discard(self, job_id: str) -> None:
         """Removes a job that is not running, and its folder. One that cannot be read is removed alone."""
-        public.refuse("deletion")
+        public.refuse_in_public("deletion")
         fault = next((fault for fault in self.unreadable() if fault.path.name == job_id), None)
         if fault is None:
             job = self.get(job_id)
@@ -428,7 +428,7 @@ def start_next(root: Path) -> None:
     In public mode nothing is started: nobody who asked for it is here.
     """
     folder = root / "jobs"
-    if public.on() or not any(row["state"] == "queued" for row in _select_rows(folder)) or worker_alive(folder):
+    if public.is_public() or not any(row["state"] == "queued" for row in _select_rows(folder)) or worker_alive(folder):
         return
     with open_table(folder, write=True) as table:
         waiting = table.execute("SELECT id, threads FROM jobs WHERE state = 'queued' ORDER BY id LIMIT 1").fetchone()

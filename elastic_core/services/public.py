@@ -1,8 +1,8 @@
 """Public mode, `ELASTIC_PUBLIC=1`: the app as it is shown to strangers. They look, and change nothing on the machine.
 
-Whatever trains, takes in a file, deletes or measures asks `refuse` first, here in the services: hiding a button protects nothing.
-Pages ask `why` and say it where the control would be. Without the mode, `exposed` says what an address other than this machine's
-would mean.
+Whatever trains, takes in a file, deletes or measures asks `refuse_in_public` first, here in the services: hiding a button
+protects nothing. Pages ask `refusal` and say it where the control would be. Without the mode, `exposure_warning` says what an
+address other than this machine's would mean.
 """
 
 import ipaddress
@@ -22,26 +22,26 @@ WHAT: dict[Act, str] = {
 }
 
 
-def on() -> bool:
+def is_public() -> bool:
     return os.environ.get(VARIABLE, "").strip().lower() not in OFF
 
 
-def why(act: Act) -> str:
+def refusal(act: Act) -> str:
     """One sentence without its full stop; nothing where the act is allowed."""
-    if not on():
+    if not is_public():
         return ""
     return f"{WHAT[act]}, because this app is open to everyone; on a copy of your own it is on"
 
 
-def refuse(act: Act) -> None:
+def refuse_in_public(act: Act) -> None:
     """Raises InputError with the reason in public mode."""
-    if reason := why(act):
+    if reason := refusal(act):
         raise InputError(f"{reason[:1].lower()}{reason[1:]}")
 
 
-def exposed(address: str | None) -> str:
+def exposure_warning(address: str | None) -> str:
     """What strangers could do if the server listens on this address (None: on all of them); nothing where they cannot."""
-    if on() or (address is not None and is_here(address)):
+    if is_public() or (address is not None and is_here(address)):
         return ""
     return (
         f"The app listens on {address or 'every address of this machine'}, not for this machine only. Whoever reaches it can "

@@ -222,7 +222,7 @@ def kept() -> None:
             )  # fmt: skip
             for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
                 button(said, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
-            if not public.on():
+            if not public.is_public():
                 _delete(entry)
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
-from elastic_core.services.person import inspect, people
+from elastic_core.services.person import inspect, user_lookup
 from pages.kit import cache, shell
 from pages.kit.control import button
 
@@ -43,7 +43,7 @@ def example(data: Dataset) -> str:
 
 def called(data: Dataset, user: int) -> str:
     """`person 17 (id u_8841)`; the id where it says more than the number. Escaped."""
-    own = people.own_id(data, user)
+    own = user_lookup.own_id(data, user)
     return f"person {user + 1} (id {shell.plain(own)})" if own else f"person {user + 1}"
 
 
@@ -51,8 +51,8 @@ def _typed(source: DataConfig, key: str, meet: Meet) -> None:
     text = str(st.session_state.get(key) or "")
     with suppress(InputError):
         data = cache.dataset(source)
-        found = people.by_id(data, text)
-        if len(found) == 1 and people.is_id(data, found[0], text):
+        found = user_lookup.find_users(data, text)
+        if len(found) == 1 and user_lookup.is_id(data, found[0], text):
             _take(found[0], key, meet, str(data.histories.user_ids[found[0]]))
 
 
@@ -64,7 +64,7 @@ def _take(user: int, key: str, meet: Meet, own: str | None) -> None:
 
 
 def _listed(data: Dataset, text: str, key: str, meet: Meet) -> None:
-    by_id, items = people.by_id(data, text), inspect.find_items(data, text, top=20)
+    by_id, items = user_lookup.find_users(data, text), inspect.find_items(data, text, top=20)
     for user in by_id:
         _person(data, user, key, meet, str(data.histories.user_ids[user]))
     words = inspect.item_words(data)

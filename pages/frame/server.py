@@ -37,7 +37,7 @@ def start(load_screens: LoadScreens) -> Callable[[st.App], AbstractAsyncContextM
 
     @asynccontextmanager
     async def life(app: st.App) -> AsyncIterator[None]:
-        if warning := public.exposed(st.get_option("server.address")):
+        if warning := public.exposure_warning(st.get_option("server.address")):
             getLogger(__name__).warning(warning)
         Thread(target=open_first_run, args=(load_screens,), daemon=True).start()
         yield
@@ -108,9 +108,9 @@ class Guard:
 
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-        elif FILES in scope["path"] and public.on():
+        elif FILES in scope["path"] and public.is_public():
             await guarded({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-            await guarded({"type": "http.response.body", "body": f"{public.why('upload')}.".encode()})
+            await guarded({"type": "http.response.body", "body": f"{public.refusal('upload')}.".encode()})
         else:
             await self.app(scope, receive, guarded)
 

@@ -15,7 +15,7 @@ from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
-from elastic_core.services.person.people import by_id, is_id, own_id
+from elastic_core.services.person.user_lookup import find_users, is_id, own_id
 from elastic_core.text import number as whole
 from pages.frame import finding, worlds
 from pages.kit import cache, locks, shell
@@ -204,7 +204,7 @@ def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | N
     if who is None:
         return asked
     del st.query_params[shell.WHO]
-    found = [user for user in by_id(data, who) if is_id(data, user, who)]
+    found = [user for user in find_users(data, who) if is_id(data, user, who)]
     if not found:
         problems.append(f"Nobody here has the id {quoted(who)}.")
         return asked

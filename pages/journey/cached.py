@@ -28,7 +28,7 @@ def dispatch(of: OpenRun, items: np.ndarray, events: int) -> Dispatch:
 @cached_resource(64)
 def event_influence(of: OpenRun, history: History, scales: Scales, keep_seen: bool) -> Influence:
     """Each of the last events taken away once."""
-    return influence.influence(of.model, of.dataset, history, scales, keep_seen)
+    return influence.measure_influence(of.model, of.dataset, history, scales, keep_seen)
 
 
 @cached_resource(64)

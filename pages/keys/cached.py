@@ -3,25 +3,29 @@
 import pandas as pd
 
 from elastic_core.services.keys import checks, gate, search
-from elastic_core.services.keys.gate import Ungated
+from elastic_core.services.keys.gate import GateComparison
 from pages.kit.cache import OpenRun, cached_data, cached_resource
 
-turning_point = cached_resource(8)(checks.turned)  # from where on the clock shows what the counter does
-toy_routers = cached_data(1, "Training two tiny routers …")(gate.toy)  # the same one, trained with a gate and without
+turning_point = cached_resource(8)(checks.rotate_toy)  # from where on the clock shows what the counter does
+toy_routers = cached_data(1, "Training two tiny routers …")(
+    gate.train_toy_routers
+)  # the same one, trained with a gate and without
 
 
 @cached_data(32, "One backward pass with the gate, one without …")
 def gradients(of: OpenRun, user: int) -> pd.DataFrame:
-    return gate.gradients(of.model, of.dataset, user)
+    return gate.gradient_table(of.model, of.dataset, user)
 
 
 @cached_resource(64)
-def ungated_list(of: OpenRun, user: int, keep_seen: bool) -> Ungated:
+def ungated_list(of: OpenRun, user: int, keep_seen: bool) -> GateComparison:
     """What the gate does to a person's list once the model is trained."""
-    return gate.ungated(of.model, of.dataset, user, keep_seen)
+    return gate.compare_without_gate(of.model, of.dataset, user, keep_seen)
 
 
 @cached_data(32, "Searching several hundred people’s experts both ways …")
-def search_as_printed(of: OpenRun, user: int, k: int, ago: int = 0) -> checks.Printed:
+def search_as_printed(of: OpenRun, user: int, k: int, ago: int = 0) -> checks.PrintedSearch:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
-    return checks.as_printed(search.first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago))
+    return checks.search_as_printed(
+        search.first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago)
+    )

@@ -6,7 +6,7 @@ import streamlit as st
 
 from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.keys.votes import Election
+from elastic_core.services.keys.votes import VoteTally
 from elastic_core.services.person import inspect
 from pages.keys import picture, steps, sure
 from pages.keys.sentences import MILLION, OWN, TEXT, TITLE, TOY
@@ -25,13 +25,13 @@ now = shell.context()
 @cached_resource(4)
 def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     """A random query among a million random keys, and what the long way finds and takes on this machine."""
-    lesson = search.of_chance(SIDE, width, MANY, seed)
+    lesson = search.random_lesson(SIDE, width, MANY, seed)
     return lesson, checks.check_search(lesson.keys, lesson.k, lesson.query[None])
 
 
-def election() -> Election:
+def election() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
-    made = votes.election(now.model, now.dataset, now.user)
+    made = votes.tally_votes(now.model, now.dataset, now.user)
     return made.at(one_of_list(f"Which {made.words.one} searches?", made.offered, key=EVENT, called="Event", width=260))
 
 
@@ -49,11 +49,11 @@ def scene(source: str) -> Scene:
         note = TEXT("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with view.row("bottom"):
-        voting = election() if search.votes(now.model) else None
+        voting = election() if search.has_votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
         k = bound(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
-    lesson = search.of_person(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
+    lesson = search.lesson_of_user(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
     name = f"Person {now.user + 1}’s {whose}"
     return Scene(lesson, name, f"{now.run.name}/{name}/{k}", voting)
 
@@ -69,7 +69,7 @@ view.title(TITLE)
 if now.model.retrieves:
     without = inspect.too_many(now.model)
 else:
-    without = f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}"
+    without = f"This run has no interest memory. {search.why_no_search(now.model, now.dataset, now.user)}"
 if without:
     st.info(without)
 intro = st.container()

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.services.keys.frames import frames
+from elastic_core.services.keys.frames import search_frames
 from elastic_core.services.keys.search import TOY_DEGREES
 from pages.keys import sentences
 from pages.kit import shell
@@ -34,8 +34,8 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
         toy = {"keys": keys, "values": values, "angles": list(scene.angles), "k": lesson.k, "most": MOST}
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data = {
-        "name": scene.name, "steps": list(scene.steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
-        "says": says, "words": sentences.PICTURE | quiet, "note": scene.note, "locked": locked,
+        "name": scene.name, "steps": list(scene.steps), "step": step, "found": search_frames(lesson), "toy": toy,
+        "largest": LARGEST, "says": says, "words": sentences.PICTURE | quiet, "note": scene.note, "locked": locked,
         "colours": shell.palette()._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)

@@ -9,7 +9,7 @@ import streamlit as st
 from elastic_core import text
 from elastic_core.services.keys import votes
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.keys.votes import Election
+from elastic_core.services.keys.votes import VoteTally
 from pages.keys import charts, picture
 from pages.keys.sentences import TEXT
 from pages.kit import shell, view
@@ -32,7 +32,7 @@ class Scene(NamedTuple):
     lesson: Lesson
     whose: str
     name: str
-    election: Election | None = None
+    election: VoteTally | None = None
     angles: tuple[int, int] | None = None
     note: str = ""
 
@@ -107,11 +107,11 @@ def says(scene: Scene) -> dict[str, str]:
 # --- votes -----------------------------------------------------------------------------------------------------------
 
 
-def _cast(election: Election) -> pd.DataFrame:
-    return votes.ballots(election.found, election.newest).merge(election.events, on="event")
+def _cast(election: VoteTally) -> pd.DataFrame:
+    return votes.vote_table(election.found, election.newest).merge(election.events, on="event")
 
 
-def _vote(election: Election) -> str:
+def _vote(election: VoteTally) -> str:
     cast, k = _cast(election), election.found.experts.shape[1]
     m = len(cast) // len(election.events)
     own = cast[cast["event"] == election.event]
@@ -121,12 +121,12 @@ def _vote(election: Election) -> str:
     return TEXT("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 
-def tally(election: Election) -> None:
+def tally(election: VoteTally) -> None:
     """Many events ask, the most wanted experts win: who voted for whom."""
-    named, sums, cast = election.words, votes.tally(election.found), _cast(election)
+    named, sums, cast = election.words, votes.vote_sums(election.found), _cast(election)
     k = len(sums) - 1
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
-    drawn = votes.marks(cast).merge(election.events, on="event", how="left")
+    drawn = votes.vote_marks(cast).merge(election.events, on="event", how="left")
     about = view.ChartText(
         f"Which {named.one} asked for which expert?",
         f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "

@@ -105,7 +105,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     if own:
         found = cached.search_as_printed(now.open_run, now.user, scene.lesson.k, scene.election.ago if scene.election else 0)
     else:
-        found = checks.as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
+        found = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
     who = "people" if own else "random queries"
     st.markdown(
         f"- {scene.whose}: the mistake keeps **{found.kept} of {found.k}** experts. For {found.queries:,} {who} it keeps "

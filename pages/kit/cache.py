@@ -309,4 +309,4 @@ def names(of: OpenRun) -> dict[int, ExpertName]:
     return name_experts(found.of_reading or found.of_people) if found.genres else {}
 
 
-lesson_of_angles = cached_resource(32)(search.of_angles)  # the 4 × 4, asked for a query of two arrows
+lesson_of_angles = cached_resource(32)(search.lesson_of_angles)  # the 4 × 4, asked for a query of two arrows

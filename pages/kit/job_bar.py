@@ -92,7 +92,7 @@ def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[An
                 st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
             button(
                 "Cancel", f"{key}_stop_{job.id}", call_queue, queue, "stop", job.id, icon="stop_circle",
-                disabled=public.on() or job.stopping, help="Ends it for everybody who waits for it.",
+                disabled=public.is_public() or job.stopping, help="Ends it for everybody who waits for it.",
             )  # fmt: skip
     if problem:
         st.error(f"Nothing can begin now: {shell.plain(problem)}.")

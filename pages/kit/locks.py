@@ -43,7 +43,7 @@ def builder(address: str) -> None:
         chosen = st.multiselect(
             "Controls to lock", list(names), format_func=names.__getitem__, key="lock_chosen", placeholder="Choose controls"
         )
-        outside = invitation.reachable(address, st.get_option("server.address"))
+        outside = invitation.reachable_address(address, st.get_option("server.address"))
         address = outside or address
         joint = "&" if "?" in address else "?"
         st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)

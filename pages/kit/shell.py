@@ -16,7 +16,7 @@ from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.upload_store import UploadStore
-from elastic_core.services.person import inspect, people
+from elastic_core.services.person import inspect, user_lookup
 from pages.kit import cache, glossary, locks, plot, present
 from pages.kit.cache import OpenRun
 from pages.kit.locks import lockable as lockable
@@ -130,7 +130,7 @@ def link(**more: str | int) -> str:
     now = context()
     ours = (locks.PARAMETER, CLASS, TEACH, present.KEY)
     shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
-    own = people.own_id(now.dataset, now.user)
+    own = user_lookup.own_id(now.dataset, now.user)
     who = {WHO: own} if own else {}
     return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
 
@@ -154,7 +154,7 @@ def data_choices() -> dict[str, DataConfig]:
 
 def off(act: public.Act) -> bool:
     """Is this off in public mode? Says so, where its controls would be."""
-    if reason := public.why(act):
+    if reason := public.refusal(act):
         st.info(f"{reason}.", icon=":material/visibility:")
     return bool(reason)
 

@@ -178,7 +178,7 @@ def unreadable_folders(
                 if remove is not None:
                     button(
                         "Remove it", f"{key}_{number}_{fault.name}", remove, fault.path.name, type="tertiary",
-                        disabled=public.on(),
+                        disabled=public.is_public(),
                     )  # fmt: skip
 
 

@@ -42,10 +42,10 @@ def table(of: OpenRun, files: int) -> pd.DataFrame:
 @cached_data(32, "Comparing neighbourhoods on the map with the original ones …")
 def trust(of: OpenRun, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
     """The trust panel for one setting."""
-    return projection_trust.panel(values(of), store(of, file), settings, laid)
+    return projection_trust.trust_table(values(of), store(of, file), settings, laid)
 
 
 @cached_data(64)
 def region(of: OpenRun, laid: np.ndarray, labels: np.ndarray) -> Region:
     """How alike the nearest of those that are laid out are, and what shuffled labels give."""
-    return projection_trust.region(values(of)[laid], labels, (NO_GENRE, NO_INTEREST))
+    return projection_trust.measure_region(values(of)[laid], labels, (NO_GENRE, NO_INTEREST))

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, commonest
+from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, most_common
 from elastic_core.text import figure as safe
 from pages.kit.plot import Chart, Palette, scale
 
@@ -72,7 +72,7 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
     if colour in ("row", "column"):
         names, hues, shapes = sorted(set(labels.tolist()), key=lambda name: int(name.split()[-1])), 8, 8
     else:
-        names, hues, shapes = commonest(labels), 7, 1
+        names, hues, shapes = most_common(labels), 7, 1
     looks = [
         (name, labels == name, {"color": colours.categories[i % hues], "symbol": SYMBOLS[i // shapes % len(SYMBOLS)]})
         for i, name in enumerate(names)

@@ -25,7 +25,7 @@ def drawn_map() -> Map:
     if layout == "umap":
         found = pictures.by_umap(values, store, settings, start, always) if store else None
         if found is None:
-            offer_map(layouts.sample(load, LAID_OUT, tuple(always)))
+            offer_map(layouts.sample_experts(load, LAID_OUT, tuple(always)))
     return found or pictures.by_pca(values, load, always)
 
 
@@ -62,7 +62,7 @@ def picked() -> None:
 
 
 def picture() -> None:
-    frame = pictures.marks(drawn, table, labels, retrieved)
+    frame = pictures.map_marks(drawn, table, labels, retrieved)
     figure = cache.cached_figure(charts.memory, frame, drawn.placed, colour, palette, selected=focus)
     alt = (
         f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
@@ -77,7 +77,7 @@ def picture() -> None:
 
 def neighbours() -> None:
     row = table.iloc[focus]
-    label = str(pictures.labels(table, "genre")[focus]) if "genre" in offered else pictures.NO_GENRE
+    label = str(pictures.colour_labels(table, "genre")[focus]) if "genre" in offered else pictures.NO_GENRE
     genre = "" if label == pictures.NO_GENRE else f"{shell.plain(label)}, "
     view.expert_card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
     near = trusting.neighbour_table(values, drawn.experts, drawn.xy, focus)
@@ -90,7 +90,7 @@ def neighbours() -> None:
 def trust() -> None:
     """Show every map of the panel as a table, and one of random numbers."""
     umap = store if drawn.kind == "UMAP" else None
-    method, laid = ("PCA", layouts.sample(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
+    method, laid = ("PCA", layouts.sample_experts(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
     panel = cached.trust(now.open_run, file, settings, laid)
     agreement = None if umap is None else trusting.map_agreement(umap, settings, int(panel["neighbours"].iloc[0]))
     said, doubts = sentences.trusted(panel, method, agreement)
@@ -106,7 +106,7 @@ def trust() -> None:
         with right:
             noise = None if umap is None else umap.get(settings, 0, "null")
             if noise is None:
-                noise = layouts.pca(layouts.random_like(values[laid]))
+                noise = layouts.project_pca(layouts.random_like(values[laid]))
             st.markdown(f"**The same {method} of random numbers**")
             alt = f"{method} map of {len(noise):,} lists of random numbers"
             st.plotly_chart(cache.cached_figure(charts.plain, noise, palette), key="map_null", config=plot.CONFIG, alt=alt)
@@ -129,7 +129,7 @@ focus = now.expert if now.expert is not None else strongest if strongest is not 
 settings, start = Settings(), 0
 with view.row("top"):
     layout = one_of("Map", LAYOUTS, key="map_layout", width="content")
-    offered = pictures.offered(table)
+    offered = pictures.colour_choices(table)
     first = next(name for name in ("interest", "genre", "load") if name in offered)
     colour = one_of_list("Colour", offered, key="map_colour", first=first, width=260)
 if layout == "umap":
@@ -141,7 +141,7 @@ if layout == "umap":
         start = one_of("Random start", SEEDS, key="map_seed", width="content")
 watch_maps()
 drawn = drawn_map()
-labels = pictures.labels(table, colour)
+labels = pictures.colour_labels(table, colour)
 left, right = st.columns([3, 2], gap="medium")
 with left:
     picture()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.services.speed.curves import Fit, rounded
+from elastic_core.services.speed.curves import Fit, round_length
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette, whiskers
 
@@ -51,7 +51,7 @@ def curves(
         figure.add_vline(x=length, line_color=colours.text, line_width=1, line_dash="dash")
         figure.add_annotation(
             x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
-            text=f"ELASTIC = SASRec<br>N ≈ {rounded(length):,.0f}",
+            text=f"ELASTIC = SASRec<br>N ≈ {round_length(length):,.0f}",
             font_size=11, font_color=colours.muted, align="left", xshift=4,
         )  # fmt: skip
     return _with_logarithmic_axes(figure, sorted(set(table["length"])), title)

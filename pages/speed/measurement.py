@@ -20,7 +20,7 @@ def choose_plan() -> Plan | None:
     with view.row("top"):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number(
-            "Threads", 1, measure.cores(), usual.threads, key="spd_threads", width=130,
+            "Threads", 1, measure.usable_cores(), usual.threads, key="spd_threads", width=130,
             help="Two share the work of many histories. Beside another program that works, one is faster.",
         )  # fmt: skip
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)

@@ -20,7 +20,7 @@ READING, EVENT, CALCULATOR = PARTS = ("Reading a history", "One new event", "Cal
 @cached_data(12)
 def shipped_passes(file: Path) -> pd.DataFrame:
     """The passes that came with the project, read again when the file changes."""
-    return curves.passes(file)
+    return curves.read_passes(file)
 
 
 @cached_data(12)
@@ -54,7 +54,7 @@ def reading_a_history() -> None:
             reading.curves_of(reading.choose_systems(table), column, doubt)
     with doubt:
         if not table.empty:
-            st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(table))}")
+            st.caption(f"{source.capitalize()}: {shell.plain(curves.machine_text(table))}")
         reading.reported()
 
 
@@ -73,7 +73,7 @@ def one_new_event() -> None:
 def say_where(table: pd.DataFrame, source: str) -> None:
     """Below the title: where the numbers are from."""
     if len(table):
-        where.caption(f"{source.capitalize()}: {shell.plain(curves.place(table))}")
+        where.caption(f"{source.capitalize()}: {shell.plain(curves.shape_text(table))}")
 
 
 now = shell.context()

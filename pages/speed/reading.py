@@ -21,7 +21,7 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Let a machine and sizes be chosen, and by which time; returns their rows and the column of the time."""
     if table.empty:
         return table, "ms"
-    shapes = {curves.shape_name(shape): shape for shape in curves.shapes(table)}
+    shapes = {curves.shape_name(shape): shape for shape in curves.list_shapes(table)}
     with view.row("top"):
         name = next(iter(shapes), "")
         if len(shapes) > 1:
@@ -51,7 +51,7 @@ def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
         (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
         with left:
             view.heading("Time")
-            crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
+            crossings = curves.crossing_table(curves.speed_ratio(table, "elastic", "sasrec-fused", column))
             _curve("spd_time", table, column, "milliseconds per history", start, TEXT.about("TIME"), crossings, below[0])
         with right:
             view.heading("Memory")
@@ -79,7 +79,7 @@ def _curve(
 ) -> None:  # fmt: skip
     fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
     figure = cache.cached_figure(charts.curves, table, fits, shell.palette(), column, title, crossings)
-    exponents = curves.fits(table, column, start)
+    exponents = curves.fit_exponents(table, column, start)
     words = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     view.chart(key, figure, table, about, f"{title} against history length. {words}.")
     below.markdown(f"**{'Memory' if column == 'memory' else 'Time'}**")
@@ -98,9 +98,9 @@ def reported() -> None:
 
 def new_event(table: pd.DataFrame) -> None:
     """One new event after histories of all lengths."""
-    table, clock = curves.trusted(table)
+    table, clock = curves.trusted_rows(table)
     words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
     st.markdown(shell.plain(f"{words} Times are {clock}."))
     figure = cache.cached_figure(charts.events, curves.with_refresh(table), shell.palette())
     view.chart("spd_event", figure, table, TEXT.about("EVENT"), f"Time of one new event. {words}")
-    st.caption(shell.plain(curves.machine(table)))
+    st.caption(shell.plain(curves.machine_text(table)))

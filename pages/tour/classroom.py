@@ -41,7 +41,7 @@ def read() -> None:
     """What the address says of a class; stays for the visit and in the address. Called by the frame before any widget."""
     key, code = st.query_params.get(shell.TEACH), st.query_params.get(shell.CLASS)
     if key is not None and re.fullmatch(r"[A-Za-z0-9_-]{16}", key):
-        st.session_state[KEY], code = key, classes.code(key)
+        st.session_state[KEY], code = key, classes.new_class_code(key)
     if code is not None:
         code = code.strip().upper()
         st.session_state[SAID] = None if classes.is_code(code) else code
@@ -179,7 +179,7 @@ def _release(stop: int, out: bool) -> None:
 
 def _open() -> None:
     st.session_state[KEY] = key = classes.new_key()
-    st.session_state[CODE], st.session_state[SAID], st.session_state[PANEL] = classes.code(key), None, True
+    st.session_state[CODE], st.session_state[SAID], st.session_state[PANEL] = classes.new_class_code(key), None, True
 
 
 def _leave() -> None:
@@ -206,6 +206,6 @@ def _link(inside: str, anyhow: bool = False) -> str | None:
     """The address for everybody, with the run and person in view; None where no other machine can reach it, but, `anyhow`, what
     works on this one."""
     seen = (st.context.url or "").split("?")[0]
-    base = invitation.reachable(seen, st.get_option("server.address")) or (seen if anyhow else None)
+    base = invitation.reachable_address(seen, st.get_option("server.address")) or (seen if anyhow else None)
     view = {name: value for name in ("run", "user") if (value := st.session_state.get(name) or st.query_params.get(name))}
     return None if base is None else f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1, **view})}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from elastic_core.services.tour.answers import Answer
+from elastic_core.services.tour.measured_answers import Answer
 from pages.kit import prose, shell, view
 from pages.kit.control import button
 from pages.tour import classroom

@@ -7,8 +7,8 @@ from elastic_core.errors import InputError
 from elastic_core.results.systems import usual_partner
 from elastic_core.services.journey.trace import DRAWN
 from elastic_core.services.person.inspect import Words
-from elastic_core.services.tour import answers as tour_answers
-from elastic_core.services.tour.answers import Answer, TourAsked
+from elastic_core.services.tour import measured_answers as tour_answers
+from elastic_core.services.tour.measured_answers import Answer, TourContext
 from elastic_core.services.traffic.load import EVERYBODY
 from pages.kit import cache, edits, prose, results, shell
 
@@ -27,7 +27,7 @@ class Step(NamedTuple):
     page: str
     done: Done
     options: tuple[str, ...]
-    answer: Callable[[TourAsked], Answer]
+    answer: Callable[[TourContext], Answer]
     target: tuple[str, ...]
     bound: Mapping[str, Any]
     memory: bool  # the answer needs a run that retrieves
@@ -68,7 +68,7 @@ def _another_pair(state: Mapping[Any, Any]) -> bool:
     return state.get("res_system") not in (None, state.get("res_first")) or state.get("res_protocol") not in (None, "full")
 
 
-def _against_its_partner(asked: TourAsked) -> Answer:
+def _against_its_partner(asked: TourContext) -> Answer:
     """The system of the run on the left against the one that Evidence begins with."""
     measured, _ = results.measured_data(asked.checkpoints)
     for data_set in measured:
@@ -76,7 +76,7 @@ def _against_its_partner(asked: TourAsked) -> Answer:
             continue
         other = usual_partner(ours, data_set.systems)
         if other is not None and (found := results.compare(data_set.systems[ours], data_set.systems[other], "full")):
-            return tour_answers.better(asked, found, data_set.systems[other][0])
+            return tour_answers.answer_better(asked, found, data_set.systems[other][0])
     return Answer(None, "There is no other system on this data here, so nothing was compared.")
 
 
@@ -87,7 +87,7 @@ def measured(step: Step) -> Answer | None:
         return None
     traffic = cache.traffic(now.open_run) if now.model.retrieves else None
     try:
-        return step.answer(TourAsked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
+        return step.answer(TourContext(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
     except InputError as error:
         return Answer(None, f"It could not be measured here: {error}")
 
@@ -96,7 +96,7 @@ TEXT = prose.page_text(__file__)
 
 
 def _stop(
-    name: str, page: str, done: Done, answer: Callable[[TourAsked], Answer], *target: str,
+    name: str, page: str, done: Done, answer: Callable[[TourContext], Answer], *target: str,
     bound: Mapping[str, Any] | None = None, memory: bool = True,
 ) -> Step:  # fmt: skip
     """`name`: of the section that has its words."""
@@ -109,14 +109,14 @@ STEPS = (
     _stop("The whole way", "start/page.py", _edited, tour_answers.last_event,
         "start_remove", "start_strip", "start_picture", bound={edits.STATE: None}, memory=False),
     _stop("Few comparisons", "keys/page.py", lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
-        tour_answers.comparisons, "keys_picture", bound={"keys_step": "Split", "keys_query": "4 × 4"}),
+        tour_answers.answer_comparisons, "keys_picture", bound={"keys_step": "Split", "keys_query": "4 × 4"}),
     _stop("Many searches", "keys/page.py", _another_event, tour_answers.votes_won, "keys_event", "keys_tally", "keys_picture",
         bound={"keys_step": "Vote", "keys_query": "This person"}),
-    _stop("There and back", "journey/page.py", _dispatched, tour_answers.dispatched, "jrn_dispatched", "jrn_dispatcher",
+    _stop("There and back", "journey/page.py", _dispatched, tour_answers.answer_dispatch, "jrn_dispatched", "jrn_dispatcher",
         bound={"jrn_part": "The dispatcher", edits.STATE: None}),
-    _stop("How keys learn", "keys/page.py", lambda state: state.get("keys_gate") is False, tour_answers.starved, "keys_gate",
-        bound={"keys_part": "Gate"}),
-    _stop("Used by many", "experts/page.py", moved(expert=None), tour_answers.whose, "exp_go_Next",
+    _stop("How keys learn", "keys/page.py", lambda state: state.get("keys_gate") is False, tour_answers.answer_starved_keys,
+        "keys_gate", bound={"keys_part": "Gate"}),
+    _stop("Used by many", "experts/page.py", moved(expert=None), tour_answers.answer_holders, "exp_go_Next",
         bound={"expert": None, "exp_part": "People and items"}),
     _stop("Read most", "journey/page.py", _edited,
         tour_answers.looked_at_or_decisive, "jrn_last",
@@ -133,7 +133,7 @@ STEPS = (
     _stop("Better or lucky", "evidence/page.py", _another_pair, _against_its_partner, "res_system", "res_protocol",
         bound={"ev_depth": "Systems", "res_protocol": "full"}, memory=False),
     _stop("Train one", "train/page.py", moved(train_time="2 min", train_model="ELASTIC", train_how="A preset"),
-        tour_answers.seeds, "train_time", memory=False),
-    _stop("Change its mind", "experts/page.py", moved(exp_swap=None), tour_answers.swapped, "exp_swap",
+        tour_answers.answer_seeds, "train_time", memory=False),
+    _stop("Change its mind", "experts/page.py", moved(exp_swap=None), tour_answers.answer_swap, "exp_swap",
         bound={"exp_part": "Turn it", "expert": None}),
 )  # fmt: skip

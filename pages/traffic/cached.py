@@ -2,15 +2,17 @@
 
 from elastic_core.core.histories import Split
 from elastic_core.services.traffic import load
-from elastic_core.services.traffic.load import Flow, Measure
+from elastic_core.services.traffic.load import Measure, UsageReport
 from pages.kit import cache
 from pages.kit.cache import OpenRun, cached_data
 
 
 @cached_data(24, "Drawing random experts a few hundred times …")
-def flow(of: OpenRun, split: Split, group: str, measure: Measure) -> Flow:
+def flow(of: OpenRun, split: Split, group: str, measure: Measure) -> UsageReport:
     """What the people of a group retrieve, and what a random router would give them."""
-    return load.beside_chance(load.traffic(cache.traffic(of, split), load.group(of.dataset, group, split), measure))
+    return load.compare_with_random_router(
+        load.select_traffic(cache.traffic(of, split), load.group_table(of.dataset, group, split), measure)
+    )
 
 
 def warm(of: OpenRun) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from elastic_core.services.traffic import load, over_time
-from elastic_core.services.traffic.load import Flow
+from elastic_core.services.traffic.load import UsageReport
 from pages.kit import cache, expert_meaning, glossary, shell, view
 from pages.kit.control import bound, one_of
 from pages.traffic import cached, charts, sentences
@@ -17,7 +17,7 @@ MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
 
 
-def flows() -> dict[str, Flow]:
+def flows() -> dict[str, UsageReport]:
     """The chosen run and, where it has a memory, the second one."""
     found = {cache.label(now.run): cached.flow(now.open_run, split, group, measure)}
     if now.other is not None:
@@ -29,7 +29,7 @@ def flows() -> dict[str, Flow]:
     return found
 
 
-def beside(draw: Callable[[int, str, Flow], None]) -> None:
+def beside(draw: Callable[[int, str, UsageReport], None]) -> None:
     """One drawing a run, side by side."""
     columns = st.columns(len(found), gap="medium")
     for place, (name, flow) in enumerate(found.items()):
@@ -39,7 +39,7 @@ def beside(draw: Callable[[int, str, Flow], None]) -> None:
             draw(place, name, flow)
 
 
-def loads(place: int, name: str, flow: Flow) -> None:
+def loads(place: int, name: str, flow: UsageReport) -> None:
     ordered, states = order == "load", flow.experts["state"].value_counts()
     figure = cache.cached_figure(
         charts.load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
@@ -53,15 +53,15 @@ def loads(place: int, name: str, flow: Flow) -> None:
     view.chart(f"trf_load{place}", figure, flow.experts, sentences.LOAD, alt, experts=True)
 
 
-def shares(place: int, name: str, flow: Flow) -> None:
-    table = load.batches(flow.now)
+def shares(place: int, name: str, flow: UsageReport) -> None:
+    table = load.load_by_batch(flow.now)
     hottest = len(set(table["expert"]))
     figure = cache.cached_figure(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
     view.chart(f"trf_share{place}", figure, table, sentences.SHARE, alt, experts=True)
 
 
-def grids(place: int, name: str, flow: Flow) -> None:
+def grids(place: int, name: str, flow: UsageReport) -> None:
     st.markdown(sentences.explained(flow))
     figure = cache.cached_figure(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.side
@@ -111,7 +111,7 @@ def learning() -> None:
     if kept.empty:
         st.caption(sentences.TEXT("NO_COPIES"))
         return
-    heat = over_time.heat(kept)
+    heat = over_time.load_over_time(kept)
     alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
     view.chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, sentences.HEAT, alt)
@@ -129,7 +129,7 @@ st.write(sentences.TEXT("IDEA"))
 with view.row("top"):
     measure = one_of("Count", MEASURES, key="trf_measure", width="content")
     order = one_of("Experts", ORDERS, key="trf_order", width="content")
-    group = bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
+    group = bound(st.selectbox, "People", load.length_groups(now.dataset), key="trf_group", width=250)
     split = bound(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
 palette, chosen = shell.palette(), now.expert
 unit = "people" if measure == "people" else "people, by weight"

@@ -3,14 +3,14 @@
 import pandas as pd
 
 from elastic_core.memory.routing_metrics import RoutingMetrics
-from elastic_core.services.traffic.load import Flow
+from elastic_core.services.traffic.load import UsageReport
 from pages.kit import prose
 
 TEXT = prose.page_text(__file__)
 LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
 
 
-def verdict(flow: Flow) -> str:
+def verdict(flow: UsageReport) -> str:
     """How many experts are in use, and how evenly."""
     now, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
     hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
@@ -21,7 +21,7 @@ def verdict(flow: Flow) -> str:
     )
 
 
-def doubts(flow: Flow) -> list[str]:
+def doubts(flow: UsageReport) -> list[str]:
     """What random experts would give."""
     used, half, grid, gini = (flow.health.loc[name] for name in ("used", "half", "marginals", "gini"))
     dead, by_chance = (1 - used["here"]) * flow.now.size, (1 - used["mean"]) * flow.now.size
@@ -73,7 +73,7 @@ def interest_doubts(found: RoutingMetrics) -> list[str]:
     ]  # fmt: skip
 
 
-def explained(flow: Flow) -> str:
+def explained(flow: UsageReport) -> str:
     """Do rows and columns explain the dead experts?"""
     text = f"Rows and columns explain **{flow.health.at['marginals', 'here']:.0%}** of the differences."
     dead, cold = flow.experts[flow.experts["state"] == "dead"], flow.sides[flow.sides["state"].isin(("cold", "dead"))]

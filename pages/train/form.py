@@ -15,7 +15,7 @@ from elastic_core.services import public
 from elastic_core.services.durations import about
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
-from elastic_core.services.train.estimate import estimate
+from elastic_core.services.train.estimate import estimate_time
 from elastic_core.services.train.presets import Setting
 from elastic_core.training_time import Estimate
 from pages.kit import cache, glossary, prose, shell, view
@@ -51,9 +51,9 @@ def start(config: RunConfig | None) -> None:
     place = st.container()
     button(
         "Start training", "train_start", call_queue, "submit", config, name.strip(), icon="model_training", type="primary",
-        disabled=config is None or shell.locked("train_start") or public.on(), help=public.why("training") or None,
+        disabled=config is None or shell.locked("train_start") or public.is_public(), help=public.refusal("training") or None,
     )  # fmt: skip
-    if config is not None and not public.on():  # the price is measured
+    if config is not None and not public.is_public():  # the price is measured
         with place:
             _price(config)
 
@@ -62,26 +62,26 @@ def _preset() -> RunConfig:
     choices = shell.data_choices()
     left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bound(left.selectbox, "Data", list(choices), key="train_data")
-    model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
+    model = bound(middle.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
     seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=glossary.WORDS["training seed"])
-    chosen = presets.variant(model)
+    chosen = presets.find_variant(model)
     with view.row():
         st.caption(chosen.about)
         part = {"dat_part": "Bring your own"}
         if button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
             st.switch_page("data/page.py", query_params=part)
     sized = st.empty()
-    config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
-    sized.caption(f"{time} allows {presets.sizes(config)}. {_too_few(config)}")
+    config = _advanced(presets.make_config(choices[data], chosen, presets.find_budget(time), int(seed)))
+    sized.caption(f"{time} allows {presets.size_text(config)}. {_too_few(config)}")
     return config
 
 
 def _too_few(config: RunConfig) -> str:
     """Of few events the other model is the faster one, by the rows that came along."""
-    crossed = curves.crossing(shell.RUNS)
-    longer = presets.longer(config, crossed)
+    crossed = curves.find_crossing(shell.RUNS)
+    longer = presets.longer_budget(config, crossed)
     return TEXT("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
 
 
@@ -140,8 +140,9 @@ def _one_change(runs: list[Run]) -> RunConfig:
     field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
     with right:
         if field == SYSTEM:
-            made = presets.twin(
-                base, presets.variant(bound(st.selectbox, "To", [v.label for v in presets.variants()], key="train_twin"))
+            made = presets.twin_config(
+                base,
+                presets.find_variant(bound(st.selectbox, "To", [v.label for v in presets.list_variants()], key="train_twin")),
             )
         else:
             told = st.session_state.pop(TOLD, False)
@@ -185,7 +186,7 @@ def _spoken(key: str) -> str:
 @cached_data(64, ttl=cache.RETRY_SECONDS)
 def training_cost(config: RunConfig, data: Dataset) -> Estimate:
     """What this training would cost here: measured once for a configuration and believed for a while."""
-    return estimate(config, data)
+    return estimate_time(config, data)
 
 
 def _price(config: RunConfig) -> None:
@@ -199,7 +200,7 @@ def _price(config: RunConfig) -> None:
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:
-        said = TEXT("counted", system=shell.plain(run_table.system(config)), time=about(cost.seconds))
+        said = TEXT("counted", system=shell.plain(run_table.system_name(config)), time=about(cost.seconds))
     elif not cost.timed:
         said = TEXT("large", **size)
     else:
@@ -218,6 +219,6 @@ def take_away(config: RunConfig | None) -> None:
         return
     with st.expander("Train it on another machine"):
         st.markdown(TEXT("elsewhere"))
-        st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
+        st.code(presets.train_command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

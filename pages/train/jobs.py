@@ -48,7 +48,7 @@ def call_queue(what: str, *arguments: object) -> None:
 
 def curves(job: Training) -> None:
     """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
-    frame = run_table.curves([job.run])
+    frame = run_table.training_curves([job.run])
     figures = charts.curves(frame, shell.palette())
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
@@ -91,7 +91,7 @@ def _running(job: Training) -> None:
                 st.metric("Experts in use", f"{now.used:.0%}")
         button(
             "Stop and keep the best", f"train_stop_{job.id}", call_queue, "stop", job.id, icon="stop_circle",
-            disabled=job.stopping or public.on(), help="It ends after this step. Then the best weights so far are tested.",
+            disabled=job.stopping or public.is_public(), help="It ends after this step. Then the best weights so far are tested.",
         )  # fmt: skip
         if now.epochs:
             curves(job)
@@ -115,7 +115,7 @@ def _failed(job: Training) -> None:
 
 def _choice(job: Training, word: str, explained: str) -> None:
     with view.row("top"):
-        off = public.on()
+        off = public.is_public()
         button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
         button("Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Removes it for good.", disabled=off)
 
@@ -123,9 +123,9 @@ def _choice(job: Training, word: str, explained: str) -> None:
 def _queue(jobs: Trainings, queued: list[Training]) -> None:
     if queued:
         st.markdown("**Waiting** (one training at a time keeps the pages quick)")
-        if not worker_alive(jobs.folder) and not public.on():
+        if not worker_alive(jobs.folder) and not public.is_public():
             st.caption("Starting a process …")
     for place, job in enumerate(queued, start=1):
         with view.row():
-            st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
-            button("Take out", f"train_out_{job.id}", call_queue, "stop", job.id, type="tertiary", disabled=public.on())
+            st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system_name(job.config))}")
+            button("Take out", f"train_out_{job.id}", call_queue, "stop", job.id, type="tertiary", disabled=public.is_public())

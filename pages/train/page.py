@@ -32,4 +32,4 @@ with price:
 if runs:
     view.remember("runs", cache.runs_table(runs))
 if (now := shell.current()) is not None:
-    view.foot(presets.again(now.run))
+    view.foot(presets.retrain_command(now.run))

@@ -6,7 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Training, Trainings
 from elastic_core.results.baselines import ONLY_UNSEEN
 from elastic_core.services import public
-from elastic_core.services.person import people
+from elastic_core.services.person import user_lookup
 from elastic_core.services.train import outcome
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.kit import cache, prose, shell, use, view
@@ -23,7 +23,7 @@ def card() -> None:
     if job is None:
         return
     try:
-        found = outcome.outcome(job.run, cache.runs(shell.RUNS))
+        found = outcome.describe_outcome(job.run, cache.runs(shell.RUNS))
     except InputError as error:
         st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(error)}.")
         return
@@ -77,7 +77,7 @@ def _said(found: TrainingOutcome) -> None:
 def _acts(job: Training, found: TrainingOutcome) -> None:
     now = shell.current()
     whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
-    off, key = public.on(), job.id
+    off, key = public.is_public(), job.id
     with view.row("top"):
         for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
             kind = "primary" if page == START else "secondary"
@@ -109,7 +109,7 @@ def _open(job: Training, page: str) -> None:
         return
     try:
         data = cache.dataset(job.config.data)
-        user = people.same(now.dataset, now.user, data, st.session_state.get(shell.OWN))
+        user = user_lookup.same_user(now.dataset, now.user, data, st.session_state.get(shell.OWN))
         if user is None:
             user = cache.example(cache.open_run(job.run, data))
     except InputError:  # the sidebar will say what cannot be opened

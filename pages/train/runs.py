@@ -59,7 +59,7 @@ def _curves(trained: dict[str, Run]) -> None:
     )  # fmt: skip
     x = one_of("Along", ["epoch", "seconds"], key="train_along", place=right)
     if chosen:
-        frame = run_table.curves([trained[name] for name in chosen])
+        frame = run_table.training_curves([trained[name] for name in chosen])
         palette = shell.palette()
         figures = {column: cache.cached_figure(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
         for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
@@ -92,16 +92,16 @@ def _one(runs: list[Run]) -> None:
     files = {
         "Configuration (JSON)": (".json", json.dumps(run.config.to_dict(), indent=1)),
         "Metrics (JSON lines)": ("-metrics.jsonl", events.read_bytes() if events.exists() else b""),
-        "Curves (CSV)": ("-curves.csv", run_table.curves([run]).to_csv(index=False)),
+        "Curves (CSV)": ("-curves.csv", run_table.training_curves([run]).to_csv(index=False)),
     }
     with view.row("top"):
         for name, (end, content) in files.items():
             st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
-        if run.name.startswith(PREFIX) and not public.on():
+        if run.name.startswith(PREFIX) and not public.is_public():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
                 button("Delete for good", "train_gone", _forget, run.name, runs, type="primary")
     st.caption("This trains it again:")
-    st.code(presets.again(run), language="bash", wrap_lines=True)
+    st.code(presets.retrain_command(run), language="bash", wrap_lines=True)
 
 
 def _forget(name: str, known: list[Run]) -> None:

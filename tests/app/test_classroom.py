@@ -22,7 +22,7 @@ Open = Callable[..., AppTest]
 
 def test_the_answer_comes_when_the_teacher_shows_it(opened: Open) -> None:
     key = classes.new_key()
-    code = classes.code(key)
+    code = classes.new_class_code(key)
     teacher = opened(run="tiny", user="3", tour="1", teach=key)
     pupil = opened(run="tiny", user="3", tour="1", **{"class": code.lower()})
     pupil = healthy(pupil.radio(key="tour_bet_1").set_value(STEPS[0].options[1]).run())
@@ -47,7 +47,7 @@ def test_no_link_gives_the_key_away(opened: Open) -> None:
     app = opened("experts/page.py", run="tiny", teach=key, present="true")
     links = [block.value for block in app.code if block.value.startswith("http") or "?" in block.value]
     assert links and not any(key in link or "present" in link for link in links)
-    assert any(f"class={classes.code(key)}" in link for link in links)
+    assert any(f"class={classes.new_class_code(key)}" in link for link in links)
 
 
 @pytest.mark.parametrize("asked", ["ABCDEO", "<b>&12"])
@@ -70,7 +70,7 @@ def test_starting_over_keeps_what_a_link_holds(opened: Open) -> None:
 def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(small_world: Dataset) -> None:
     """The 4 × 4 is the one that Product keys shows, with its keys and without its scores; the teacher's has the winners."""
     assert lesson.TOY == steps.AT_FIRST
-    toy = search.of_angles(*lesson.TOY.values())
+    toy = search.lesson_of_angles(*lesson.TOY.values())
     minutes = tuple(lesson.minutes(stop) for stop in range(1, len(STEPS) + 1))
     page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, item_words(small_world)))
     assert page.count("<section>") == len(STEPS) and "**" not in page
@@ -114,7 +114,7 @@ def test_the_link_of_a_class_is_one_that_others_reach(
     monkeypatch: pytest.MonkeyPatch, url: str, listens_on: str | None, own: str | None, link: str | None
 ) -> None:
     monkeypatch.setattr(invitation, "own_address", lambda: own)
-    assert invitation.reachable(url, listens_on) == link
+    assert invitation.reachable_address(url, listens_on) == link
 
 
 def test_the_code_to_scan_is_the_link() -> None:
@@ -132,7 +132,7 @@ def test_the_plan_takes_two_lessons_over_all_stops_and_its_answers_are_the_teach
     assert any(part.end == 45 for part in lesson.PLAN)
     assert sorted(stop for part in lesson.PLAN for stop in part.stops) == list(range(1, len(STEPS) + 1))
     key = classes.new_key()
-    pupil = opened(run="tiny", user="3", **{"class": classes.code(key)})
+    pupil = opened(run="tiny", user="3", **{"class": classes.new_class_code(key)})
     assert not [button for button in pupil.button if button.key == "class_lesson"]
     teacher = press(opened(run="tiny", user="3", teach=key), "Plan and answers")
     assert "| 5-18 |" in said(teacher) and "**Nothing.**" not in said(teacher)

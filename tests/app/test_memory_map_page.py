@@ -76,14 +76,14 @@ def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:
     import pandas as pd
 
-    from elastic_core.services.map.picture import Map, labels, marks
+    from elastic_core.services.map.picture import Map, colour_labels, map_marks
 
     numbers = np.arange(256)
     table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})
     drawn = Map("PCA", numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
     for colour in ("load", "row"):
         chart = charts.memory(
-            marks(drawn, table, labels(table, colour), {3: 1, 200: 2}),
+            map_marks(drawn, table, colour_labels(table, colour), {3: 1, 200: 2}),
             drawn.placed,
             colour,
             plot.LIGHT,

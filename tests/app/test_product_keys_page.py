@@ -19,7 +19,7 @@ from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.runs.training import train
 from elastic_core.services.keys import search, votes
-from elastic_core.services.keys.frames import frames
+from elastic_core.services.keys.frames import search_frames
 from elastic_core.services.person.inspect import Words
 from pages.keys import charts, picture, sentences, steps
 from pages.keys.sentences import MILLION, OWN, TOY
@@ -88,7 +88,7 @@ def test_the_picture_is_given_the_search_of_the_run(page: Page) -> None:
 def test_sliders_live_in_the_address_and_what_the_browser_says_is_checked(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     app = page(keys_q1="35", keys_q2="80", keys_toy_k="2", keys_step="Win")
     given = drawn(app)
-    expected = json.loads(json.dumps(frames(search.of_angles(35, 80, 2))))
+    expected = json.loads(json.dumps(search_frames(search.lesson_of_angles(35, 80, 2))))
     assert given["found"] == expected and given["toy"]["k"] == 2
     state: dict[str, Any] = {"keys_q1": 35, "keys_q2": 80, "keys_toy_k": 2, "keys_step": "Win", "lock_held": ()}
     monkeypatch.setattr(st, "session_state", state)
@@ -168,7 +168,7 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     app = voters(keys_query=OWN, keys_step="Vote")
     (tally,) = charts_on(app)
     context = app.session_state["shell_context"]
-    experts = votes.elected(context.model, context.dataset, 4).experts[0].tolist()
+    experts = votes.retrieve_by_vote(context.model, context.dataset, 4).experts[0].tolist()
     named = [f"{place}. expert {expert}" for place, expert in enumerate(experts, start=1)]
     assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
@@ -198,7 +198,7 @@ def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
     cast = cast.assign(share=[0.75] * 12 + [0.25] * 12, votes=[0.75 / 12] * 12 + [0.25 / 12] * 12)
     sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25], "usual": [0.1, 0.9]})
     for last, earlier in ((5, 2), (12, 0)):
-        drawn = votes.marks(cast, last).assign(title="Up <b>")
+        drawn = votes.vote_marks(cast, last).assign(title="Up <b>")
         chart = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT)
         figure = go.Figure(chart)
         strokes, squares, bars = figure.data

@@ -30,7 +30,7 @@ def rows(app_runs: Path) -> pd.DataFrame:
     for n in (8, 16, 32):
         setting = Setting(length=n, batch=2, width=8, k=2, side=4)
         write_rows(file, measure_latency(setting, torch.device("cpu"), systems, rounds=3, warmup=1))
-    return curves.passes(file)
+    return curves.read_passes(file)
 
 
 def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: Opened, rows: pd.DataFrame) -> None:

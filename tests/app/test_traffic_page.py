@@ -80,7 +80,7 @@ def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
     rng = np.random.default_rng(0)
     experts = rng.integers(size // 2, size=(500, 8))
     now = load.Traffic(experts, np.ones_like(experts, dtype=float), np.ones_like(experts, dtype=float), size)
-    band = load.beside_chance(now, draws=5)
+    band = load.compare_with_random_router(now, draws=5)
     table, sides = band.experts, band.sides
     for ordered in (False, True):
         figure = charts.load_bars(table, band.each, band.ordered, now.even, plot.DARK, ordered=ordered, selected=3, unit="people")

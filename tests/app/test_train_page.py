@@ -75,10 +75,10 @@ def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
 def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_many(root: Path) -> None:
     assert "faster" not in texts(page().caption), "no rows came along here"
     shutil.copy(ROOT / "checkpoints" / "benchmarks.csv", root)
-    crossed = curves.crossing(root)
+    crossed = curves.find_crossing(root)
     assert f"From about {crossed:,.0f} on, ELASTIC is: **20 min** allows that" in texts(page(train_time="2 min").caption)
     assert "faster" not in texts(page(train_time="2 min", train_model="SASRec").caption)
-    assert presets.budget("20 min").shape["length"] >= crossed > presets.budget("5 min").shape["length"]
+    assert presets.find_budget("20 min").shape["length"] >= crossed > presets.find_budget("5 min").shape["length"]
 
 
 def test_a_time_that_is_not_needed_is_the_most_and_not_the_price(root: Path) -> None:
@@ -258,7 +258,7 @@ def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
 
 def test_curves_are_one_line_a_run_with_a_sentence_for_each(trained: Path) -> None:
     runs = list_runs(trained)
-    frame = run_table.curves(runs)
+    frame = run_table.training_curves(runs)
     figures = charts.curves(frame, plot.LIGHT)
     assert list(figures) == ["loss", "NDCG@10", "used"]
     assert [len(f.data) for f in figures.values()] == [1, 1, 2]

@@ -28,7 +28,7 @@ def found(visit: Any) -> dict[str, Any]:
 
 
 def python(first: int, second: int, k: int) -> dict[str, Any]:
-    return dict(frames.frames(search.of_angles(first, second, k)))
+    return dict(frames.search_frames(search.lesson_of_angles(first, second, k)))
 
 
 def same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from elastic_core.services import public
 from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
-from elastic_core.services.train.estimate import estimate
+from elastic_core.services.train.estimate import estimate_time
 from pages.frame import server
 from pages.kit import shell
 
@@ -80,7 +80,7 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "cancel a map": lambda root, world: Maps(root).stop("x"),
     "ask a memory": lambda root, world: Meanings(root).submit(Run(root / "tiny")),
     "remove every expert": lambda root, world: Ablations(root).submit(Run(root / "tiny"), world[0].hash),
-    "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
+    "time a training": lambda root, world: estimate_time(Run(root / "tiny").config, world[0]),
 }
 
 
@@ -109,7 +109,7 @@ def test_what_waits_is_not_started(root: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("value", ["", "0", "no", "false"])
 def test_without_the_mode_all_is_allowed(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, value)
-    assert not public.on() and not public.why("training")
+    assert not public.is_public() and not public.refusal("training")
     assert Trainings(root).submit(recipes.toy()).state == "queued"
 
 

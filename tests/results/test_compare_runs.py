@@ -38,7 +38,7 @@ from elastic_core.results.systems import data_sets, planned_data_sets
 from elastic_core.results.table import leaderboard, result_table
 from elastic_core.runs import EVENTS, Run, list_runs, ranks
 from elastic_core.runs.ranks import Report
-from elastic_core.services.train.outcome import outcome
+from elastic_core.services.train.outcome import describe_outcome
 
 
 def report(above: np.ndarray, **changes: object) -> Report:
@@ -267,7 +267,7 @@ def test_a_run_that_contradicts_itself_is_one_sentence_and_in_no_table(
         odd.report()
     (data_set,), (fault,) = data_sets([Run(root / each) for each in MADE_UP])
     assert fault.name == ODD and [len(data_set.systems[System(name)]) for name in ("elastic", "sasrec")] == [1, 2]
-    for write in (lambda: markdown.results_tables(root), lambda: outcome(odd)):
+    for write in (lambda: markdown.results_tables(root), lambda: describe_outcome(odd)):
         with pytest.raises(InputError, match=ODD):
             write()
     assert main(["reproduce", "--table", "--only", "planted", "--root", str(root)]) == 2
@@ -294,4 +294,7 @@ def test_what_was_measured_otherwise_stands_apart(whole: Path, tmp_path: Path, n
     assert [[run.name for runs in data_set.systems.values() for run in runs] for data_set in found][1] == [ODD]
     table = leaderboard(found[0], "full").set_index("label")
     assert table.loc["elastic", "seeds"] == 1 and table.loc["elastic", "runs"] == "planted-elastic"
-    assert ODD not in outcome(Run(root / "planted-elastic"), [odd]).seeds and " 2 seeds" not in outcome(odd, [odd]).seeds
+    assert (
+        ODD not in describe_outcome(Run(root / "planted-elastic"), [odd]).seeds
+        and " 2 seeds" not in describe_outcome(odd, [odd]).seeds
+    )

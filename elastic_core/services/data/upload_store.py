@@ -69,7 +69,7 @@ class FileOutcome(NamedTuple):
 
 def open_upload(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
-    public.refuse("upload")
+    public.refuse_in_public("upload")
     if len(data) > MOST_BYTES:
         raise InputError(
             f"{shown_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
@@ -182,7 +182,7 @@ class UploadStore:
 
     def keep(self, outcome: FileOutcome, label: str = "") -> StoredData:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
-        public.refuse("upload")
+        public.refuse_in_public("upload")
         text = _csv_text(outcome.table)
         data_id = hashlib.sha256(text.encode()).hexdigest()[:12]
         notes = [*outcome.table.notes, *outcome.dataset.notes]
@@ -199,7 +199,7 @@ class UploadStore:
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> StoredData:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
-        public.refuse("upload")
+        public.refuse_in_public("upload")
         world = planted(config, k_core)
         data_config = DataConfig(source=PLANTED, planted=config, k_core=k_core)
         data_id = hashlib.sha256(json.dumps(dataclasses.asdict(data_config), sort_keys=True).encode()).hexdigest()[:12]
@@ -209,7 +209,7 @@ class UploadStore:
 
     def delete(self, data_id: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
-        public.refuse("deletion")
+        public.refuse_in_public("deletion")
         odd = {fault.path.name for fault in self.unreadable()}
         files.remove_folder(self.folder / (data_id if data_id in odd else self.get(data_id).id), self.folder)
 

@@ -126,7 +126,7 @@ def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
 
 def keep_meaning(root: Path, row: MeaningRow) -> None:
     """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
-    public.refuse("measurement")
+    public.refuse_in_public("measurement")
     file = row_files(root)[1]
     rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
     with files.explain_write_errors(file.parent):

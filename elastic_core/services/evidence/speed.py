@@ -14,12 +14,12 @@ PEERS = ("sasrec-fused", "sasrec-eager")
 def speed_verdict(checkpoints: Path) -> Verdict:
     note, findings = "", list[Finding]()
     for peer in PEERS:
-        table, column = curves.usual(curves.shipped(checkpoints))
-        ratio = curves.versus(table, "elastic", peer, column) if len(table) else pd.Series(dtype=float)
+        table, column = curves.usual_shape(curves.shipped_rows(checkpoints))
+        ratio = curves.speed_ratio(table, "elastic", peer, column) if len(table) else pd.Series(dtype=float)
         if ratio.empty:
             continue
         answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
-        note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
+        note = f"Time {curves.TIMES[column]}; {curves.machine_text(table)}"
         sentence = f"On a processor: {curves.speed_sentence(table, 'elastic', peer, column)}"
         findings.append(Finding(answer, sentence, n=len(ratio)))
     if findings and (card := curves.graphics_card(checkpoints)):

@@ -22,8 +22,8 @@ from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.compare import side_of_zero
 from elastic_core.results.statistics import interval_over_users, sign_flip_test
-from elastic_core.services.person.people import some_of
-from elastic_core.services.person.recommend import batches
+from elastic_core.services.person.recommend import read_batches
+from elastic_core.services.person.user_lookup import sample_indices
 
 METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
 ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so many, are what an expert is compared with …
@@ -69,7 +69,7 @@ def replace_expert(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts:
 def retrieving_users(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
     """Return who retrieves an expert. `most`: no more than so many of them, drawn at random."""
     users = np.flatnonzero((traffic.experts == expert).any(1))
-    return users if most is None else users[some_of(len(users), most, seed=expert)]
+    return users if most is None else users[sample_indices(len(users), most, seed=expert)]
 
 
 def ranks_of(traffic: Routing, expert: int, users: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = No
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
     candidates, found, tops = Candidates(of.dataset, "test", 0), [], []
-    for rows, batch in batches(of.model, of.dataset, users):
+    for rows, batch in read_batches(of.model, of.dataset, users):
         who = users[rows]
         states = of.model.last_state(batch, edit=make(who)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
         scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, who)

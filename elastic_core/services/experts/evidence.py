@@ -21,7 +21,7 @@ from elastic_core.data.traits import trait_table
 from elastic_core.memory.routing import Routing
 from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.models import Recommender
-from elastic_core.services.person.recommend import batches
+from elastic_core.services.person.recommend import read_batches
 
 FEWEST = 5  # people who must have met the genre at all before anything is claimed
 RAREST = 0.005  # a genre below this share of what it is compared with is left out
@@ -171,6 +171,6 @@ def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evid
     genres, holds = trait_table(dataset.catalog)
     if not genres:
         return None
-    everybody = batches(model, dataset, np.arange(dataset.histories.n_users))
+    everybody = read_batches(model, dataset, np.arange(dataset.histories.n_users))
     known = np.concatenate([mean_shares(batch.items.numpy(), holds) for _, batch in everybody])
     return Evidence(genres, traffic.experts, known, known.mean(0))

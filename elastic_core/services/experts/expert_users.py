@@ -11,8 +11,8 @@ import torch
 from elastic_core.models import tracing
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import batch_of
+from elastic_core.services.person.user_lookup import sample_indices
 
 TOP, MIDDLE, IN, OUT, FAR = "top", "middle", "just in", "just out", "out"
 BANDS = (TOP, MIDDLE, IN, OUT, FAR)
@@ -50,7 +50,7 @@ def example_users(of: EvaluationContext, found: Survey, expert: int) -> pd.DataF
     groups[MIDDLE] = groups[MIDDLE].iloc[np.argsort(middle, kind="stable")]
     retrieved = people[people["rank"] > 0].sort_index()
     chosen = {name: group.head(EACH) for name, group in groups.items()}
-    chosen["random"] = retrieved.iloc[some_of(len(retrieved), EACH + 1, seed=expert)]
+    chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
     frame["events"] = of.dataset.readable()[frame["user"]]
     frame["even"] = 1 / np.minimum(frame["events"], of.model.length)

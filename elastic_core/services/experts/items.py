@@ -23,8 +23,8 @@ from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
 from elastic_core.data.traits import trait_table
 from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import EvaluationContext, drop_rank, ranks_of, retrieving_users
-from elastic_core.services.person.people import some_of
-from elastic_core.services.person.recommend import batches
+from elastic_core.services.person.recommend import read_batches
+from elastic_core.services.person.user_lookup import sample_indices
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
 FEWEST = 3  # people for whom an item must be near the top
@@ -48,7 +48,7 @@ class PushedItems(NamedTuple):
 def measure_pushes(of: EvaluationContext, expert: int) -> PushedItems:
     """Find both answers and how far they agree."""
     people, used = len(retrieving_users(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
-    drawn = used[some_of(len(used), CONTROLS, seed=expert)]
+    drawn = used[sample_indices(len(used), CONTROLS, seed=expert)]
     items = np.arange(1, of.model.n_items + 1)
     table = pd.DataFrame({"item": items, "title": of.dataset.catalog.called(items)})
     direct = _direct_scores(of, expert, np.append(drawn, expert))
@@ -106,7 +106,7 @@ def _slot_weights(of: EvaluationContext, expert: int, layers: list[Dispatcher]) 
     if not len(users):
         return [torch.ones(layer.heads) for layer in layers]
     sums = [torch.zeros(layer.heads) for layer in layers]
-    for rows, batch in batches(of.model, of.dataset, users):
+    for rows, batch in read_batches(of.model, of.dataset, users):
         trace = tracing(of.model).trace(batch)
         here, ranks = torch.arange(len(rows)), torch.from_numpy(ranks_of(of.traffic, expert, users[rows]))
         gates = trace.retrieved[0].gates[here, ranks].unsqueeze(-1)
@@ -165,7 +165,7 @@ def _measure_by_removal(of: EvaluationContext, expert: int) -> pd.DataFrame:
     """Return measured, n, times, low, high of every item in order, as in `PushedItems`."""
     model, users = of.model, retrieving_users(of.traffic, expert)
     sums = np.zeros((4, model.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
-    for rows, batch in batches(model, of.dataset, users):
+    for rows, batch in read_batches(model, of.dataset, users):
         edit = drop_rank(ranks_of(of.traffic, expert, users[rows]))
         having = model.scorer()(model.last_state(batch)).float()[:, 1:]
         lacking = model.scorer()(model.last_state(batch, edit=edit)).float()[:, 1:]  # type: ignore[call-arg]

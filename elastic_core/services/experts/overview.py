@@ -21,7 +21,7 @@ from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, Label
 from elastic_core.services.person.inspect import grid
-from elastic_core.services.person.recommend import batches
+from elastic_core.services.person.recommend import read_batches
 
 SHUFFLES = 5
 
@@ -107,7 +107,7 @@ def survey(of: EvaluationContext) -> Survey:
     k, size, truth = traffic.experts.shape[1], len(traffic.load), dataset.truth if model.traces else None
     halves, bars, shares, reads, votes = [], [], [], [], []
     met = np.zeros((size, len(truth.interests)), np.int64) if truth else None
-    for users, batch in batches(model, dataset, np.arange(dataset.histories.n_users)):
+    for users, batch in read_batches(model, dataset, np.arange(dataset.histories.n_users)):
         found, most = memory_of(model).retrieve(batch), min(k + 1, size)
         halves.append(found.halves.float().numpy())
         bars.append(found.every.topk(most).values[:, [k - 1, most - 1]].float().numpy())

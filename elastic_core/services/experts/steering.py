@@ -22,7 +22,6 @@ from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.person.edited_history import EditedHistory
-from elastic_core.services.person.people import some_of
 from elastic_core.services.person.recommend import (
     History,
     ListChange,
@@ -35,6 +34,7 @@ from elastic_core.services.person.recommend import (
     scale_factors,
     scale_ranks,
 )
+from elastic_core.services.person.user_lookup import sample_indices
 
 DRAWS = 40  # random turns beside a person's
 SAMPLE = 400  # people at most whom a turn is tried on
@@ -137,7 +137,7 @@ def turn_cost(of: EvaluationContext, scales: Scales, tell: Callable[[float], Non
     done."""
     factors = everybodys_factors(of.traffic, scales)
     touched = users_touched(factors)
-    users = touched[some_of(len(touched), SAMPLE, seed=0)]
+    users = touched[sample_indices(len(touched), SAMPLE, seed=0)]
     before = ablation.rank_edited(of, users)
     dealt = {int(user): order for user in users for order in deal_factors(factors[user], 1, seed=int(user))}
     null_users, null_factors = np.array(list(dealt), dtype=np.int64), factors.copy()

@@ -13,8 +13,8 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace, memory_of, tracing
 from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.names import item_table, split_year
-from elastic_core.services.person.people import spaced
 from elastic_core.services.person.recommend import History, rank_scores, score_batch, stack_histories
+from elastic_core.services.person.user_lookup import evenly_spaced
 
 BINS = 48
 MOMENTS = 40
@@ -31,7 +31,7 @@ class HistoryTrace(NamedTuple):
 def trace_moments(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, keep_seen: bool = False) -> HistoryTrace:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
-    ends = spaced(len(items) - 1, most) + 1
+    ends = evenly_spaced(len(items) - 1, most) + 1
     histories = [History(items[:end], int(items[end])) for end in ends]
     batch = stack_histories(histories, model.length)
     scores = score_batch(model, batch).numpy()
@@ -90,7 +90,7 @@ def bin_aggregation(model: Recommender, items: np.ndarray, layer: int, bins: int
     trace, count = trace_history(model, items), min(len(items), model.length)
     experts, reads = trace.retrieved[layer - 1].experts[0].numpy(), trace.slots[layer - 1][0].mean(0).numpy()
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
-    edges = spaced(count + 1, bins + 1)
+    edges = evenly_spaced(count + 1, bins + 1)
     spans = pd.DataFrame({"first": edges[:-1] + 1, "last": edges[1:]}) + len(items) - count
     weights = np.add.reduceat(trace.reading[layer - 1][0].mean(0)[:, -count:].numpy().astype(float), edges[:-1], axis=1)
     cells = slots[["place", "expert"]].merge(spans, how="cross").assign(weight=weights.ravel())

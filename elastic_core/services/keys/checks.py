@@ -15,7 +15,7 @@ from torch.nn import functional
 from elastic_core.core.elastic import Keys, ProductKeys, top_pairs
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.services.keys.search import Lesson, of_chance, queries
+from elastic_core.services.keys.search import Lesson, random_lesson, read_queries
 from elastic_core.services.person.recommend import batch_of
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
@@ -77,7 +77,7 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
         kept = scores.topk(k, dim=-1)
         return Keys(indices.gather(-1, kept.indices), kept.values)
 
-    (fast, product_seconds), (flat, flat_seconds) = _timed(lambda: top_pairs(twin(queries), k)), _timed(by_all)
+    (fast, product_seconds), (flat, flat_seconds) = _time_call(lambda: top_pairs(twin(queries), k)), _time_call(by_all)
     found = fast.indices.sort(-1).values
     same = (found == flat.indices.sort(-1).values).all(-1)
     reached = torch.cat([rows[fast.indices // side], columns[fast.indices % side]], dim=-1)  # and what they really score:
@@ -89,18 +89,18 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
 Result = TypeVar("Result")
 
 
-def _timed(act: Callable[[], Result]) -> tuple[Result, float]:
+def _time_call(act: Callable[[], Result]) -> tuple[Result, float]:
     """What it gives and this thread's processor seconds; a first time, in which memory is asked for, does not count."""
     act()
     began = time.thread_time()
     return act(), time.thread_time() - began
 
 
-def turned(width: int, k: int) -> str:
+def rotate_toy(width: int, k: int) -> str:
     """Say from where on the halves save time here: for every K, milliseconds of `TURN_QUERIES` queries both ways."""
     rows, queries, first = [], random_queries(width, TURN_QUERIES, seed=0), None
     for side in (side for side in TURN_SIDES if side >= k):
-        keys = of_chance(side, width, k, seed=0).keys
+        keys = random_lesson(side, width, k, seed=0).keys
         found = [check_search(keys, k, queries) for _ in range(3)]
         halves, flat = min(each.product_seconds for each in found), min(each.flat_seconds for each in found)
         first = None if halves >= flat else first or side**2
@@ -122,8 +122,8 @@ def people_queries(model: Recommender, dataset: Dataset, first: int, ago: int) -
     event asks with the one `ago` before their newest."""
     others = np.linspace(0, dataset.histories.n_users - 1, min(MANY, dataset.histories.n_users)).astype(np.int64)
     batch = batch_of(model, dataset, np.concatenate([[first], others[others != first]]))
-    found = queries(model, batch).clone()
-    found[0] = queries(model, batch.rows(slice(1)), ago)[0]
+    found = read_queries(model, batch).clone()
+    found[0] = read_queries(model, batch.rows(slice(1)), ago)[0]
     return found
 
 
@@ -132,7 +132,7 @@ def chance_queries(lesson: Lesson, many: int = MANY) -> Tensor:
     return torch.cat([lesson.query[None], random_queries(lesson.width, many, seed=0)])
 
 
-class Printed(NamedTuple):
+class PrintedSearch(NamedTuple):
     """Many queries searched as meant (q1, q2) and as printed (q1, q1)."""
 
     queries: int
@@ -145,14 +145,14 @@ class Printed(NamedTuple):
 
 
 @torch.inference_mode()
-def as_printed(keys: ProductKeys, k: int, queries: Tensor) -> Printed:
+def search_as_printed(keys: ProductKeys, k: int, queries: Tensor) -> PrintedSearch:
     """Eq. 7 prints q1 for both halves. Queries `[n, d]`."""
     first, second = queries.chunk(2, dim=-1)
     meant, printed, exchanged = (
         top_pairs(keys(torch.cat([first, half], dim=-1)), k).indices for half in (second, first, second.roll(1, 0))
     )
     common = (meant[:, :, None] == printed[:, None, :]).any(-1).sum(-1)
-    return Printed(
+    return PrintedSearch(
         queries=len(queries),
         k=k,
         kept=int(common[0]),

@@ -11,7 +11,7 @@ from elastic_core.services.keys.search import NAMES, Lesson
 PAIR = {"rank_row": "i", "rank_column": "j", "row": "row", "column": "column", "score": "sum", "can_win": "can", "place": "place"}
 
 
-def frames(lesson: Lesson) -> dict[str, Any]:
+def search_frames(lesson: Lesson) -> dict[str, Any]:
     """What the steps of one search show, as lists and dictionaries that travel as they are.
 
     side, width, k; `query` and `scores` by halves; `order`, the kept rows and columns, best first; `pairs` of them: their places
@@ -24,11 +24,11 @@ def frames(lesson: Lesson) -> dict[str, Any]:
         "order": [pairs[name].unique().tolist() for name in NAMES],
         "pairs": pairs.assign(place=pairs["place"].fillna(0).astype(int)).to_dict("records"),
         "winners": lesson.gathered[["expert", "row", "column", "score", "share"]].to_dict("records"),
-        "vectors": lesson.values[lesson.winners.indices].tolist() if len(lesson.values) else [], "counts": counts(lesson),
+        "vectors": lesson.values[lesson.winners.indices].tolist() if len(lesson.values) else [], "counts": count_scores(lesson),
     }  # fmt: skip
 
 
-def counts(lesson: Lesson) -> dict[str, int]:
+def count_scores(lesson: Lesson) -> dict[str, int]:
     """What one search costs, by halves and one by one; sorting is left out of both."""
     pairs = len(candidate_ranks(lesson.k, lesson.side))
     return {

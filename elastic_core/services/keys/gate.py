@@ -31,7 +31,7 @@ GROUPS = ("row and column keys", "query network", "experts", "items and position
 # --- gradients in the real model -------------------------------------------------------------------------------------
 
 
-def gradients(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
+def gradient_table(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     """One real backward pass on a copy of the model, with its gate and without any.
 
     One row per group of parameters: `group, parameters, with_gate, without_gate` (Euclidean norms of the gradient of the
@@ -47,14 +47,14 @@ def gradients(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     targets[:, -1] = torch.from_numpy(dataset.histories.items[last].astype(np.int64))
     batch = Batch(items, items, targets)
     names, parameters = zip(*model.named_parameters(), strict=True)
-    table = pd.DataFrame({"group": map(_group, names), "parameters": [each.numel() for each in parameters]})
-    table["with_gate"], table["without_gate"] = (_squares(model, batch, each) for each in (kind, "none"))
+    table = pd.DataFrame({"group": map(_parameter_group, names), "parameters": [each.numel() for each in parameters]})
+    table["with_gate"], table["without_gate"] = (_squared_gradients(model, batch, each) for each in (kind, "none"))
     table = table.groupby("group", as_index=False).sum()
     table[["with_gate", "without_gate"]] **= 0.5
     return table.sort_values("group", key=lambda groups: groups.map(GROUPS.index), ignore_index=True).assign(gate=kind)
 
 
-def _squares(model: Recommender, batch: Batch, kind: str) -> list[float]:
+def _squared_gradients(model: Recommender, batch: Batch, kind: str) -> list[float]:
     """Return the squared norm of the gradient of every parameter, with this gate."""
     twin = copy.deepcopy(model).eval().requires_grad_(True)
     for memory in twin.modules():
@@ -65,7 +65,7 @@ def _squares(model: Recommender, batch: Batch, kind: str) -> list[float]:
     return [0.0 if each.grad is None else float(each.grad.square().sum()) for each in twin.parameters()]
 
 
-def _group(name: str) -> str:
+def _parameter_group(name: str) -> str:
     if ".keys." in name:
         return "row and column keys"
     if ".query_network." in name or (name.startswith("memories.") and ".norm." in name):
@@ -78,7 +78,7 @@ def _group(name: str) -> str:
 # --- one person's list -----------------------------------------------------------------------------------------------
 
 
-class Ungated(NamedTuple):
+class GateComparison(NamedTuple):
     """`change`: one person's list when every expert weighs 1, against the list as it is; `chance`: how many items come in new
     when the weights are dealt to the experts at random, one number a try."""
 
@@ -86,7 +86,7 @@ class Ungated(NamedTuple):
     chance: list[int]
 
 
-def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool) -> Ungated:
+def compare_without_gate(model: Recommender, dataset: Dataset, user: int, stay: bool) -> GateComparison:
     """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
     history, rng = user_history(dataset, user), torch.Generator().manual_seed(0)
     usual = rank_items(model, dataset, history, keep_seen=stay)
@@ -101,7 +101,7 @@ def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool) -> Unga
         return compare_lists(usual, rank_items(model, dataset, history, edit=edit, keep_seen=stay))
 
     dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
-    return Ungated(change(torch.ones_like), [each.counts["new"] for each in dealt])
+    return GateComparison(change(torch.ones_like), [each.counts["new"] for each in dealt])
 
 
 # --- a world small enough to watch -----------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class _Router(nn.Module):
         return (self.experts[found.indices] * gate(found.scores, self.kind).unsqueeze(-1)).mean(1)
 
 
-def toy() -> tuple[pd.DataFrame, pd.DataFrame]:
+def train_toy_routers() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Train both routers from the same start on the same samples; always the same curves.
 
     First step, gate, loss (mean squared error; 1 is what a constant answer gets); then by gate how far the keys went, in parts of
@@ -137,14 +137,14 @@ def toy() -> tuple[pd.DataFrame, pd.DataFrame]:
     for kind in ("softmax", "none"):
         router = _Router(kind)
         before = router.keys.sub_keys.detach().clone()
-        losses = _learn(router)
+        losses = _train_router(router)
         moved = (router.keys.sub_keys.detach() - before).norm() / before.norm()
         curves.append(pd.DataFrame({"step": range(1, STEPS + 1), "gate": kind, "loss": losses}))
         ends[kind] = {"keys_moved": float(moved), "loss": float(np.mean(losses[-20:]))}
     return pd.concat(curves, ignore_index=True), pd.DataFrame(ends).T
 
 
-def _learn(router: _Router) -> list[float]:
+def _train_router(router: _Router) -> list[float]:
     draw = partial(torch.randn, generator=(generator := torch.Generator().manual_seed(1)))
     clues, answers = draw(KINDS, CLUE), draw(KINDS, WIDTH)
     answers = (answers - answers.mean(0)) / answers.std(0, correction=0)

@@ -95,7 +95,7 @@ class Lesson:
         return table.assign(share=(self.weights / self.weights.sum()).tolist())
 
 
-def instead(model: Recommender, dataset: Dataset, user: int) -> str:
+def why_no_search(model: Recommender, dataset: Dataset, user: int) -> str:
     """What a model without keys compares the newest event of a person with, in a sentence."""
     events = min(int(dataset.readable()[user]), model.length)
     if isinstance(model, Quantises):
@@ -110,19 +110,19 @@ def instead(model: Recommender, dataset: Dataset, user: int) -> str:
 
 
 @torch.inference_mode()
-def of_person(model: Recommender, dataset: Dataset, user: int, k: int | None = None, ago: int = 0) -> Lesson:
-    """A person's query in the run's first memory, or one event's (`queries`); k is the run's own unless given."""
-    memory, query = first_memory(model), queries(model, batch_of(model, dataset, np.array([user])), ago)
-    kind = VOTE if votes(model) else memory.kind
+def lesson_of_user(model: Recommender, dataset: Dataset, user: int, k: int | None = None, ago: int = 0) -> Lesson:
+    """A person's query in the run's first memory, or one event's (`read_queries`); k is the run's own unless given."""
+    memory, query = first_memory(model), read_queries(model, batch_of(model, dataset, np.array([user])), ago)
+    kind = VOTE if has_votes(model) else memory.kind
     return Lesson(memory.keys, memory.values.weight, query[0], k or experts_wanted(model), kind)
 
 
 @torch.inference_mode()
-def queries(model: Recommender, batch: Batch, ago: int = 0) -> Tensor:
+def read_queries(model: Recommender, batch: Batch, ago: int = 0) -> Tensor:
     """What the first memory's sub-keys meet, `[B, d]`: a history's query, or where every event asks, that of the one `ago`
     events before the newest."""
     memory, content, real = first_memory(model), model.events.content(batch.items), batch.real
-    return memory.norm(memory.asked(content[:, [-1 - ago]], None) if votes(model) else memory.asked(content, real))
+    return memory.norm(memory.asked(content[:, [-1 - ago]], None) if has_votes(model) else memory.asked(content, real))
 
 
 def experts_wanted(model: Recommender) -> int:
@@ -131,13 +131,13 @@ def experts_wanted(model: Recommender) -> int:
     return memory.m if isinstance(memory, VotingMemory) else memory.k
 
 
-def votes(model: Recommender) -> bool:
+def has_votes(model: Recommender) -> bool:
     """Whether every event of a history asks the memory, and not the history as a whole."""
     return isinstance(first_memory(model), VotingMemory)
 
 
 @torch.no_grad()
-def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
+def random_lesson(side: int, width: int, k: int, seed: int) -> Lesson:
     """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson.
 
     A memory of more than 256 × 256 has no vectors here: the search never looks at them."""
@@ -151,17 +151,17 @@ def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
 
 
 @torch.no_grad()
-def of_angles(first: int, second: int, k: int) -> Lesson:
+def lesson_of_angles(first: int, second: int, k: int) -> Lesson:
     """The smallest search that shows everything: 4 × 4 experts, a query of two arrows of length 1 (`first` and `second` are their
     directions in degrees) and sub-keys that are arrows, too. All are rounded to two decimals, so that one can follow on paper."""
     generator = torch.Generator().manual_seed(0)
     keys = ProductKeys(4, len(TOY_DEGREES[0]), cosine=False)
-    keys.sub_keys.copy_(arrows(TOY_DEGREES))
+    keys.sub_keys.copy_(angles_to_vectors(TOY_DEGREES))
     values = (torch.randn(keys.side**2, 4, generator=generator) * 0.5).round(decimals=1)
-    return Lesson(keys, values, arrows([first, second]).flatten(), k)
+    return Lesson(keys, values, angles_to_vectors([first, second]).flatten(), k)
 
 
-def arrows(degrees: Sequence[object]) -> Tensor:
+def angles_to_vectors(degrees: Sequence[object]) -> Tensor:
     """Draw arrows of length 1 in these directions, `[…, 2]`, rounded to two decimals."""
     turns = torch.tensor(degrees, dtype=torch.double).deg2rad()
     return torch.stack([turns.cos(), turns.sin()], dim=-1).round(decimals=2).float()

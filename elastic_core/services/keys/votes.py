@@ -19,12 +19,12 @@ LATEST = 40  # events that are drawn one by one: more would be thinner than a li
 EARLIER = 0  # the number under which all events before them stand together
 
 
-def elected(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
+def retrieve_by_vote(model: Recommender, dataset: Dataset, user: int) -> Retrieved:
     """What a person's whole history retrieves, as on every other page; a batch of one."""
     return retrieve_experts(model, user_history(dataset, user))
 
 
-class Election(NamedTuple):
+class VoteTally(NamedTuple):
     """All events that a model reads of a history, of which one is looked at, and the experts that their votes elect."""
 
     found: Retrieved
@@ -45,20 +45,20 @@ class Election(NamedTuple):
         """The events that one may look at, newest first, as they are chosen."""
         return [f"{row.event}. {row.title}" for row in self.events.head(LATEST).itertuples()]
 
-    def at(self, chosen: str) -> "Election":
+    def at(self, chosen: str) -> "VoteTally":
         """Looking at another one of `offered`."""
         return self._replace(ago=self.offered.index(chosen))
 
 
-def election(model: Recommender, dataset: Dataset, user: int) -> Election:
+def tally_votes(model: Recommender, dataset: Dataset, user: int) -> VoteTally:
     """A person's, looking at their newest event."""
     items = user_history(dataset, user).items
     seen = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
     seen = seen.iloc[::-1].head(model.length).reset_index(drop=True)
-    return Election(elected(model, dataset, user), seen, item_words(dataset))
+    return VoteTally(retrieve_by_vote(model, dataset, user), seen, item_words(dataset))
 
 
-def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
+def vote_table(found: Retrieved, newest: int) -> pd.DataFrame:
     """One row a vote, oldest event first; `newest` is the number of the last event.
 
     `event`, `expert`, `share` of the event's own vote, `votes` (part of all votes) and `row`: the expert's place among the
@@ -74,8 +74,8 @@ def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
     return table.assign(row=np.where(rows < 0, len(numbers), rows))
 
 
-def tally(found: Retrieved) -> pd.DataFrame:
-    """The sums of `ballots`: one row a retrieved expert, most wanted first, and one for all others together (`expert` <NA>).
+def vote_sums(found: Retrieved) -> pd.DataFrame:
+    """The sums of `vote_table`: one row a retrieved expert, most wanted first, and one for all others together (`expert` <NA>).
 
     `place` from 1, `expert`, `events` that voted for it, `votes` (part of all), `usual` (its part of everybody's votes) and
     `weight`, its gate; experts are in the order of votes - usual. A history that asks for
@@ -84,14 +84,14 @@ def tally(found: Retrieved) -> pd.DataFrame:
     numbers = found.experts[0].tolist()
     usual = found.ballots.usual[found.experts[0]].tolist()
     table = pd.DataFrame({"place": [*range(1, len(numbers) + 1), None], "expert": [*numbers, None]}, dtype="Int64")
-    sums = ballots(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
+    sums = vote_table(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
     return table.join(sums.reindex(table.index, fill_value=0)).assign(
         usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0]
     )
 
 
-def marks(cast: pd.DataFrame, last: int = LATEST) -> pd.DataFrame:
-    """What is drawn of `ballots`: `event`, `row`, `votes`, `share` and `experts` (their numbers), one row a mark.
+def vote_marks(cast: pd.DataFrame, last: int = LATEST) -> pd.DataFrame:
+    """What is drawn of `vote_table`: `event`, `row`, `votes`, `share` and `experts` (their numbers), one row a mark.
 
     Events before the `last` stand together as number `EARLIER`."""
     seen = cast.assign(event=cast["event"].where(cast["event"] > cast["event"].max() - last, EARLIER))

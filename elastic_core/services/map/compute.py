@@ -28,7 +28,7 @@ from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, MAPS, NEIGHBO
 Tell = Callable[[int, int, str], None]
 
 
-def _umap() -> Any:
+def _fit_umap() -> Any:
     """The package, told to keep what it compiles: it says so of none of its functions, and each process that lays out anything
     would compile them for half a minute. Where nothing can be kept, neither beside the packages nor at home, it is kept for this
     process alone."""
@@ -55,15 +55,15 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     """float32 [n, 2]: seeded UMAP by angle. Fewer neighbours where there are fewer experts."""
     few = min(settings.neighbours, len(values) - 1)
     return np.asarray(
-        _umap().UMAP(
+        _fit_umap().UMAP(
             n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=seed, n_jobs=1,
             init="spectral" if len(values) > 12 else "random",
-        ).fit_transform(layouts.unit(values)),
+        ).fit_transform(layouts.unit_vectors(values)),
         dtype=np.float32,
     )  # fmt: skip
 
 
-def compute(run: Run, wanted: list[Settings], experts: np.ndarray | None, tell: Tell) -> Store:
+def compute_layouts(run: Run, wanted: list[Settings], experts: np.ndarray | None, tell: Tell) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
     if experts is None:
@@ -96,7 +96,7 @@ def values_of(run: Run) -> np.ndarray:
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 
-def _say(done: int, of: int, phase: str) -> None:
+def _print_progress(done: int, of: int, phase: str) -> None:
     sys.stdout.write(f"{done}/{of} {phase}\n")
     sys.stdout.flush()
 
@@ -117,7 +117,7 @@ def main() -> None:
     if run is None:
         parser.error(f"there is no run {told.run!r}")
     grid = [Settings(n, d) for n in NEIGHBOURS for d in DISTANCES] if told.grid else [Settings(told.neighbours, told.distance)]
-    compute(run, grid, None, _say)
+    compute_layouts(run, grid, None, _print_progress)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ DAMAGED = (OSError, EOFError, OverflowError, TypeError, NotImplementedError, zip
 MOST_STORE = 2**26  # bytes, packed and unpacked: all settings of the most experts are a third of it
 
 
-def unit(values: np.ndarray) -> np.ndarray:
+def unit_vectors(values: np.ndarray) -> np.ndarray:
     """float32 [n, d] of length 1; an expert of zeros stays where it is."""
     values = np.asarray(values, dtype=np.float32)
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
@@ -49,16 +49,16 @@ def random_like(values: np.ndarray) -> np.ndarray:
     return np.random.default_rng(0).normal(size=values.shape).astype(np.float32)
 
 
-def pca(values: np.ndarray) -> np.ndarray:
+def project_pca(values: np.ndarray) -> np.ndarray:
     """Return every expert along the two principal axes, float32 [n, 2]; the largest entry of each is positive."""
-    vectors = unit(values)
+    vectors = unit_vectors(values)
     centred = vectors - vectors.mean(0)
     axes = np.linalg.svd(np.linalg.qr(centred, mode="r"), full_matrices=False)[2][:2]
     largest = np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], axis=1)
     return (centred @ (axes * np.sign(largest)).T).astype(np.float32)
 
 
-def sample(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndarray:
+def sample_experts(load: np.ndarray, most: int, always: tuple[int, ...] = ()) -> np.ndarray:
     """At most `most` experts, sorted: `always`, and from each decile of the load what is its share. Never simply the first."""
     size = len(load)
     if size <= most:
@@ -114,12 +114,12 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
         return None
     layouts = {
         key: xy for key, xy in parts.items()
-        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
+        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _is_finite(xy)
     }  # fmt: skip
     return Store(experts, layouts, about)
 
 
-def _finite(xy: np.ndarray) -> bool:
+def _is_finite(xy: np.ndarray) -> bool:
     return xy.dtype.kind == "f" and bool(np.isfinite(xy).all())
 
 
@@ -128,7 +128,7 @@ def write_store(run: Run, store: Store) -> Path:
     path = run.path / FOLDER / STORE
     with files.explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
+    parts: dict[str, np.ndarray] = {key: _half_precision(xy) for key, xy in store.layouts.items()}
     about = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
     parts |= {"experts": store.experts.astype(np.int32), "about": about}
 
@@ -140,7 +140,7 @@ def write_store(run: Run, store: Store) -> Path:
     return path
 
 
-def _half(xy: np.ndarray) -> np.ndarray:
+def _half_precision(xy: np.ndarray) -> np.ndarray:
     """Centred and scaled to ten units wide, so that half precision is fine enough."""
     xy = xy.astype(np.float64)
     every = tuple(range(xy.ndim - 1))

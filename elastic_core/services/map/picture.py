@@ -34,8 +34,8 @@ class Map(NamedTuple):
 
 def by_pca(values: np.ndarray, load: np.ndarray, always: Sequence[int]) -> Map:
     """Everybody, or a sample by decile of load with `always` in it."""
-    experts = layouts.sample(load, layouts.DRAWN, tuple(always))
-    return Map("PCA", experts, layouts.pca(values[experts]), np.zeros(len(experts), dtype=bool))
+    experts = layouts.sample_experts(load, layouts.DRAWN, tuple(always))
+    return Map("PCA", experts, layouts.project_pca(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
 def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings, seed: int, always: Sequence[int]) -> Map | None:
@@ -44,13 +44,13 @@ def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings
     if xy is None:
         return None
     missing = np.setdiff1d(np.array(always, dtype=np.int64), store.experts)
-    similar = layouts.unit(values[missing]) @ layouts.unit(values[store.experts]).T
+    similar = layouts.unit_vectors(values[missing]) @ layouts.unit_vectors(values[store.experts]).T
     nearest = np.argsort(-similar, axis=1, kind="stable")[:, :5]
     experts, xy = np.concatenate([store.experts, missing]), np.concatenate([xy, xy[nearest].mean(1)])
     return Map("UMAP", experts, xy, np.arange(len(experts)) >= len(store.experts))
 
 
-def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
+def map_marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
     """List every mark: expert, row, column, load, x, y, colour, retrieved. `found`: what colours all experts; `retrieved`: the
     ranks of this person's, 0 for the others."""
     some = table.loc[drawn.experts, ["expert", "row", "column", "load"]].reset_index(drop=True)
@@ -58,13 +58,13 @@ def marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping
     return some.assign(x=x, y=y, colour=found[drawn.experts], retrieved=some["expert"].map(retrieved).fillna(0).astype(int))
 
 
-def offered(table: pd.DataFrame) -> dict[str, str]:
+def colour_choices(table: pd.DataFrame) -> dict[str, str]:
     """Return the colourings that this run and its data allow, and what they show."""
     needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}
     return {name: shows for name, shows in COLOURS.items() if needed.get(name, name) in table}
 
 
-def labels(table: pd.DataFrame, colour: str) -> np.ndarray:
+def colour_labels(table: pd.DataFrame, colour: str) -> np.ndarray:
     """One label (text) or number an expert. A genre only where its lift's interval lies above 1."""
     if colour == "genre":
         sure = table["people_low"].gt(1)
@@ -76,7 +76,7 @@ def labels(table: pd.DataFrame, colour: str) -> np.ndarray:
     return table["load" if colour == "load" else "last_used"].to_numpy(dtype=float)
 
 
-def commonest(found: np.ndarray, most: int = 7) -> list[str]:
+def most_common(found: np.ndarray, most: int = 7) -> list[str]:
     """The labels that most experts have, the commonest first, what stands for nothing last."""
     names, counts = np.unique(found[~np.isin(found, (NO_GENRE, NO_INTEREST))], return_counts=True)
     return names[np.argsort(-counts, kind="stable")][:most].tolist()

@@ -14,18 +14,18 @@ import pandas as pd
 from elastic_core.memory.routing import limits_of
 from elastic_core.memory.routing_metrics import mean_overlap
 from elastic_core.services.map import layouts as projection
-from elastic_core.services.map.layouts import Settings, Store, unit
-from elastic_core.services.person.people import some_of
+from elastic_core.services.map.layouts import Settings, Store, unit_vectors
+from elastic_core.services.person.user_lookup import sample_indices
 
 MOST = 1_500  # experts judged at most: the full matrix of distances is needed
 OF = {"umap": "experts", "null": "random vectors"}
 DRAWS = 200  # of sets at random, for the limits of 95%
 
 
-def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
+def nearest_points(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
     """int64 [n, count]: every point's nearest others, by angle or by distance; ties by number."""
     if angles:
-        vectors = unit(points)
+        vectors = unit_vectors(points)
         distances = 1 - vectors @ vectors.T
     else:
         points = points.astype(np.float64)
@@ -35,30 +35,34 @@ def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
     return np.argsort(distances, axis=1, kind="stable")[:, :count]
 
 
-def neighbours(size: int) -> int:
+def judged_neighbours(size: int) -> int:
     """How many neighbours are judged: trustworthiness is defined for fewer than half of the points."""
     return max(min(15, (size - 1) // 2), 1)
 
 
-def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float]:
+def measure_trust(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float]:
     """Return overlap and trustworthiness of one map: 1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far
     they rank beyond k in the original space."""
-    size, original, drawn = len(values), nearest(values, len(values), angles=True), nearest(layout, count, angles=False)
+    size, original, drawn = (
+        len(values),
+        nearest_points(values, len(values), angles=True),
+        nearest_points(layout, count, angles=False),
+    )
     beyond = np.take_along_axis(original.argsort(1), drawn, axis=1) + 1 - count
     trust = 1 - 2 * np.maximum(beyond, 0).sum() / (size * count * (2 * size - 3 * count - 1))
     return {"trust": float(trust), "overlap": mean_overlap(original[:, :count], drawn)}
 
 
-def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
+def trust_table(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
     """map, of (experts, random), seed, trust, overlap, neighbours: PCA, UMAP with three seeds, and both of random vectors."""
     vectors = {"umap": values[experts], "null": projection.random_like(values[experts])}
-    rows: list[tuple] = [("PCA", kind, None, projection.pca(vectors[kind])) for kind in vectors]
+    rows: list[tuple] = [("PCA", kind, None, projection.project_pca(vectors[kind])) for kind in vectors]
     if store is not None and np.array_equal(store.experts, experts):
         rows += [("UMAP", kind, seed, store.get(settings, seed, kind)) for seed, kind in projection.MAPS]
-    keep = some_of(len(experts), MOST, seed=0)
-    count = neighbours(len(keep))
+    keep = sample_indices(len(experts), MOST, seed=0)
+    count = judged_neighbours(len(keep))
     found = [
-        {"map": name, "of": OF[kind], "seed": seed, **judge(vectors[kind][keep], xy[keep], count), "neighbours": count}
+        {"map": name, "of": OF[kind], "seed": seed, **measure_trust(vectors[kind][keep], xy[keep], count), "neighbours": count}
         for name, kind, seed, xy in rows if xy is not None
     ]  # fmt: skip
     return pd.DataFrame(found).astype({"seed": "Int64"})
@@ -67,7 +71,7 @@ def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: 
 def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
     """How far maps of different seeds have the same neighbours: mean overlap over pairs of seeds."""
     layouts = [xy for seed in projection.SEEDS if (xy := store.get(settings, seed)) is not None]
-    near = [nearest(xy[:MOST], count, angles=False) for xy in layouts]
+    near = [nearest_points(xy[:MOST], count, angles=False) for xy in layouts]
     pairs = [mean_overlap(*pair) for pair in itertools.combinations(near, 2)]
     return float(np.mean(pairs)) if pairs else None
 
@@ -75,8 +79,8 @@ def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
 def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int) -> pd.DataFrame:
     """List its nearest in the original space, the best first, with cosine and place on the map; its nearest on the map, and
     which of them are in both lists."""
-    at, count = int(np.flatnonzero(experts == expert)[0]), neighbours(len(experts))
-    vectors = unit(values[experts])
+    at, count = int(np.flatnonzero(experts == expert)[0]), judged_neighbours(len(experts))
+    vectors = unit_vectors(values[experts])
     cosine, distance = vectors @ vectors[at], np.linalg.norm(layout - layout[at], axis=1)
     cosine[at], distance[at] = -2, np.inf
     drawn, top = np.argsort(distance, kind="stable"), np.argsort(-cosine, kind="stable")[:count]
@@ -97,15 +101,15 @@ class Region(NamedTuple):
     near: int
 
 
-def region(values: np.ndarray, labels: np.ndarray, nothing: tuple[str, ...] = ()) -> Region:
+def measure_region(values: np.ndarray, labels: np.ndarray, nothing: tuple[str, ...] = ()) -> Region:
     """Do like experts lie together in the original space?
 
     Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
     correlation of an expert's with the mean of its nearest.
     """
-    some = projection.sample(np.arange(len(values)), MOST)
-    labels, count, rng = labels[some], neighbours(len(some)), np.random.default_rng(0)
-    near = nearest(values[some], count, angles=True)
+    some = projection.sample_experts(np.arange(len(values)), MOST)
+    labels, count, rng = labels[some], judged_neighbours(len(some)), np.random.default_rng(0)
+    near = nearest_points(values[some], count, angles=True)
 
     def alike(of: np.ndarray) -> float:
         if of.dtype.kind in "OUS":

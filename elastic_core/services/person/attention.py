@@ -29,7 +29,7 @@ def last_weights(model: Attends, batch: Batch) -> np.ndarray | None:
 
 
 @torch.inference_mode()
-def attention(model: Recommender, history: History) -> np.ndarray | None:
+def attention_weights(model: Recommender, history: History) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's

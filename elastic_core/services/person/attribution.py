@@ -19,7 +19,7 @@ from elastic_core.core.contract import Attribution, Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, can_retrieve
-from elastic_core.services.person.recommend import History, batches
+from elastic_core.services.person.recommend import History, read_batches
 
 SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
@@ -116,7 +116,7 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
     candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if stay else "full"
     users = np.sort(np.random.default_rng(0).permutation(len(candidates.ends))[:most])
     shares_by_batch, losses_by_batch = [], []
-    for rows, batch in batches(model, dataset, users):
+    for rows, batch in read_batches(model, dataset, users):
         scores = model.scorer()(model.last_state(batch)).float()
         top = scores.masked_fill(~candidates.mask(protocol, users[rows]), -torch.inf).argmax(1, keepdim=True)
         try:

@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.services.person.attention import attention
+from elastic_core.services.person.attention import attention_weights
 from elastic_core.services.person.edited_history import EditedHistory, score_edited
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.recommend import UNSCALED, History, Scales, candidate_mask, rank_scores, user_history
@@ -63,11 +63,11 @@ class Influence(NamedTuple):
 
 def influence_of_user(model: Recommender, dataset: Dataset, user: int, keep_seen: bool = False) -> Influence:
     """On what came next."""
-    return influence(model, dataset, user_history(dataset, user), keep_seen=keep_seen)
+    return measure_influence(model, dataset, user_history(dataset, user), keep_seen=keep_seen)
 
 
 @torch.inference_mode()
-def influence(
+def measure_influence(
     model: Recommender, dataset: Dataset, history: History, scales: Scales = UNSCALED, keep_seen: bool = False
 ) -> Influence:
     """Remove each of the `LAST` last events once, in one batch, and see where the truth of the history stands then, among items
@@ -85,7 +85,7 @@ def influence(
     first, *ranks = (int(rank_scores(row, history, keep_seen)[1][target]) for row in scores.numpy())
     candidates = candidate_mask(scores.shape[1], history, keep_seen)
     logs = scores.masked_fill(~torch.from_numpy(candidates), -torch.inf).log_softmax(1)[:, target].numpy()
-    change, weights = logs[0] - logs[1:], attention(model, history)
+    change, weights = logs[0] - logs[1:], attention_weights(model, history)
     table = item_table(dataset.catalog, history.items[removed]).drop(columns="genres")
     table.insert(0, "position", removed + 1)
     table = table.assign(

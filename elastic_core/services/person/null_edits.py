@@ -74,15 +74,15 @@ def null_of_last_edit(
     if isinstance(last, Remove):
         if edit_user(dataset, user, edits, n_events).history.truth is None and before.history.truth is not None:
             return None  # another history altogether: there is no second one
-        acts = _removals(model, dataset, before, last)
+        acts = _draw_removals(model, dataset, before, last)
     elif isinstance(last, Add):
-        acts = _additions(dataset, before, last.items)
+        acts = _draw_additions(dataset, before, last.items)
     else:
-        acts = _scalings(model, before, last.expert, last.factor if isinstance(last, Scale) else 0.0)
+        acts = _draw_scalings(model, before, last.expert, last.factor if isinstance(last, Scale) else 0.0)
     return compare_edits(model, before, acts[0], acts[1:], keep_seen) if len(acts) > 1 else None
 
 
-def _removals(model: Recommender, dataset: Dataset, before: EditedHistory, edit: Remove) -> list[EditedHistory]:
+def _draw_removals(model: Recommender, dataset: Dataset, before: EditedHistory, edit: Remove) -> list[EditedHistory]:
     """First without the events that are removed, which follow each other; then without as many others that are read."""
     gone = np.flatnonzero((before.numbers >= edit.first) & (before.numbers <= edit.last))
     count, width = len(before.history.items), len(gone)
@@ -93,7 +93,7 @@ def _removals(model: Recommender, dataset: Dataset, before: EditedHistory, edit:
     return [before.without(at, width, dataset.catalog) for at in [int(gone[0]), *drawn]]
 
 
-def _additions(dataset: Dataset, before: EditedHistory, items: Sequence[int]) -> list[EditedHistory]:
+def _draw_additions(dataset: Dataset, before: EditedHistory, items: Sequence[int]) -> list[EditedHistory]:
     """First with these items at the end; then with as many others that the person has not seen."""
     unseen = np.setdiff1d(np.arange(1, dataset.catalog.n_items + 1), [*before.history.items, *items])
     drawn = np.random.default_rng(0).permutation(unseen)[: MOST * len(items)]
@@ -101,7 +101,7 @@ def _additions(dataset: Dataset, before: EditedHistory, items: Sequence[int]) ->
     return [before.adding(each, dataset.catalog) for each in [items, *others.tolist()]]
 
 
-def _scalings(model: Recommender, before: EditedHistory, expert: int, factor: float) -> list[EditedHistory]:
+def _draw_scalings(model: Recommender, before: EditedHistory, expert: int, factor: float) -> list[EditedHistory]:
     """First with this expert scaled; then with each of the others that count for this history."""
     silenced = {other for other, scale in before.scales.items() if scale == 0}
     retrieved = retrieve_experts(model, before.history).experts[0].tolist()

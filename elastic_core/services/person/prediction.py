@@ -61,7 +61,7 @@ class Prediction(NamedTuple):
         return f"{new} of its {count} experts {'is another' if new == 1 else 'are others'}."
 
 
-def predict(
+def predict_history(
     model: Recommender, dataset: Dataset, history: History, scales: Scales = UNSCALED, keep_seen: bool = False
 ) -> Prediction:
     """Read any history as a person's own would be. `scales`: the experts that count more or less, or not at all (0)."""
@@ -82,4 +82,4 @@ def predict_user(
 ) -> Prediction:
     """A person after edits. `n_events`: how much of their history is read (`recommend.user_history`)."""
     edited = edit_user(dataset, user, edits, n_events)
-    return predict(model, dataset, edited.history, edited.scales, keep_seen)
+    return predict_history(model, dataset, edited.history, edited.scales, keep_seen)

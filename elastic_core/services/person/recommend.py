@@ -84,7 +84,7 @@ def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
     return reading_batch(dataset, users, dataset.ends("test")[users], model.length)
 
 
-def batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator[tuple[np.ndarray, Batch]]:
+def read_batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator[tuple[np.ndarray, Batch]]:
     """The same, some at a time, with their indices among the users."""
     for at in range(0, len(users), BATCH):
         rows = np.arange(at, min(at + BATCH, len(users)))
@@ -201,7 +201,7 @@ def rank_items(
     scores = score_batch(model, history.batch(model.length), edit)[0]
     order, ranks = rank_scores(scores.numpy(), history, keep_seen)
     shown = order[(ranks[order] <= top) | (order == (history.truth or 0))]
-    table = item_table(_catalog(data), shown)
+    table = item_table(_catalog_of(data), shown)
     table = table.assign(
         score=scores[shown].numpy().astype(float), is_truth=np.isin(shown, [history.truth or 0, *history.basket])
     )
@@ -210,7 +210,7 @@ def rank_items(
     return Recommendation(table[:top], table[top:], chances, ranks, history.truth)
 
 
-def _catalog(data: Dataset | Catalog) -> Catalog:
+def _catalog_of(data: Dataset | Catalog) -> Catalog:
     return data if isinstance(data, Catalog) else data.catalog
 
 

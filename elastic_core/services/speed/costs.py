@@ -43,7 +43,7 @@ def cost_table(sizes: Sizes) -> pd.DataFrame:
     rows = [
         {
             "system": label,
-            "operations": operations(system, sizes),
+            "operations": count_operations(system, sizes),
             "reading": reading_bytes(system, sizes),
             "kept": kept_bytes(system, sizes),
         }
@@ -54,15 +54,15 @@ def cost_table(sizes: Sizes) -> pd.DataFrame:
     return table
 
 
-def operations(system: str, sizes: Sizes) -> float:
+def count_operations(system: str, sizes: Sizes) -> float:
     """Return the operations of one history, the scores of all items included."""
     scoring = 2.0 * sizes.items * sizes.width
     if system == "elastic":
-        return scoring + _retrieval(sizes) + _causal_dispatch(sizes) + _rows(sizes, sizes.conv_width)
+        return scoring + _retrieval_costs(sizes) + _causal_dispatch(sizes) + _cost_rows(sizes, sizes.conv_width)
     if system == "elastic-two-way":
-        return scoring + _retrieval(sizes) + _two_way_dispatch(sizes) + _rows(sizes, 0)
+        return scoring + _retrieval_costs(sizes) + _two_way_dispatch(sizes) + _cost_rows(sizes, 0)
     pairs = 0.5 if system == "sasrec-fused" else 1.0  # a fused kernel skips the half that causal attention does not need
-    return scoring + _attention(sizes, pairs) + _rows(sizes, 0)
+    return scoring + _attention_costs(sizes, pairs) + _cost_rows(sizes, 0)
 
 
 def reading_bytes(system: str, sizes: Sizes) -> float:
@@ -88,7 +88,7 @@ def kept_bytes(system: str, sizes: Sizes) -> float:
     return float(2 * FLOAT * sizes.layers * sizes.length * d)  # keys and values of every event
 
 
-def _retrieval(sizes: Sizes) -> float:
+def _retrieval_costs(sizes: Sizes) -> float:
     """The query network, level by level, and the search by product keys."""
     d, rows, total = sizes.width, sizes.length, 0.0
     while rows > 1:
@@ -116,13 +116,13 @@ def _two_way_dispatch(sizes: Sizes) -> float:
     return aggregation + 4 * slots * _full_rows(sizes) + sizes.layers * 4 * slots * d
 
 
-def _attention(sizes: Sizes, pairs: float) -> float:
+def _attention_costs(sizes: Sizes, pairs: float) -> float:
     n, d, full_layers = sizes.length, sizes.width, sizes.layers - 1
     projections = full_layers * 8 * n * d**2 + 4 * n * d**2 + 4 * d**2
     return projections + full_layers * pairs * 4 * n**2 * d + 4 * n * d
 
 
-def _rows(sizes: Sizes, conv_width: int) -> float:
+def _cost_rows(sizes: Sizes, conv_width: int) -> float:
     """What every row costs by itself: the local convolution and the feed-forward network."""
     return (2 * conv_width * sizes.width + 4 * sizes.width**2) * _full_rows(sizes)
 

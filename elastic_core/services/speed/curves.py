@@ -53,7 +53,7 @@ def per_history(rows: pd.DataFrame) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def passes(file: Path) -> pd.DataFrame:
+def read_passes(file: Path) -> pd.DataFrame:
     """Return the passes on a processor that score the next item (last row, forward); of several measurements the latest."""
     rows = read_rows(file, "latency")
     scoring = (rows["rows"] == "last") & (rows["direction"] == FORWARD) & (rows["compiled"] == "")
@@ -62,9 +62,9 @@ def passes(file: Path) -> pd.DataFrame:
     return latest.sort_values(["system", "length"], ignore_index=True)
 
 
-def shipped(checkpoints: Path) -> pd.DataFrame:
+def shipped_rows(checkpoints: Path) -> pd.DataFrame:
     """Return the passes that came with the project."""
-    return passes(shipped_file(checkpoints))
+    return read_passes(shipped_file(checkpoints))
 
 
 def new_events(file: Path) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def busy_machine(table: pd.DataFrame) -> bool:
     return bool((table["load"] > table["threads"] + 0.5).any())
 
 
-def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def trusted_rows(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return rows by the clock, or, from a busy machine, by the processor's time (which has no quartiles); and which."""
     if not busy_machine(table):
         return table, TIMES["ms"]
@@ -100,7 +100,7 @@ def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return table.assign(**same), f"{TIMES['processor']}, because the machine was busy"
 
 
-def shapes(table: pd.DataFrame) -> list[Shape]:
+def list_shapes(table: pd.DataFrame) -> list[Shape]:
     """(device, threads, d, k, √K) of the curves in a table, the one with most lengths first."""
     lengths = table.groupby(SHAPE)["length"].nunique().sort_values(ascending=False, kind="stable")
     return [tuple(shape) for shape in lengths.index if lengths[shape] > 1]
@@ -112,7 +112,7 @@ def shape_name(shape: Shape) -> str:
     return f"{device}, {threads} thread{'s' if threads > 1 else ''}, {width} numbers an item, {k} of {side**2:,} experts"
 
 
-def place(table: pd.DataFrame) -> str:
+def shape_text(table: pd.DataFrame) -> str:
     """The machine and the sizes of rows that have them in common."""
     return shape_name(tuple(table.iloc[0][SHAPE])) if len(table) else ""
 
@@ -121,15 +121,15 @@ def of_shape(table: pd.DataFrame, shape: Shape) -> pd.DataFrame:
     return table[(table[SHAPE] == list(shape)).all(axis=1)]
 
 
-def usual(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def usual_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows that the Speed screen opens with, and by which time: of the shape with most lengths, by the clock unless the
     machine was busy. Whoever quotes a speed quotes these."""
-    choices = shapes(table)
+    choices = list_shapes(table)
     rows = of_shape(table, choices[0]) if choices else table
     return rows, "processor" if busy_machine(rows) else "ms"
 
 
-def machine(table: pd.DataFrame) -> str:
+def machine_text(table: pd.DataFrame) -> str:
     """Where and when, in one sentence; busy machines are called so."""
     if table.empty:
         return "Nothing measured yet."
@@ -137,7 +137,7 @@ def machine(table: pd.DataFrame) -> str:
     days = sorted({str(date)[:10] for date in table["date"]})
     busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
-    return f"{place(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
+    return f"{shape_text(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
 
 
 # --- exponents ----------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def fit_line(table: pd.DataFrame, system: str, column: str = "ms", start: int = 
     return Fit(float(line.slope), error, float(np.exp(line.intercept)), first, last, len(rows))
 
 
-def fits(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
+def fit_exponents(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
     """label, exponent, ±, from, to, lengths: one row a system that can be fitted."""
     names = dict(zip(table["system"], table["label"], strict=True))
     lines = [(label, fit_line(table, system, column, start)) for system, label in names.items()]
@@ -179,7 +179,7 @@ def fits(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
 # --- who is faster, and from where on -----------------------------------------------------------------------------------
 
 
-def versus(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.Series:
+def speed_ratio(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.Series:
     """How many times slower the peer is, by length, where both were measured."""
     wide = table[table["system"].isin([ours, peer])].pivot_table(index="length", columns="system", values=column)
     if not {ours, peer} <= set(wide.columns):
@@ -187,51 +187,51 @@ def versus(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.
     return (wide[peer] / wide[ours]).dropna()
 
 
-def crossings(ratio: pd.Series) -> list[float]:
+def crossing_table(ratio: pd.Series) -> list[float]:
     """Lengths at which the ratio passes 1, between neighbours along a straight line of the logarithms."""
     n, r = np.log(ratio.index.to_numpy(float)), np.log(ratio.to_numpy(float))
     at = np.flatnonzero(np.diff(r < 0))
     return np.exp(n[at] - r[at] * np.diff(n)[at] / np.diff(r)[at]).tolist()
 
 
-def crossing(checkpoints: Path) -> float:
+def find_crossing(checkpoints: Path) -> float:
     """From which length on ELASTIC stays faster than SASRec with fused attention, by the shipped rows; NaN where none tell."""
-    return _crossing(checkpoints, files.file_stamp(shipped_file(checkpoints)))
+    return _find_crossing(checkpoints, files.file_stamp(shipped_file(checkpoints)))
 
 
 @functools.lru_cache(maxsize=4)
-def _crossing(checkpoints: Path, stamp: tuple[int, ...]) -> float:
-    table, column = usual(shipped(checkpoints))
-    lengths = crossings(versus(table, "elastic", "sasrec-fused", column))
-    return rounded(lengths[-1]) if lengths else math.nan
+def _find_crossing(checkpoints: Path, stamp: tuple[int, ...]) -> float:
+    table, column = usual_shape(shipped_rows(checkpoints))
+    lengths = crossing_table(speed_ratio(table, "elastic", "sasrec-fused", column))
+    return round_length(lengths[-1]) if lengths else math.nan
 
 
-def rounded(length: float) -> float:
+def round_length(length: float) -> float:
     """A crossing as it is said and drawn: it is not known to the single event."""
     return round(length, -1 if length >= 100 else 0)
 
 
 def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     """Where the peer wins, where we win, and where they cross; no length is left out."""
-    return _race(versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer))
+    return _speed_comparison(speed_ratio(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer))
 
 
-def _race(ratio: pd.Series, us: str, them: str) -> str:
+def _speed_comparison(ratio: pd.Series, us: str, them: str) -> str:
     """The same of how many times slower they are, by length."""
     if ratio.empty:
         return f"{us} and {them} were not measured at the same lengths."
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
     parts = []
     if len(losses):
-        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times).")
+        parts.append(f"{them} is faster at N = {_list_lengths(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times).")
     if len(wins):
-        parts.append(f"{us} is faster at N = {_listed(wins.index, ratio.index)} (up to {wins.max():.1f} times).")
-    crossed = " and ".join(f"{rounded(n):,.0f}" for n in crossings(ratio))
+        parts.append(f"{us} is faster at N = {_list_lengths(wins.index, ratio.index)} (up to {wins.max():.1f} times).")
+    crossed = " and ".join(f"{round_length(n):,.0f}" for n in crossing_table(ratio))
     end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
     return " ".join(parts) + end
 
 
-def _listed(lengths: pd.Index, among: pd.Index) -> str:
+def _list_lengths(lengths: pd.Index, among: pd.Index) -> str:
     """`64 to 256, 1,024`: three and more that were measured one after the other are a range."""
     places, parts = np.sort(among.get_indexer(lengths)), list[str]()
     for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
@@ -244,7 +244,7 @@ def memory_words(table: pd.DataFrame) -> str:
     """How the peaks compare at the longest length that ELASTIC and each SASRec share."""
     parts = []
     for peer in ("sasrec-eager", "sasrec-fused"):
-        ratio = versus(table, "elastic", peer, "memory")
+        ratio = speed_ratio(table, "elastic", peer, "memory")
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
             parts.append(f"{LABELS[peer]} needs {times:.{1 if times >= 2 else 2}f} times as much at N = {length:,}")
@@ -258,15 +258,15 @@ def event_words(wide: pd.DataFrame) -> str:
     """One new event, kept state against kept keys and values, in words; `wide` has a row a length and a column a system (ms).
 
     Ours always with its refresh. The peer's first without one, the harder rival: it needs none while its window has room."""
-    ours, peer = (_event(wide, system, refreshed=True) for system in ("elastic", "sasrec-fused"))
-    alone = _event(wide, "sasrec-fused", refreshed=False)
+    ours, peer = (_event_text(wide, system, refreshed=True) for system in ("elastic", "sasrec-fused"))
+    alone = _event_text(wide, "sasrec-fused", refreshed=False)
     if ours.empty:
         return "The kept state was not measured."
     sentence = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
     if alone.empty:
         return sentence
     sentence += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. "
-    sentence += _race((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
+    sentence += _speed_comparison((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
         sentence += " When its window is full, SASRec needs a refresh, too. Then it takes "
@@ -282,7 +282,7 @@ def with_refresh(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table, both[table.columns]], ignore_index=True) if len(both) else table
 
 
-def _event(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
+def _event_text(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
     """Milliseconds of one event by length, with its part of a refresh; empty where it was not measured."""
     step, again = f"{system}{STREAM}", f"{system}{REFRESH}"
     if step not in wide or (refreshed and again not in wide):

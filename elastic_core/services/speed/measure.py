@@ -16,7 +16,7 @@ SECONDS = 12.0  # at most, for the rounds of one setting
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 
 
-def cores() -> int:
+def usable_cores() -> int:
     """How many threads may be asked for."""
     return os.cpu_count() or 1
 

@@ -39,7 +39,7 @@ def new_key() -> str:
     return secrets.token_urlsafe(12)
 
 
-def code(key: str) -> str:
+def new_class_code(key: str) -> str:
     """The code of the class that a key holds: six letters or digits, the same on every server."""
     number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
     return "".join(LETTERS[number // len(LETTERS) ** place % len(LETTERS)] for place in range(LENGTH))
@@ -91,7 +91,7 @@ class Classes:
 
     def release(self, key: str, stop: int, out: bool = True) -> None:
         """Show the answer of a stop to the class that this key holds; with `out=False`, hide it again."""
-        held = code(key)
+        held = new_class_code(key)
         words = "INSERT OR IGNORE INTO released VALUES (?, ?)" if out else "DELETE FROM released WHERE code = ? AND stop = ?"
         self._ask(held, lambda shared: shared.execute(words, (held, stop)))
 
@@ -100,7 +100,7 @@ class Classes:
 
     def lead(self, key: str, stop: int) -> None:
         """The teacher is at this stop now."""
-        held = code(key)
+        held = new_class_code(key)
         self._ask(held, lambda shared: shared.execute("UPDATE class SET stop = ? WHERE code = ?", (stop, held)))
 
     def leads(self, code: str) -> int:

@@ -12,7 +12,7 @@ ANY = ("", "0.0.0.0", "::", "[::]")  # what a server listens on that takes every
 OUTSIDE = ("192.0.2.1", 9)  # an address that nobody has (RFC 5737): the way to it tells our own, and nothing is sent
 
 
-def reachable(url: str, listens_on: str | None) -> str | None:
+def reachable_address(url: str, listens_on: str | None) -> str | None:
     """Return the address of this app as other machines can ask for it; None where it answers this machine alone.
 
     `url` is what the browser shows, `listens_on` the server's own setting. A name or address that is not this machine's loopback

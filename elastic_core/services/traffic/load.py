@@ -14,7 +14,7 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing, binomial_load_limits, gini_index, limits_of, load_status, random_choices
 from elastic_core.services.person.inspect import common_genres, grid
-from elastic_core.services.person.people import genre_share
+from elastic_core.services.person.user_lookup import genre_share
 
 Measure = Literal["people", "gate"]
 EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
@@ -46,12 +46,12 @@ class Traffic(NamedTuple):
         return _count(self.experts, self.weights, self.size)
 
 
-def slices(dataset: Dataset) -> list[str]:
+def length_groups(dataset: Dataset) -> list[str]:
     """Groups of people that can be looked at on their own."""
     return [EVERYBODY, SHORT, LONG, *(FANS + genre for genre in common_genres(dataset, top=18))]
 
 
-def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
+def group_table(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     """bool [users]. Fans of a genre: the quarter in whose readable history it has the largest share. Ties by number."""
     histories, lengths = dataset.histories, dataset.readable(split)
     if name == EVERYBODY:
@@ -63,20 +63,20 @@ def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     return np.isin(np.arange(histories.n_users), np.argsort(rank, kind="stable")[: max(histories.n_users // 4, 1)])
 
 
-def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
+def select_traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
     """The choices of `people` (bool [users]). Gates are scaled to mean 1, so that both measures have the same total."""
     experts, gates = routing.experts[people], routing.gates[people].astype(float)
     gates = gates / gates.mean()
     return Traffic(experts, gates if measure == "gate" else np.ones_like(gates), gates, len(routing.load))
 
 
-def divergence(load: np.ndarray) -> float:
+def load_divergence(load: np.ndarray) -> float:
     """Kullback-Leibler divergence of the load from uniform, in nats: 0 = even, log K = one expert carries all."""
     share = load[load > 0] / load.sum()
     return max(float((share * np.log(share * len(load))).sum()), 0.0)
 
 
-def holders(load: np.ndarray, share: float) -> int:
+def count_holders(load: np.ndarray, share: float) -> int:
     """The smallest number of experts that together carry this share of the traffic."""
     ordered = np.sort(load)[::-1].cumsum()
     return int(np.searchsorted(ordered, share * ordered[-1] * (1 - 1e-12))) + 1
@@ -96,16 +96,16 @@ def health_of(now: Traffic) -> dict[str, float]:
     return {
         "used": float((load > 0).mean()),
         "gini": gini_index(load),
-        "kl": divergence(np.bincount(now.experts.ravel(), minlength=now.size)),
-        "kl_weighted": divergence(_count(now.experts, now.gates, now.size)),
-        "half": holders(load, 0.5),
-        "ninety": holders(load, 0.9),
-        "ninety_nine": holders(load, 0.99),
+        "kl": load_divergence(np.bincount(now.experts.ravel(), minlength=now.size)),
+        "kl_weighted": load_divergence(_count(now.experts, now.gates, now.size)),
+        "half": count_holders(load, 0.5),
+        "ninety": count_holders(load, 0.9),
+        "ninety_nine": count_holders(load, 0.99),
         "marginals": by_marginals(load),
     }
 
 
-class Flow(NamedTuple):
+class UsageReport(NamedTuple):
     """What a group of people retrieves beside a router that picks at random: 2.5% and 97.5% limits over `draws` simulations."""
 
     now: Traffic
@@ -119,7 +119,7 @@ class Flow(NamedTuple):
     draws: int
 
 
-def beside_chance(now: Traffic, draws: int = 200) -> Flow:
+def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
     """Simulate the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, loads = [], [], [], []
@@ -138,7 +138,7 @@ def beside_chance(now: Traffic, draws: int = 200) -> Flow:
     sides = pd.DataFrame(
         {"half": halves, "key": keys, "load": held, "dead": _lines(cells == 0), "state": load_status(held, line)}
     )
-    return Flow(
+    return UsageReport(
         now=now,
         experts=grid(now.side).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
         sides=sides,
@@ -158,7 +158,7 @@ def _lines(cells: np.ndarray) -> np.ndarray:
     return np.concatenate([cells.sum(1), cells.sum(0)])
 
 
-def batches(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
+def load_by_batch(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
     """Figure 4, right: batch (people in the data's order), people, expert, its share of the batch; the `top` busiest experts."""
     busiest, parts = np.argsort(-now.load, kind="stable")[:top], []
     for number, part in enumerate(np.array_split(np.arange(now.people), min(count, now.people)), start=1):

@@ -7,7 +7,7 @@ import pandas as pd
 
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, Snapshot
-from elastic_core.services.person.people import spaced
+from elastic_core.services.person.user_lookup import evenly_spaced
 
 EPOCHS = ["epoch", "used", "entropy", "gini"]
 
@@ -20,7 +20,7 @@ def by_epoch(run: Run) -> pd.DataFrame:
 def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
     """By epoch what the run kept, at most so many, evenly over the training, the last included. Unreadable files are left out."""
     found, files = dict[int, Snapshot](), run.snapshots()
-    for epoch, path in (files[i] for i in spaced(len(files), most)):
+    for epoch, path in (files[i] for i in evenly_spaced(len(files), most)):
         with suppress(InputError):
             found[epoch] = run.snapshot(path)
     return found
@@ -36,7 +36,7 @@ def last_used(loads: pd.DataFrame) -> pd.Series:
     return loads.gt(0).mul(loads.index, axis=0).max()
 
 
-def heat(loads: pd.DataFrame) -> pd.DataFrame:
+def load_over_time(loads: pd.DataFrame) -> pd.DataFrame:
     """Load of experts (index, the busiest at the end first) by epoch (columns); of more than 256, every n-th of them."""
     order = np.argsort(-loads.iloc[-1].to_numpy(), kind="stable")
-    return loads[order[spaced(len(order), 256)]].T
+    return loads[order[evenly_spaced(len(order), 256)]].T

@@ -6,7 +6,7 @@ from elastic_core.services import public
 from elastic_core.training_time import Estimate, estimate_training
 
 
-def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
+def estimate_time(config: RunConfig, dataset: Dataset) -> Estimate:
     """As `estimate_training`. Raises InputError in public mode, too."""
-    public.refuse("measurement")
+    public.refuse_in_public("measurement")
     return estimate_training(config, dataset)

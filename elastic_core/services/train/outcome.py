@@ -46,38 +46,38 @@ class TrainingOutcome(NamedTuple):
         return table.sort_values(METRIC, ascending=False, ignore_index=True)
 
 
-def outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
+def describe_outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
     epochs, end = run.events("epoch"), run.last("end") or {}
     found = baselines.read_comparison(run)
     protocol = found.protocol if found is not None else ONLY_UNSEEN
     score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
-    rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
-    advice = [_time(epochs, best, end), _use(run, epochs)]
-    if _patience(end) and len(epochs) > 1:
+    rising = bool(epochs) and best >= len(epochs) - 1 and not _ended_by_patience(end)
+    advice = [_time_text(epochs, best, end), _use_text(run, epochs)]
+    if _ended_by_patience(end) and len(epochs) > 1:
         advice.reverse()
-    seeds, again = _seeds(run, list(among), protocol)
+    seeds, again = _compare_seeds(run, list(among), protocol)
     longer, name = None, "minutes" if config.train.minutes else "epochs"
     if rising:
         with suppress(InputError):  # beyond the bounds
             longer = presets.changed_config(config, {f"train.{name}": 2 * getattr(config.train, name)})
     return TrainingOutcome(
-        score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(filter(None, advice)), seeds,
-        longer, again,
+        score, found, _why_it_ended(end, len(epochs), best), _verdict_text(found, needs_training(run)),
+        tuple(filter(None, advice)), seeds, longer, again,
     )  # fmt: skip
 
 
-def _patience(end: dict[str, Any]) -> bool:
+def _ended_by_patience(end: dict[str, Any]) -> bool:
     return str(end.get("reason", "")).startswith("no better validation")
 
 
-def _why(end: dict[str, Any], epochs: int, best: int) -> str:
+def _why_it_ended(end: dict[str, Any], epochs: int, best: int) -> str:
     reason = str(end.get("reason", ""))
     where = f"best epoch {best} of {epochs}" if epochs else ""
     if reason == "needs no training":
         return "It needs no training: it was counted and tested."
-    if _patience(end):
+    if _ended_by_patience(end):
         return f"It stopped by itself: {reason} ({where})."
     if reason == "asked to stop":
         return f"It was stopped by hand in epoch {epochs}; the best weights until then were tested ({where})."
@@ -88,7 +88,7 @@ def _why(end: dict[str, Any], epochs: int, best: int) -> str:
     return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
 
 
-def _verdict(found: BaselineComparison | None, trained: bool) -> str:
+def _verdict_text(found: BaselineComparison | None, trained: bool) -> str:
     row = found.best if found is not None else None
     if found is None or row is None:
         return ""
@@ -102,12 +102,12 @@ def _verdict(found: BaselineComparison | None, trained: bool) -> str:
     return f"**No clear difference from {only}** ({gap})."
 
 
-def _time(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
+def _time_text(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
     if not epochs:
         return ""
     if len(epochs) < 2:
         return "Hardly one epoch fitted into the time. Give it more time, or choose a smaller model."
-    if _patience(end):
+    if _ended_by_patience(end):
         if not 0 < best < len(epochs):
             return ""
         fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
@@ -118,7 +118,7 @@ def _time(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
     return f"It had not got better since epoch {best} of {len(epochs)}. Change something before you give it more time."
 
 
-def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
+def _use_text(run: Run, epochs: list[dict[str, Any]]) -> str:
     """The null of `used`: a router that picks k of K at random, for so many people."""
     test, model = run.last("test") or {}, run.config.model
     used = test.get("used", epochs[-1].get("used") if epochs else None)
@@ -134,7 +134,7 @@ def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
     )
 
 
-def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | None]:
+def _compare_seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | None]:
     """What is known of other seeds, and the configuration of the next one."""
     if not needs_training(run) or not run.has_report:
         return "", None

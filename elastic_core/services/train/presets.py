@@ -46,7 +46,7 @@ BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
 
 
-def variants() -> tuple[Variant, ...]:
+def list_variants() -> tuple[Variant, ...]:
     """Every system by the names its models give: those with most to say first, baselines last."""
     kinds = {name: models.model_class(name) for name in models.names()}
     order = sorted(kinds, key=lambda name: (not kinds[name].objective, -len(kinds[name].variants)))
@@ -58,17 +58,17 @@ def variants() -> tuple[Variant, ...]:
     )
 
 
-def variant(label: str) -> Variant:
+def find_variant(label: str) -> Variant:
     """Raises InputError for a label that is not in the list."""
-    return _called(label, variants(), "label", "model")
+    return _variant_label(label, list_variants(), "label", "model")
 
 
-def budget(name: str) -> Budget:
+def find_budget(name: str) -> Budget:
     """Raises InputError for a budget that is not in the list."""
-    return _called(name, BUDGETS, "name", "time budget")
+    return _variant_label(name, BUDGETS, "name", "time budget")
 
 
-def _called(wanted: str, known: tuple[Found, ...], name: str, what: str) -> Found:
+def _variant_label(wanted: str, known: tuple[Found, ...], name: str, what: str) -> Found:
     """The first that is called so: a plug-in may take a label that is taken."""
     for found in known:
         if getattr(found, name) == wanted:
@@ -76,7 +76,7 @@ def _called(wanted: str, known: tuple[Found, ...], name: str, what: str) -> Foun
     raise InputError(f"unknown {what} {wanted!r}; known are {', '.join(getattr(found, name) for found in known)}")
 
 
-def sizes(config: RunConfig) -> str:
+def size_text(config: RunConfig) -> str:
     """How large the model is, in one line: the time that is chosen decides it, too."""
     model, parts = config.model, list[str]()
     if hasattr(model, "side") and hasattr(model, "k"):
@@ -86,13 +86,13 @@ def sizes(config: RunConfig) -> str:
     return ", ".join([*parts, f"the latest {model.length} events"])
 
 
-def longer(config: RunConfig, length: float) -> str:
+def longer_budget(config: RunConfig, length: float) -> str:
     """The first time whose preset reads at least `length` events, where this model finds experts and reads fewer."""
     reads = hasattr(config.model, "side") and config.model.length < length
     return next((b.name for b in BUDGETS if reads and b.shape["length"] >= length), "")
 
 
-def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
+def make_config(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
     """A complete configuration: this system on this data within this time."""
     model = model_settings(chosen.model, **{**time.shape, "balance_weight": BALANCE, **chosen.settings})
     return RunConfig(
@@ -104,7 +104,7 @@ def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> Ru
     )
 
 
-def twin(config: RunConfig, chosen: Variant) -> RunConfig:
+def twin_config(config: RunConfig, chosen: Variant) -> RunConfig:
     """The same data, sizes and training with another system: what both have in common is kept."""
     kind = ModelConfig.known[chosen.model]
     own = {f.name for f in dataclasses.fields(kind)}
@@ -123,7 +123,7 @@ def form_settings(config: RunConfig, section: Literal["model", "objective", "tra
     part = getattr(config, section)
     hints, first = get_type_hints(type(part)), list[Setting]()
     if section == "objective":
-        able = _teachers(config.model) or (part.name,)
+        able = _possible_objectives(config.model) or (part.name,)
         first = [Setting("objective.name", "choice", part.name, able if part.name in able else (part.name, *able))]
     for field in dataclasses.fields(part):
         hint = hints[field.name]
@@ -140,7 +140,7 @@ def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
     lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
-    if models.model_class(made.model.name).objective and made.objective.name not in _teachers(made.model):
+    if models.model_class(made.model.name).objective and made.objective.name not in _possible_objectives(made.model):
         objectives.check(made.objective.name, _outline(made.model))  # says why not
     return made
 
@@ -153,23 +153,23 @@ def config_differences(one: RunConfig, other: RunConfig) -> list[str]:
     ]
 
 
-def command(config_file: str, out: str) -> str:
+def train_command(config_file: str, out: str) -> str:
     """What trains the same run in a terminal."""
     return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
 
 
-def again(run: Run) -> str:
+def retrain_command(run: Run) -> str:
     """What trains a run once more, beside the first."""
-    return command(f"{run.place}/{CONFIG}", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
+    return train_command(f"{run.place}/{CONFIG}", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
 
 
-def _teachers(model: ModelConfig) -> tuple[str, ...]:
+def _possible_objectives(model: ModelConfig) -> tuple[str, ...]:
     """The objectives that it may learn from. A form asks at every rerun."""
-    return _able(model, tuple(objectives.names()))
+    return _honest_objectives(model, tuple(objectives.names()))
 
 
 @functools.lru_cache(maxsize=64)
-def _able(model: ModelConfig, known: tuple[str, ...]) -> tuple[str, ...]:
+def _honest_objectives(model: ModelConfig, known: tuple[str, ...]) -> tuple[str, ...]:
     return objectives.honest(_outline(model))
 
 

@@ -32,7 +32,7 @@ def runs_table(runs: list[Run], row: Callable[[Run], dict[str, Any]] | None = No
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def curves(runs: list[Run]) -> pd.DataFrame:
+def training_curves(runs: list[Run]) -> pd.DataFrame:
     """Loss, validation NDCG@10 and use of the memory after each epoch; NaN where a model has no memory."""
     rows = [
         (run.name, row["epoch"], row["seconds"], row["loss"], row["valid"]["NDCG@10"], row.get("used"), row.get("entropy"))
@@ -42,14 +42,14 @@ def curves(runs: list[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(CURVES)).astype(dict.fromkeys(CURVES[2:], float))
 
 
-def system(config: RunConfig) -> str:
+def system_name(config: RunConfig) -> str:
     """The system's name as people know it."""
-    return _system(config.model, tuple(models.names()))
+    return _system_name(config.model, tuple(models.names()))
 
 
 @functools.lru_cache(maxsize=1024)
-def _system(model: ModelConfig, known: tuple[str, ...]) -> str:
-    for variant in reversed(presets.variants()):  # the special ones before the plain one
+def _system_name(model: ModelConfig, known: tuple[str, ...]) -> str:
+    for variant in reversed(presets.list_variants()):  # the special ones before the plain one
         if variant.model == model.name and all(getattr(model, n) == v for n, v in variant.settings.items()):
             return variant.label
     return model.name
@@ -77,7 +77,7 @@ def run_row(run: Run) -> dict[str, Any]:
     logged = test.get("protocols", {}).get("full", {}).get("NDCG@10")  # of a run that was tested before ranks were kept
     return {
         "run": run.name,
-        "model": system(run.config),
+        "model": system_name(run.config),
         "data": start.get("data", run.config.data.source),
         "NDCG@10": run.report().interval("full", "NDCG@10").mean if run.has_report else logged,
         "people": test.get("users"),

@@ -25,14 +25,14 @@ from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import influence_of_user
-from elastic_core.services.person.people import some_of
 from elastic_core.services.person.prediction import Prediction, predict_user
 from elastic_core.services.person.recommend import compare_lists
+from elastic_core.services.person.user_lookup import sample_indices
 from elastic_core.services.speed import curves
 from elastic_core.text import minus
 
 
-class TourAsked(NamedTuple):
+class TourContext(NamedTuple):
     """What a question is about. `traffic` is None for models without a memory."""
 
     run: Run
@@ -50,42 +50,42 @@ class Answer(NamedTuple):
     reason: str
 
 
-def last_event(asked: TourAsked) -> Answer:
+def last_event(context: TourContext) -> Answer:
     """How many of the ten suggestions stay when the last event is forgotten?"""
-    last = int(asked.dataset.readable()[asked.user])
-    before, after = _start(asked), _start(asked, Remove(last, last))
+    last = int(context.dataset.readable()[context.user])
+    before, after = _start(context), _start(context, Remove(last, last))
     stay = 10 - compare_lists(before.recommendation, after.recommendation).counts["new"]
-    return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {asked.user + 1}.")
+    return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {context.user + 1}.")
 
 
-def _start(asked: TourAsked, *edits: Edit) -> Prediction:
+def _start(context: TourContext, *edits: Edit) -> Prediction:
     """As the start page opens with it."""
-    return predict_user(asked.model, asked.dataset, asked.user, edits, count_repeats(asked.dataset).stay)
+    return predict_user(context.model, context.dataset, context.user, edits, count_repeats(context.dataset).stay)
 
 
-def comparisons(asked: TourAsked) -> Answer:
+def answer_comparisons(context: TourContext) -> Answer:
     """How many comparisons with keys does the search need?"""
-    side = round(inspect.memory_size(asked.model) ** 0.5)
+    side = round(inspect.memory_size(context.model) ** 0.5)
     return Answer(
         1, f"Here 2 × 4 = 8 short dot products, not 16 long ones. For {side**2:,} experts: {2 * side}, not {side**2:,}."
     )
 
 
-def votes_won(asked: TourAsked) -> Answer:
+def votes_won(context: TourContext) -> Answer:
     """Which part of all votes do a person's experts have?"""
-    if not search.votes(asked.model):
+    if not search.has_votes(context.model):
         return Answer(None, "In this run the whole history makes one search, so nothing is counted.")
-    sums = votes.tally(votes.elected(asked.model, asked.dataset, asked.user)).dropna(subset="expert")
+    sums = votes.vote_sums(votes.retrieve_by_vote(context.model, context.dataset, context.user)).dropna(subset="expert")
     won = float(sums["votes"].sum())
-    text = f"The {len(sums)} experts of person {asked.user + 1} have {won:.0%} of all votes; the average person gives them "
+    text = f"The {len(sums)} experts of person {context.user + 1} have {won:.0%} of all votes; the average person gives them "
     return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, f"{text}{sums['usual'].sum():.0%}.")
 
 
-def dispatched(asked: TourAsked) -> Answer:
+def answer_dispatch(context: TourContext) -> Answer:
     """How many links do a person's events and experts take?"""
-    start = _start(asked)
+    start = _start(context)
     assert start.retrieved is not None
-    n, k, many = min(start.n_read, DRAWN), start.retrieved.experts.shape[1], inspect.item_words(asked.dataset).many
+    n, k, many = min(start.n_read, DRAWN), start.retrieved.experts.shape[1], inspect.item_words(context.dataset).many
     return Answer(
         1,
         f"For {n} {many} and {k} experts: {n} × {k} lines there and {n} × {k} back, {2 * n * k} in all. All pairs would be "
@@ -93,29 +93,29 @@ def dispatched(asked: TourAsked) -> Answer:
     )
 
 
-def starved(asked: TourAsked) -> Answer:
+def answer_starved_keys(context: TourContext) -> Answer:
     """What learns without the gate?"""
-    table = gate.gradients(asked.model, asked.dataset, asked.user)
+    table = gate.gradient_table(context.model, context.dataset, context.user)
     dead = table.loc[table["without_gate"] == 0, "group"].tolist()
     named = ", ".join(dead) or "none"
     return Answer(1 if dead else 0, f"Without the gate, training changes nothing in: {named}. Their gradient is exactly 0.")
 
 
-def whose(asked: TourAsked) -> Answer:
+def answer_holders(context: TourContext) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
-    assert asked.traffic is not None
-    found, (low, high) = hot_experts(asked.traffic, asked.user), random_load_limits(asked.traffic)
-    first = found[found["expert"] == _start(asked).strongest].iloc[0]
+    assert context.traffic is not None
+    found, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
+    first = found[found["expert"] == _start(context).strongest].iloc[0]
     text = (
-        f"{first['load']:.0f} of {len(asked.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it would "
-        f"be {low} to {high}."
+        f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it "
+        f"would be {low} to {high}."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
 
-def looked_at_or_decisive(asked: TourAsked) -> Answer:
+def looked_at_or_decisive(context: TourContext) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    found = influence_of_user(asked.model, asked.dataset, asked.user)
+    found = influence_of_user(context.model, context.dataset, context.user)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]
@@ -123,27 +123,27 @@ def looked_at_or_decisive(asked: TourAsked) -> Answer:
     return Answer(0 if seen == decisive else 1, text)
 
 
-def unused_by_chance(asked: TourAsked) -> Answer:
+def unused_by_chance(context: TourContext) -> Answer:
     """Were experts drawn at random, how many would nobody retrieve?"""
-    assert asked.traffic is not None
-    load, (low, _, used) = asked.traffic.load, asked.traffic.chance(draws=50)
+    assert context.traffic is not None
+    load, (low, _, used) = context.traffic.load, context.traffic.chance(draws=50)
     unused, mine = 1 - used, int((load == 0).sum())
     told = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
         f"By pure chance {unused * len(load):.0f} of the {len(load):,} experts would have no users (mean of 50 tries). In this "
-        f"run {mine:,} have none: {told}. {asked.traffic.used:.0%} of the memory is in use."
+        f"run {mine:,} have none: {told}. {context.traffic.used:.0%} of the memory is in use."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
 
-def swapped(asked: TourAsked) -> Answer:
+def answer_swap(context: TourContext) -> Answer:
     """Does replacing the strongest expert, for everybody who retrieves it, change NDCG@10 by more than chance explains?"""
-    assert asked.traffic is not None
-    expert = _start(asked).strongest
+    assert context.traffic is not None
+    expert = _start(context).strongest
     assert expert is not None
-    other = ablation.draw_used_expert(asked.traffic, expert, apart=True)
-    everybody = ablation.EvaluationContext(asked.model, asked.dataset, asked.traffic)
-    before = ablation.rank_edited(everybody, ablation.retrieving_users(asked.traffic, expert))
+    other = ablation.draw_used_expert(context.traffic, expert, apart=True)
+    everybody = ablation.EvaluationContext(context.model, context.dataset, context.traffic)
+    before = ablation.rank_edited(everybody, ablation.retrieving_users(context.traffic, expert))
     row = ablation.effect_row("", ablation.swap_expert(everybody, expert, other, before))
     sure = side_of_zero(row["low"], row["high"]) != ""
     text = (
@@ -153,21 +153,21 @@ def swapped(asked: TourAsked) -> Answer:
     return Answer(0 if sure else 1, text)
 
 
-def seeds(asked: TourAsked) -> Answer:
+def answer_seeds(context: TourContext) -> Answer:
     """Do runs that differ only in their seed score the same?"""
-    runs = with_its_seeds(asked.run, load(asked.checkpoints))
+    runs = with_its_seeds(context.run, load(context.checkpoints))
     scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
-        return Answer(None, f"There is only one seed of {run_label(asked.run)} here. Train a second one and see.")
+        return Answer(None, f"There is only one seed of {run_label(context.run)} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"seed {seed} {score:.4f}" for seed, score in sorted(scores.items()))
     told = f"Each training alone, NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
     return Answer(0 if spread < 1e-6 else 1, told)
 
 
-def better(asked: TourAsked, found: Comparison, other: Run) -> Answer:
+def answer_better(context: TourContext, found: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
-    mine, theirs = labels_apart(asked.run, other)
+    mine, theirs = labels_apart(context.run, other)
     text = minus(
         f"{mine} {found.mean_a:.4f}, {theirs} {found.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. Difference "
         f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}). {claim_sentence(found, mine, theirs)}"
@@ -175,26 +175,26 @@ def better(asked: TourAsked, found: Comparison, other: Run) -> Answer:
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(found)], text)
 
 
-def map_keeps(asked: TourAsked) -> Answer:
+def map_keeps(context: TourContext) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
-    check_expert_count(asked.model)
-    values = memory_of(asked.model).expert_values().numpy()
+    check_expert_count(context.model)
+    values = memory_of(context.model).expert_values().numpy()
     judged = min(len(values), trust.MOST)
-    count = trust.neighbours(judged)
-    kept = neighbours_kept(values, layouts.pca(values), count)
+    count = trust.judged_neighbours(judged)
+    kept = neighbours_kept(values, layouts.project_pca(values), count)
     some = f"{judged:,} of {len(values):,} experts, drawn at random" if judged < len(values) else f"{len(values):,} experts"
     text = f"The map keeps {kept:.0%} of an expert’s {count} nearest neighbours (mean over {some})."
     return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
 
 
-def faster_when(asked: TourAsked) -> Answer:
+def faster_when(context: TourContext) -> Answer:
     """Is ELASTIC faster than SASRec at every length?"""
-    rows = curves.shipped(asked.checkpoints)
+    rows = curves.shipped_rows(context.checkpoints)
     if rows.empty:
         return Answer(None, "No measurement came with this copy. The page can make one.")
-    rows, column = curves.usual(rows)
+    rows, column = curves.usual_shape(rows)
     text = curves.speed_sentence(rows, "elastic", "sasrec-fused", column)
-    ratio = curves.versus(rows, "elastic", "sasrec-fused", column)
+    ratio = curves.speed_ratio(rows, "elastic", "sasrec-fused", column)
     return Answer(0 if len(ratio) and (ratio >= 1).all() else 2 if len(ratio) and (ratio < 1).all() else 1, text)
 
 
@@ -202,5 +202,7 @@ def neighbours_kept(values: np.ndarray, flat: np.ndarray, k: int = 5) -> float:
     """Mean share of an expert's `k` nearest in `values` (cosine) that are also among its `k` nearest on a map `flat`.
 
     Among as many experts as the map's own page judges: nobody can hold every distance between a quarter of a million."""
-    keep = some_of(len(values), trust.MOST, seed=0)
-    return trust.mean_overlap(trust.nearest(values[keep], k, angles=True), trust.nearest(flat[keep], k, angles=False))
+    keep = sample_indices(len(values), trust.MOST, seed=0)
+    return trust.mean_overlap(
+        trust.nearest_points(values[keep], k, angles=True), trust.nearest_points(flat[keep], k, angles=False)
+    )

@@ -10,12 +10,12 @@ from elastic_core.errors import InputError
 TOP = 8  # people that a search lists
 
 
-def spaced(many: int, most: int) -> np.ndarray:
+def evenly_spaced(many: int, most: int) -> np.ndarray:
     """At most `most` of 0 … `many` - 1, evenly, both ends included."""
     return np.unique(np.linspace(0, many - 1, min(most, many)).round().astype(np.int64))
 
 
-def some_of(many: int, most: int, seed: int) -> np.ndarray:
+def sample_indices(many: int, most: int, seed: int) -> np.ndarray:
     """At most `most` of 0 … `many` - 1, drawn at random, in order."""
     return np.sort(np.random.default_rng(seed).choice(many, min(most, many), replace=False))
 
@@ -26,7 +26,7 @@ def own_id(dataset: Dataset, user: int) -> str:
     return "" if raw == str(user + 1) else raw
 
 
-def numbered(dataset: Dataset, raw: str) -> int:
+def user_number(dataset: Dataset, raw: str) -> int:
     """The number, from 0, of the person with this id. Raises InputError if there is none."""
     ids = dataset.histories.user_ids
     found = np.flatnonzero(ids.astype(str) == raw)
@@ -35,7 +35,7 @@ def numbered(dataset: Dataset, raw: str) -> int:
     return int(found[0])
 
 
-def by_id(dataset: Dataset, text: str) -> list[int]:
+def find_users(dataset: Dataset, text: str) -> list[int]:
     """People whose id is `text`, begins with it or holds it, in this order; case is ignored, and an exact id stands alone."""
     names, asked = pd.Series(dataset.histories.user_ids.astype(str)), text.strip().lower()
     lower = names.str.lower()
@@ -51,7 +51,7 @@ def is_id(dataset: Dataset, user: int, text: str) -> bool:
     return str(dataset.histories.user_ids[user]).lower() == text.strip().lower()
 
 
-def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int | None:
+def same_user(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int | None:
     """A person of one dataset in another: the same number on the same data, the same id on another cut of it. `own` is an id that
     the visitor typed; it is looked for everywhere, for ids of strangers' data name other people. None where they are not there.
     """
