@@ -189,11 +189,11 @@ class ItemRanker:
         for start in range(0, len(names), MAX_BATCH):
             chunk = names[start : start + MAX_BATCH]
             if histories is None:
-                found = [(*self.user_history(name, before_test), 0) for name in chunk]
+                histories_read = [(*self.user_history(name, before_test), 0) for name in chunk]
             else:
-                found = [(items, None, unknown) for items, unknown in (self._read(histories[name]) for name in chunk)]
-            items, scores = self.rank([Query(items, allowed, times, seen) for items, times, _ in found], k)
-            known, unknown = np.array([(len(items), unknown) for items, _, unknown in found]).T
+                histories_read = [(items, None, unknown) for items, unknown in (self._read(histories[name]) for name in chunk)]
+            items, scores = self.rank([Query(items, allowed, times, seen) for items, times, _ in histories_read], k)
+            known, unknown = np.array([(len(items), unknown) for items, _, unknown in histories_read]).T
             yield Recommendations(self.catalog, chunk, items, scores, known, unknown)
 
     @torch.inference_mode()

@@ -40,14 +40,14 @@ class Parser(argparse.ArgumentParser):
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    given = list(sys.argv[1:] if words is None else words)
+    words_given = list(sys.argv[1:] if words is None else words)
     try:
-        arguments = make_parser(given).parse_args(given)
+        arguments = make_parser(words_given).parse_args(words_given)
         code = int(arguments.run(arguments))
         sys.stdout.flush()  # a full disk below a redirection is told here, not when Python ends
         return code
     except InputError as error:
-        print(f"error: {error}{_dash_hint(str(error), given)}", file=sys.stderr)
+        print(f"error: {error}{_dash_hint(str(error), words_given)}", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):

@@ -105,10 +105,10 @@ def known_a_little(arguments: Namespace) -> int:
     split, protocol, people = arguments.split, arguments.protocols[0], f"{dataset.histories.n_users:,} people"
     print_note(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
-    for one in score_short_histories(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
-        score, beyond = one.score, one.over_popularity
-        interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if one.events else ""
-        print(f"{one.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")
+    for each in score_short_histories(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
+        score, beyond = each.score, each.over_popularity
+        interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if each.events else ""
+        print(f"{each.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")
     return 0
 
 

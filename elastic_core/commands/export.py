@@ -32,13 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out.suffix not in (".pt2", ".onnx") or not arguments.out.parent.is_dir():
         raise InputError(f"--out must be a file ending in .pt2 or .onnx, in a folder that is there, not {arguments.out}")
     _, catalog, model = open_items(arguments.run_name)
-    found = export(model)
-    differs = found.differs
+    program = export(model)
+    differs = program.differs
     if arguments.out.suffix == ".onnx":
-        differs = save_onnx(found, model, catalog, arguments.out)
+        differs = save_onnx(program, model, catalog, arguments.out)
     else:
-        save(found, catalog, arguments.out)
-    many = "any number of people at a time" if found.people else "one person at a time"
+        save(program, catalog, arguments.out)
+    many = "any number of people at a time" if program.people else "one person at a time"
     print_note(
         f"{arguments.out}: the last {model.length} events of {many}; scores differ from the run's by {differs:.1g} at most"
     )

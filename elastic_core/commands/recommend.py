@@ -47,8 +47,8 @@ MOST_IDS = 2**28  # bytes of a file of ids
 
 def configure(parser: ArgumentParser) -> None:
     add_options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
-    who = parser.add_mutually_exclusive_group(required=True)
-    add_options(who, """
+    user_options = parser.add_mutually_exclusive_group(required=True)
+    add_options(user_options, """
         --user ID | text | a person's raw id
         --history IDS | text | raw item ids, oldest first, separated by commas
         --all | flag | everybody in the data, into a file (with --out)

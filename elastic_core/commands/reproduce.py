@@ -84,9 +84,9 @@ def _train_rows(chosen: list[PlannedRun], arguments: Namespace) -> None:
         one_thread_each()
     for row in chosen:
         folder, stored = row.folder(arguments.root), stored_runs(arguments.root)
-        wanted = row.name == arguments.only and not has_weights(row, arguments.root)
+        weights_missing = row.name == arguments.only and not has_weights(row, arguments.root)
         stand = planned_status(row, arguments.root)
-        if stand == "other settings" or (row.name in stored and not wanted):
+        if stand == "other settings" or (row.name in stored and not weights_missing):
             print_note(f"{row.name}: {stand}, left alone")
             continue
         if time.monotonic() >= at:

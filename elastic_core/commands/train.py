@@ -97,10 +97,10 @@ def _process_group() -> AbstractContextManager[Alone]:
     return joined()
 
 
-def settle_threads(asked: str, config: RunConfig, dataset: Dataset, run: Run) -> None:
+def settle_threads(threads: str, config: RunConfig, dataset: Dataset, run: Run) -> None:
     """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now."""
-    if asked != "auto":
-        torch.set_num_threads(number_of_threads(asked))
+    if threads != "auto":
+        torch.set_num_threads(number_of_threads(threads))
     elif had := run.last("start").get("threads"):
         torch.set_num_threads(had)
     elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), CPU)).model.trained:

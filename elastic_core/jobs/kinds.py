@@ -374,14 +374,14 @@ class Ablations(RunQueue):
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
         tell = lambda share: context.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.remove_each(ablation.EvaluationContext(model, dataset, route_users(model, dataset, "test")), tell)
-        files.write_text(context.path / EFFECTS, found.to_csv(index=False))
+        effects = ablation.remove_each(ablation.EvaluationContext(model, dataset, route_users(model, dataset, "test")), tell)
+        files.write_text(context.path / EFFECTS, effects.to_csv(index=False))
         return ""
 
     def effects(self, run: Run, data: str) -> pd.DataFrame | None:
         """Return what a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
-        found = self.latest("finished", **self.about(run, data))
-        return None if found is None else _read_effects(found.path / EFFECTS, files.file_stamp(found.path / EFFECTS))
+        job = self.latest("finished", **self.about(run, data))
+        return None if job is None else _read_effects(job.path / EFFECTS, files.file_stamp(job.path / EFFECTS))
 
 
 @functools.lru_cache(maxsize=16)

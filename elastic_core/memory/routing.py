@@ -51,12 +51,12 @@ class Routing:
         """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share.
 
         No more than people · k experts have a load, and no more are held; of more than 300,000 there are fewer draws."""
-        people, k = self.experts.shape
+        n_users, k = self.experts.shape
         size = len(self.load)
-        most = min(size, people * k)
+        most = min(size, n_users * k)
         draws = int(np.clip(MOST_LOADS // most, 20, draws))
         loads = np.zeros((draws, most), np.int64)
-        for row, experts in zip(loads, random_choices(people, k, size, draws, seed), strict=True):
+        for row, experts in zip(loads, random_choices(n_users, k, size, draws, seed), strict=True):
             busy = np.sort(np.unique(experts, return_counts=True)[1])
             row[most - len(busy) :] = busy
         low, high = (np.pad(np.quantile(loads, share, axis=0), (size - most, 0)) for share in (0.025, 0.975))
@@ -153,8 +153,8 @@ def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Ite
 
 def random_load_limits(traffic: Routing) -> tuple[int, int]:
     """What the random router gives any one expert in 95% of cases (2.5% and 97.5% quantile)."""
-    people, k = traffic.experts.shape
-    return binomial_load_limits(people, k, len(traffic.load))
+    n_users, k = traffic.experts.shape
+    return binomial_load_limits(n_users, k, len(traffic.load))
 
 
 def binomial_load_limits(people: int, k: int, size: int) -> tuple[int, int]:
@@ -165,9 +165,9 @@ def binomial_load_limits(people: int, k: int, size: int) -> tuple[int, int]:
     return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
 
 
-def limits_of(drawn: Sequence[float] | ndarray) -> tuple[float, float]:
+def limits_of(values: Sequence[float] | ndarray) -> tuple[float, float]:
     """2.5% and 97.5% quantile."""
-    low, high = np.quantile(drawn, (0.025, 0.975))
+    low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)
 
 

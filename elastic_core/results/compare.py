@@ -138,25 +138,25 @@ def compare_reports(
         raise InputError("a comparison needs at least one report on either side")
     for other in (*a[1:], *b):
         _check_same_evaluation(a[0], other)
-    left = np.stack([report.values(protocol, metric) for report in a])  # [seeds, users]
-    right = np.stack([report.values(protocol, metric) for report in b])
+    values_a = np.stack([report.values(protocol, metric) for report in a])  # [seeds, users]
+    values_b = np.stack([report.values(protocol, metric) for report in b])
     return Comparison(
         protocol=protocol,
         metric=metric,
-        mean_a=float(left.mean()),
-        mean_b=float(right.mean()),
-        users=left.shape[1],
-        means_a=tuple(left.mean(1).tolist()),
-        means_b=tuple(right.mean(1).tolist()),
-        **paired_difference(left, right, trained)._asdict(),
+        mean_a=float(values_a.mean()),
+        mean_b=float(values_b.mean()),
+        users=values_a.shape[1],
+        means_a=tuple(values_a.mean(1).tolist()),
+        means_b=tuple(values_b.mean(1).tolist()),
+        **paired_difference(values_a, values_b, trained)._asdict(),
     )
 
 
 def noise_of_comparison(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", metric: str = METRIC) -> NoiseParts:
     """Where the noise of a comparison comes from. Raises InputError as `compare_runs` and `NoiseParts.estimate` do."""
     compare_runs(a, b, protocol, metric)
-    left, right = (np.stack([run.report().values(protocol, metric) for run in side]) for side in (a, b))
-    return NoiseParts.estimate(left, right)
+    values_a, values_b = (np.stack([run.report().values(protocol, metric) for run in side]) for side in (a, b))
+    return NoiseParts.estimate(values_a, values_b)
 
 
 def _check_one_system(side: Sequence[Run]) -> None:

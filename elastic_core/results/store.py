@@ -276,10 +276,10 @@ def write_ranks(report: Report, path: Path, name: str) -> None:
     import pyarrow as pa  # where ranks are written
     from pyarrow import parquet
 
-    protocols, people = list(report.ranks), len(report.users)
+    protocols, n_users = list(report.ranks), len(report.users)
     columns = {
-        "run": pa.array([name] * people * len(protocols)).dictionary_encode(),
-        "protocol": pa.array(np.repeat(protocols, people)).dictionary_encode(),
+        "run": pa.array([name] * n_users * len(protocols)).dictionary_encode(),
+        "protocol": pa.array(np.repeat(protocols, n_users)).dictionary_encode(),
         "user": np.tile(report.users, len(protocols)).astype(np.int32),
         "above": np.concatenate([ranks.above for ranks in report.ranks.values()]).astype(np.int32),
         "tied": np.concatenate([ranks.tied for ranks in report.ranks.values()]).astype(np.int32),
@@ -350,5 +350,5 @@ def _replace_rows(path: Path, read: Any, key: str, name: str, rows: pd.DataFrame
     if not path.exists():
         return rows
     table = read(path.parent)
-    whole = pd.concat([table[table[key] != name], rows], ignore_index=True) if len(rows) else table[table[key] != name]
-    return whole.sort_values(key, kind="stable", ignore_index=True)
+    joined = pd.concat([table[table[key] != name], rows], ignore_index=True) if len(rows) else table[table[key] != name]
+    return joined.sort_values(key, kind="stable", ignore_index=True)

@@ -117,9 +117,9 @@ def evaluate(
     `users` are dense user numbers (default: everybody); the rest is as of `rank_people`. Raises InputError as that does.
     """
     began = time.perf_counter()
-    people = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
-    ranks = rank_people(scorer, dataset, split, protocols, people, batch, device, seed)
-    return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
+    evaluated = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
+    ranks = rank_people(scorer, dataset, split, protocols, evaluated, batch, device, seed)
+    return Report(ranks, evaluated, split, dataset.hash, seed, time.perf_counter() - began)
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------

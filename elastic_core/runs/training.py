@@ -65,8 +65,8 @@ def train(
                 config, dataset, run, (not ranks.rank and on_event) or (lambda event: None), stop or (lambda: False), ranks, begin
             )
         )
-        with contextlib.ExitStack() as held:
-            ranks.first(lambda: held.enter_context(run.lock()))
+        with contextlib.ExitStack() as stack:
+            ranks.first(lambda: stack.enter_context(run.lock()))
             return training.run_all()
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):

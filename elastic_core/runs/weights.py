@@ -42,11 +42,11 @@ def model_from(
 def read_tensors(path: Path, name: str) -> dict[str, Tensor]:
     """All tensors of a file, which must be finite. Raises InputError, which calls the file `name` and names the tensor."""
     with explain_parse_errors(name):
-        found = load_file(path)
-    for key, values in found.items():
+        tensors = load_file(path)
+    for key, values in tensors.items():
         if values.is_floating_point() and not bool((values.abs() <= LARGEST).all()):  # NaN compares false
             raise InputError(f"{name} holds numbers in {printable_text(key)} that are none, or beyond {LARGEST:g}")
-    return found
+    return tensors
 
 
 def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) -> None:

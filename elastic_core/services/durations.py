@@ -14,6 +14,6 @@ def about(seconds: float) -> str:
     if seconds < 55:
         return f"about {round(seconds / 5) * 5} seconds"
     halves = round(seconds / 30)
-    whole = str(halves // 2) if halves > 1 else ""
+    whole_minutes = str(halves // 2) if halves > 1 else ""
     unit = "minute" if halves == 2 else "minutes"
-    return f"about {whole}{'½' if halves % 2 else ''} {unit}" if seconds < 3600 else f"about {seconds / 3600:.1f} hours"
+    return f"about {whole_minutes}{'½' if halves % 2 else ''} {unit}" if seconds < 3600 else f"about {seconds / 3600:.1f} hours"

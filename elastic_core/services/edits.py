@@ -122,22 +122,22 @@ class EditedPerson(NamedTuple):
 
 def apply_edits(items: np.ndarray, edits: Sequence[Edit]) -> EditedPerson:
     """The edited history and expert scales of somebody whose events are `items`."""
-    events, left = np.asarray(items, dtype=np.int64), np.ones(len(items), dtype=bool)
+    events, remains = np.asarray(items, dtype=np.int64), np.ones(len(items), dtype=bool)
     scales: dict[int, float] = {}
     for edit in edits:
         if isinstance(edit, Remove):
-            remaining = left.copy()
+            remaining = remains.copy()
             remaining[edit.first - 1 : edit.last] = False
-            left = remaining if remaining.any() else left
+            remains = remaining if remaining.any() else remains
         elif isinstance(edit, Add):
             events = np.concatenate([events, np.array(edit.items, dtype=np.int64)])
-            left = np.concatenate([left, np.ones(len(edit.items), dtype=bool)])
+            remains = np.concatenate([remains, np.ones(len(edit.items), dtype=bool)])
         else:
             scales.pop(edit.expert, None)  # the latest edit of an expert counts, and stands last
             factor = edit.factor if isinstance(edit, Scale) else 0.0
             if factor != 1:
                 scales[edit.expert] = factor
-    return EditedPerson(events, np.flatnonzero(left) + 1, len(items), scales)
+    return EditedPerson(events, np.flatnonzero(remains) + 1, len(items), scales)
 
 
 # --- as text --------------------------------------------------------------------------------------------------------------

@@ -196,12 +196,12 @@ def measured_truth(data: Dataset) -> dict[str, float]:
     truth, histories = _known_truth(data), data.histories
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
     real = truth.event_interest >= 0
-    shown = len(np.unique(np.stack([users[real], truth.event_interest[real]]), axis=1).T)
+    interests_shown = len(np.unique(np.stack([users[real], truth.event_interest[real]]), axis=1).T)
     having = (truth.user_mixture > 0).sum(0)  # people with each interest at their last event
     return {
         "noise": float(1 - real.mean()),
         "shared by two people": float((having * (having - 1)).sum() / (histories.n_users * (histories.n_users - 1))),
-        "interests a person": shown / histories.n_users,
+        "interests a person": interests_shown / histories.n_users,
         "top tenth": top_share(data),
         "mean length": float(histories.lengths.mean()),
     }
@@ -213,8 +213,8 @@ def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> 
     systems, planned = dict[str, list[Run]](), _planned_systems()
     for run in sorted(runs, key=lambda run: (system_of(run.name), run.config.train.seed)):
         system = planned.get(run.name)
-        shown = system is None or not is_variant(system) or system == planned.get(chosen)
-        if shown and run.finished and (run.last("start") or {}).get("data_hash") == data.hash:
+        is_drawn = system is None or not is_variant(system) or system == planned.get(chosen)
+        if is_drawn and run.finished and (run.last("start") or {}).get("data_hash") == data.hash:
             systems.setdefault(system_of(run.name), []).append(run)
     return remembered_by_systems(systems, data)
 

@@ -73,7 +73,7 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
     tell(0.0)
     parts = len(ASKED) + 1 if dataset.truth is not None else 1
-    found = routing_metrics.measure_routing(model, dataset, tell=lambda share: tell(share / parts))
+    metrics = routing_metrics.measure_routing(model, dataset, tell=lambda share: tell(share / parts))
     names = [*COLUMNS, *(f"strongest_{column}" for column in COLUMNS), "ceiling"]
     scores: dict[str, Any] = dict.fromkeys(names, math.nan) | {"events": 0}
     if dataset.truth is not None:
@@ -84,7 +84,7 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
             scores["events"] = score.events.labelled
             tell(i / parts)
         scores["ceiling"] = recovery.best_possible_ami(dataset, model.length)
-    return MeaningRow(**vars(found), run=run.name, weights=weights_fingerprint(run), commit=code_commit(), **scores)
+    return MeaningRow(**vars(metrics), run=run.name, weights=weights_fingerprint(run), commit=code_commit(), **scores)
 
 
 def recovered(row: MeaningRow) -> pd.DataFrame:
@@ -116,12 +116,12 @@ def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     came, here = (read_meaning(file) for file in row_files(root))
     rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
-    found = [
+    readings = [
         rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
         for run in runs
         if run.name in names
     ]
-    return {row.run: row for row in found if row is not None}
+    return {row.run: row for row in readings if row is not None}
 
 
 def keep_meaning(root: Path, row: MeaningRow) -> None:
@@ -173,8 +173,11 @@ def _recovered(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     )  # [trainings, the model and the broken ones]
     mine, *broken = scores.mean(0)
     ahead = (scores[:, 0] - scores[:, 1:].max(1)).tolist()
-    n, told = rows[0].events, ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), broken, strict=True))
-    start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {told}"
+    n, nulls_text = (
+        rows[0].events,
+        ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), broken, strict=True)),
+    )
+    start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
 
 
@@ -223,10 +226,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m elastic_core.services.evidence.meaning", description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("runs", nargs="+")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     rows, loaded = list[MeaningRow](), dict[str, Dataset]()
-    for name in told.runs:
-        run = Run(run_folder(told.root, name))
+    for name in arguments.runs:
+        run = Run(run_folder(arguments.root, name))
         key = str(run.config.data)
         loaded[key] = loaded.get(key) or load(run.config.data)
         rows.append(measure_meaning(run, run.model(loaded[key]), loaded[key], lambda share: None))

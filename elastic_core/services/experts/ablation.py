@@ -41,29 +41,29 @@ class EvaluationContext(NamedTuple):
 def edit_first_layer(edit: Edit) -> Edit:
     """Edit only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
     waiting = [edit]
-    return lambda found: waiting.pop()(found) if waiting else found
+    return lambda retrieved: waiting.pop()(retrieved) if waiting else retrieved
 
 
 def drop_rank(ranks: np.ndarray) -> Edit:
     """Take one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
 
-    def edit(found: Retrieved) -> Retrieved:
-        k = found.experts.shape[1]
+    def edit(retrieved: Retrieved) -> Retrieved:
+        k = retrieved.experts.shape[1]
         if k < 2:
             raise InputError("with k = 1 a history is read through one expert: without it there is nothing left to read through")
         places = torch.arange(k - 1).expand(len(ranks), -1)
-        return found.keep(places + (places >= torch.from_numpy(ranks)[:, None]))  # 0 … k-1 without `ranks`, row by row
+        return retrieved.keep(places + (places >= torch.from_numpy(ranks)[:, None]))  # 0 … k-1 without `ranks`, row by row
 
     return edit_first_layer(edit)
 
 
-def replace_expert(found: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | int, values: Tensor) -> Retrieved:
+def replace_expert(retrieved: Retrieved, rows: Tensor, ranks: Tensor | int, experts: Tensor | int, values: Tensor) -> Retrieved:
     """Put `experts` (their vectors `values [d]`) in some rows of what was retrieved, in the place and with the gate of
     `ranks`."""
-    interests, numbers = found.interests.clone(), found.experts.clone()
-    interests[rows, ranks] = values * found.gates[rows, ranks].unsqueeze(-1)
+    interests, numbers = retrieved.interests.clone(), retrieved.experts.clone()
+    interests[rows, ranks] = values * retrieved.gates[rows, ranks].unsqueeze(-1)
     numbers[rows, ranks] = experts
-    return found._replace(interests=interests, experts=numbers)
+    return retrieved._replace(interests=interests, experts=numbers)
 
 
 def retrieving_users(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
@@ -86,16 +86,16 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
-    candidates, found, tops = Candidates(of.dataset, "test", 0), [], []
+    candidates, ranked, tops = Candidates(of.dataset, "test", 0), [], []
     for rows, batch in read_batches(of.model, of.dataset, users):
-        who = users[rows]
-        states = of.model.last_state(batch, edit=make(who)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
-        scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, who)
-        found.append(rank(scores, torch.from_numpy(candidates.targets[who].astype(np.int64)), unmet))
+        batch_users = users[rows]
+        states = of.model.last_state(batch, edit=make(batch_users)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
+        scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, batch_users)
+        ranked.append(rank(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), unmet))
         tops.append(scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
-    if not found:
+    if not ranked:
         return pd.DataFrame(columns=[*range(TOP), "rank", "ndcg"], dtype=float)
-    ranks = Ranks.join(found)
+    ranks = Ranks.join(ranked)
     return pd.DataFrame(np.concatenate(tops), users).assign(rank=ranks.places, ndcg=expected(ranks)[METRIC])
 
 
@@ -129,7 +129,7 @@ def swap_expert(of: EvaluationContext, expert: int, other: int, before: pd.DataF
 
     def make(users: np.ndarray) -> Edit:
         ranks = torch.from_numpy(ranks_of(of.traffic, expert, users))
-        return edit_first_layer(lambda found: replace_expert(found, torch.arange(len(users)), ranks, other, value))
+        return edit_first_layer(lambda retrieved: replace_expert(retrieved, torch.arange(len(users)), ranks, other, value))
 
     return compare_ranks(free, rank_edited(of, free.index.to_numpy(), make))
 

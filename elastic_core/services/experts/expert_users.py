@@ -20,35 +20,35 @@ FEWEST_OUT = 10
 EACH, ITEMS = 2, 4  # people of a band, items of a person
 
 
-def rank_users(found: Survey, expert: int) -> pd.DataFrame:
+def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
     """Set out everybody and this expert, one row a user: score, margin, rank among their experts (0 = not retrieved), and
     band."""
-    retrieved, margins = found.traffic.experts == expert, found.margins(expert)
+    retrieved, margins = survey.traffic.experts == expert, survey.margins(expert)
     inside, order = retrieved.any(1), np.argsort(-margins, kind="stable")
     having, others = order[inside[order]], order[~inside[order]]
     quarter = max(len(having) // 4, 1)
-    bands = np.full(found.people, FAR, dtype=object)
+    bands = np.full(survey.people, FAR, dtype=object)
     bands[others[: max(quarter, FEWEST_OUT)]] = OUT
     bands[having] = MIDDLE
     bands[having[-quarter:]] = IN
     bands[having[:quarter]] = TOP
     rank = np.where(inside, retrieved.argmax(1) + 1, 0)
-    return pd.DataFrame({"score": found.scores(expert), "margin": margins, "rank": rank, "band": bands})
+    return pd.DataFrame({"score": survey.scores(expert), "margin": margins, "rank": rank, "band": bands})
 
 
-def example_users(of: EvaluationContext, found: Survey, expert: int) -> pd.DataFrame:
+def example_users(of: EvaluationContext, survey: Survey, expert: int) -> pd.DataFrame:
     """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
     margin, rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over
     `even`).
 
     `items` are up to four of the person's history with the largest aggregation weights in `shares`; without weights the most
     recent, shares empty."""
-    people = rank_users(found, expert).sort_values("margin", ascending=False, kind="stable")
-    groups = {band: people[people["band"] == band] for band in (TOP, MIDDLE, IN, OUT)}
+    ranked = rank_users(survey, expert).sort_values("margin", ascending=False, kind="stable")
+    groups = {band: ranked[ranked["band"] == band] for band in (TOP, MIDDLE, IN, OUT)}
     groups[IN] = groups[IN].iloc[::-1]  # closest to the cut-off first
     middle = np.abs(np.arange(len(groups[MIDDLE])) - len(groups[MIDDLE]) / 2)
     groups[MIDDLE] = groups[MIDDLE].iloc[np.argsort(middle, kind="stable")]
-    retrieved = people[people["rank"] > 0].sort_index()
+    retrieved = ranked[ranked["rank"] > 0].sort_index()
     chosen = {name: group.head(EACH) for name, group in groups.items()}
     chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
@@ -62,16 +62,16 @@ def example_users(of: EvaluationContext, found: Survey, expert: int) -> pd.DataF
 
 
 @torch.inference_mode()
-def _most_read_items(of: EvaluationContext, people: pd.DataFrame) -> list[pd.Series]:
+def _most_read_items(of: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Series]:
     """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
     one met twice counts together. Where it gives none, the most recent."""
-    batch = batch_of(of.model, of.dataset, people["user"].to_numpy())
+    batch = batch_of(of.model, of.dataset, ranked["user"].to_numpy())
     taken, read = tracing(of.model).trace(batch).taken.numpy() if of.model.traces else None, []
-    for row, (items, rank) in enumerate(zip(batch.items.numpy(), people["rank"], strict=True)):
-        met = items > 0
+    for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
+        real = items > 0
         if taken is None or not rank:
-            read.append(pd.Series(np.nan, items[met][::-1][:ITEMS]))
+            read.append(pd.Series(np.nan, items[real][::-1][:ITEMS]))
         else:
             weights = taken[row, rank - 1] / max(float(taken[row, rank - 1].sum()), 1e-9)
-            read.append(pd.Series(weights[met]).groupby(items[met]).sum().nlargest(ITEMS))
+            read.append(pd.Series(weights[real]).groupby(items[real]).sum().nlargest(ITEMS))
     return read

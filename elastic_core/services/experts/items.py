@@ -77,11 +77,11 @@ def most_pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFram
 
 
 @torch.inference_mode()
-def _direct_scores(of: EvaluationContext, expert: int, asked: np.ndarray) -> np.ndarray | None:
+def _direct_scores(of: EvaluationContext, expert: int, chosen_experts: np.ndarray) -> np.ndarray | None:
     """Return relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for
     that, or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is
     neither."""
-    model, memory, experts = of.model, memory_of(of.model), torch.from_numpy(asked)
+    model, memory, experts = of.model, memory_of(of.model), torch.from_numpy(chosen_experts)
     if (own := memory.stands_for(experts)) is not None:
         return (own[:, 1:] - own[:, 1:].mean(1, keepdim=True)).numpy()
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
@@ -173,8 +173,8 @@ def _measure_by_removal(of: EvaluationContext, expert: int) -> pd.DataFrame:
         near = torch.zeros_like(having)
         for scores in (having, lacking):
             near.scatter_(1, scores.topk(min(NEAR, scores.shape[1]), dim=1).indices, 1.0)
-        told = [change - change.mean(1, keepdim=True), near, ratio * near, ratio.square() * near]
-        sums += torch.stack(told).sum(1).double().numpy()
+        terms = [change - change.mean(1, keepdim=True), near, ratio * near, ratio.square() * near]
+        sums += torch.stack(terms).sum(1).double().numpy()
     moved, n, logs, squares = sums
     n[n < FEWEST] = np.nan
     mean = logs / n

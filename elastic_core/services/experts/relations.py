@@ -11,11 +11,11 @@ from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.inspect import grid
 
 
-def cosine_table(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
+def cosine_table(survey: Survey, model: Recommender, expert: int) -> pd.DataFrame:
     """Compare all experts: expert, row, column, load, status, cosine of its vector with this expert's."""
     values = memory_of(model).expert_values().detach().float()
     vectors = torch.nn.functional.normalize(values, dim=-1).numpy()
-    return grid(found.side).assign(load=found.traffic.load, status=found.status(), cosine=vectors @ vectors[expert])
+    return grid(survey.side).assign(load=survey.traffic.load, status=survey.status(), cosine=vectors @ vectors[expert])
 
 
 def same_line(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:
@@ -54,9 +54,9 @@ def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFr
     return frame.sort_values(["low", "together", "expert"], ascending=[False, False, True], ignore_index=True).head(top)
 
 
-def line_loads(found: Survey, expert: int) -> dict[str, float]:
+def line_loads(survey: Survey, expert: int) -> dict[str, float]:
     """Say what its row and its column do: loads summed over the line, and what an even share would be."""
-    row, column = found.place(expert)
-    grid = found.traffic.load.reshape(found.side, found.side)
-    even = found.traffic.experts.size / found.side
+    row, column = survey.place(expert)
+    grid = survey.traffic.load.reshape(survey.side, survey.side)
+    even = survey.traffic.experts.size / survey.side
     return {"row": float(grid[row].sum()), "column": float(grid[:, column].sum()), "even": even}

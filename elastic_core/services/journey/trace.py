@@ -43,10 +43,10 @@ def trace_moments(model: Recommender, dataset: Dataset, user: int, most: int = M
     ranks.insert(0, "event", ends)
     if not model.retrieves:
         return HistoryTrace(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
-    found = memory_of(model).retrieve(batch)
-    experts = every_pair(event=ends, place=range(1, found.experts.shape[1] + 1))
+    retrieved = memory_of(model).retrieve(batch)
+    experts = every_pair(event=ends, place=range(1, retrieved.experts.shape[1] + 1))
     return HistoryTrace(
-        ranks, experts.assign(expert=found.experts.numpy().ravel(), gate=found.gates.numpy().ravel().astype(float))
+        ranks, experts.assign(expert=retrieved.experts.numpy().ravel(), gate=retrieved.gates.numpy().ravel().astype(float))
     )
 
 
@@ -56,8 +56,8 @@ def busiest_experts(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple
     totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
     latest = experts["event"][experts["event"] <= moment].max()
     now = experts["expert"][experts["event"] == latest]
-    shown = pd.unique(np.array([*now, *totals.index]))[:most]
-    return experts[experts["expert"].isin(shown)].reset_index(drop=True), len(totals)
+    chosen = pd.unique(np.array([*now, *totals.index]))[:most]
+    return experts[experts["expert"].isin(chosen)].reset_index(drop=True), len(totals)
 
 
 def span_titles(dataset: Dataset, items: np.ndarray, cells: pd.DataFrame) -> list[str]:
@@ -107,7 +107,7 @@ def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFram
     others = (weights.sum(1, keepdims=True) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
     events = range(len(items) - count + 1, len(items) + 1)
     table = every_pair(layer=range(1, layers + 1), place=range(1, k + 1), event=events)
-    table.insert(2, "expert", np.concatenate([found.experts[0].numpy() for found in trace.retrieved]).repeat(count))
+    table.insert(2, "expert", np.concatenate([retrieval.experts[0].numpy() for retrieval in trace.retrieved]).repeat(count))
     read = items[table["event"] - 1]
     return table.assign(
         item=read, title=dataset.catalog.called(read), weight=weights.ravel(), others=others.ravel(), even=1 / count

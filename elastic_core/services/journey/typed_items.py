@@ -30,15 +30,15 @@ def parse_items(dataset: Dataset, text: str) -> TypedItems:
     names = _split_names(dataset)
     items, problems = list[int](), list[str]()
     for number, line in lines:
-        found = _find_meant(dataset, names, line)
-        if len(found) == 1:
-            items += found
+        matches = _find_meant(dataset, names, line)
+        if len(matches) == 1:
+            items += matches
             continue
-        titles = [f"“{dataset.catalog.title(item)}” (id:{dataset.catalog.ids[item]})" for item in found[:3]]
-        said = line if len(line) <= 60 else line[:59] + "…"
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        why = f"could be {', '.join(titles)}{more}" if found else "is neither a title nor an id here"
-        problems.append(f"Line {number}, “{said}”, {why}.")
+        titles = [f"“{dataset.catalog.title(item)}” (id:{dataset.catalog.ids[item]})" for item in matches[:3]]
+        line_text = line if len(line) <= 60 else line[:59] + "…"
+        more = f" and {len(matches) - 3} more" if len(matches) > 3 else ""
+        why = f"could be {', '.join(titles)}{more}" if matches else "is neither a title nor an id here"
+        problems.append(f"Line {number}, “{line_text}”, {why}.")
     return TypedItems(tuple(items), tuple(problems))
 
 
@@ -53,8 +53,8 @@ def _find_meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> lis
         exact = [*names.get(_folded_text(text), []), find(text)]
         if any(exact):
             return list(dict.fromkeys(filter(None, exact)))
-    found = find_titles(dataset.catalog, bare)
-    return found[np.argsort(-dataset.all_counts()[found], kind="stable")].tolist()
+    matches = find_titles(dataset.catalog, bare)
+    return matches[np.argsort(-dataset.all_counts()[matches], kind="stable")].tolist()
 
 
 def _split_names(dataset: Dataset) -> dict[str, list[int]]:

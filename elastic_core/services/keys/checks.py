@@ -64,25 +64,25 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
 
     @functools.lru_cache(maxsize=1)
     def written(row: int) -> Tensor:  # the time that it takes counts only where one block does not hold them all
-        some = rows[row : row + step]
-        return torch.cat([some.repeat_interleave(side, dim=0), columns.repeat(len(some), 1)], dim=-1)
+        block = rows[row : row + step]
+        return torch.cat([block.repeat_interleave(side, dim=0), columns.repeat(len(block), 1)], dim=-1)
 
     def by_all() -> Keys:
         blocks = []
         for row in range(0, side, step):
             every = comparable @ written(row).T
-            found = every.topk(min(k, every.shape[1]), dim=-1)
-            blocks.append((found.indices + row * side, found.values))
+            experts = every.topk(min(k, every.shape[1]), dim=-1)
+            blocks.append((experts.indices + row * side, experts.values))
         indices, scores = (torch.cat(each, dim=-1) for each in zip(*blocks, strict=True))
-        kept = scores.topk(k, dim=-1)
-        return Keys(indices.gather(-1, kept.indices), kept.values)
+        best = scores.topk(k, dim=-1)
+        return Keys(indices.gather(-1, best.indices), best.values)
 
     (fast, product_seconds), (flat, flat_seconds) = _time_call(lambda: top_pairs(twin(queries), k)), _time_call(by_all)
-    found = fast.indices.sort(-1).values
-    same = (found == flat.indices.sort(-1).values).all(-1)
+    experts = fast.indices.sort(-1).values
+    same = (experts == flat.indices.sort(-1).values).all(-1)
     reached = torch.cat([rows[fast.indices // side], columns[fast.indices % side]], dim=-1)  # and what they really score:
     scores = torch.einsum("nkd,nd->nk", reached, comparable).sort(-1, descending=True).values
-    equal = ((scores - flat.scores).abs() < TIE * (1 + flat.scores.abs())).all(-1) & (found.diff(dim=-1) > 0).all(-1)
+    equal = ((scores - flat.scores).abs() < TIE * (1 + flat.scores.abs())).all(-1) & (experts.diff(dim=-1) > 0).all(-1)
     return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), product_seconds, flat_seconds)
 
 
@@ -101,8 +101,8 @@ def rotate_toy(width: int, k: int) -> str:
     rows, queries, first = [], random_queries(width, TURN_QUERIES, seed=0), None
     for side in (side for side in TURN_SIDES if side >= k):
         keys = random_lesson(side, width, k, seed=0).keys
-        found = [check_search(keys, k, queries) for _ in range(3)]
-        halves, flat = min(each.product_seconds for each in found), min(each.flat_seconds for each in found)
+        checks = [check_search(keys, k, queries) for _ in range(3)]
+        halves, flat = min(each.product_seconds for each in checks), min(each.flat_seconds for each in checks)
         first = None if halves >= flat else first or side**2
         rows.append(f"{side**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
     where = f"here halves win from K = {first:,} on" if first else "here halves win at no such K"
@@ -122,9 +122,9 @@ def people_queries(model: Recommender, dataset: Dataset, first: int, ago: int) -
     event asks with the one `ago` before their newest."""
     others = np.linspace(0, dataset.histories.n_users - 1, min(MANY, dataset.histories.n_users)).astype(np.int64)
     batch = batch_of(model, dataset, np.concatenate([[first], others[others != first]]))
-    found = read_queries(model, batch).clone()
-    found[0] = read_queries(model, batch.rows(slice(1)), ago)[0]
-    return found
+    queries = read_queries(model, batch).clone()
+    queries[0] = read_queries(model, batch.rows(slice(1)), ago)[0]
+    return queries
 
 
 def chance_queries(lesson: Lesson, many: int = MANY) -> Tensor:

@@ -89,16 +89,16 @@ class GateComparison(NamedTuple):
 def compare_without_gate(model: Recommender, dataset: Dataset, user: int, stay: bool) -> GateComparison:
     """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
     history, rng = user_history(dataset, user), torch.Generator().manual_seed(0)
-    usual = rank_items(model, dataset, history, keep_seen=stay)
+    gated_list = rank_items(model, dataset, history, keep_seen=stay)
 
     def change(weigh: Callable[[Tensor], Tensor]) -> ListChange:
         """When every retrieved expert has another weight."""
 
-        def edit(found: Retrieved) -> Retrieved:
-            gates = weigh(found.gates)
-            return found._replace(interests=found.interests * (gates / found.gates).unsqueeze(-1), gates=gates)
+        def edit(retrieved: Retrieved) -> Retrieved:
+            gates = weigh(retrieved.gates)
+            return retrieved._replace(interests=retrieved.interests * (gates / retrieved.gates).unsqueeze(-1), gates=gates)
 
-        return compare_lists(usual, rank_items(model, dataset, history, edit=edit, keep_seen=stay))
+        return compare_lists(gated_list, rank_items(model, dataset, history, edit=edit, keep_seen=stay))
 
     dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
     return GateComparison(change(torch.ones_like), [each.counts["new"] for each in dealt])
@@ -124,8 +124,8 @@ class _Router(nn.Module):
             self.keys.sub_keys.copy_(draw(self.keys.sub_keys.shape))
 
     def forward(self, x: Tensor) -> Tensor:
-        found = top_pairs(self.keys(x @ self.query), K)
-        return (self.experts[found.indices] * gate(found.scores, self.kind).unsqueeze(-1)).mean(1)
+        pairs = top_pairs(self.keys(x @ self.query), K)
+        return (self.experts[pairs.indices] * gate(pairs.scores, self.kind).unsqueeze(-1)).mean(1)
 
 
 def train_toy_routers() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -55,8 +55,8 @@ class Lesson:
     @cached_property
     def winners(self) -> Keys:
         """The k best, best first, each `[k]`."""
-        found = top_pairs(self.halves[None], self.k)
-        return Keys(found.indices[0], found.scores[0])
+        pairs = top_pairs(self.halves[None], self.k)
+        return Keys(pairs.indices[0], pairs.scores[0])
 
     @cached_property
     def weights(self) -> Tensor:

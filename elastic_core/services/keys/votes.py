@@ -58,13 +58,13 @@ def tally_votes(model: Recommender, dataset: Dataset, user: int) -> VoteTally:
     return VoteTally(retrieve_by_vote(model, dataset, user), seen, item_words(dataset))
 
 
-def vote_table(found: Retrieved, newest: int) -> pd.DataFrame:
+def vote_table(retrieved: Retrieved, newest: int) -> pd.DataFrame:
     """One row a vote, oldest event first; `newest` is the number of the last event.
 
     `event`, `expert`, `share` of the event's own vote, `votes` (part of all votes) and `row`: the expert's place among the
     retrieved from 0, or how many these are."""
-    assert found.ballots is not None
-    (experts, votes), numbers = (one[0] for one in found.ballots[:2]), found.experts[0].tolist()  # [N, m] each
+    assert retrieved.ballots is not None
+    (experts, votes), numbers = (each[0] for each in retrieved.ballots[:2]), retrieved.experts[0].tolist()  # [N, m] each
     real = votes.sum(1) > 0  # padding has no vote
     experts, votes = experts[real], votes[real]
     voters = torch.arange(newest - len(experts) + 1, newest + 1).repeat_interleave(experts.shape[1])
@@ -74,19 +74,19 @@ def vote_table(found: Retrieved, newest: int) -> pd.DataFrame:
     return table.assign(row=np.where(rows < 0, len(numbers), rows))
 
 
-def vote_sums(found: Retrieved) -> pd.DataFrame:
+def vote_sums(retrieved: Retrieved) -> pd.DataFrame:
     """The sums of `vote_table`: one row a retrieved expert, most wanted first, and one for all others together (`expert` <NA>).
 
     `place` from 1, `expert`, `events` that voted for it, `votes` (part of all), `usual` (its part of everybody's votes) and
     `weight`, its gate; experts are in the order of votes - usual. A history that asks for
     fewer than k experts gets the newest event's next best beside them, without votes."""
-    assert found.ballots is not None and found.ballots.usual is not None
-    numbers = found.experts[0].tolist()
-    usual = found.ballots.usual[found.experts[0]].tolist()
+    assert retrieved.ballots is not None and retrieved.ballots.usual is not None
+    numbers = retrieved.experts[0].tolist()
+    mean_share = retrieved.ballots.usual[retrieved.experts[0]].tolist()
     table = pd.DataFrame({"place": [*range(1, len(numbers) + 1), None], "expert": [*numbers, None]}, dtype="Int64")
-    sums = vote_table(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
+    sums = vote_table(retrieved, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
     return table.join(sums.reindex(table.index, fill_value=0)).assign(
-        usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0]
+        usual=[*mean_share, 1 - sum(mean_share)], weight=[*retrieved.gates[0].tolist(), 0.0]
     )
 
 

@@ -63,7 +63,7 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     )  # fmt: skip
 
 
-def compute_layouts(run: Run, wanted: list[Settings], experts: np.ndarray | None, tell: Tell) -> Store:
+def compute_layouts(run: Run, settings_list: list[Settings], experts: np.ndarray | None, tell: Tell) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
     if experts is None:
@@ -76,7 +76,7 @@ def compute_layouts(run: Run, wanted: list[Settings], experts: np.ndarray | None
     versions = {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
     store.about.update({"hash": layouts.values_fingerprint(values), "versions": versions, "metric": "cosine"})
     vectors = {"umap": values[experts], "null": layouts.random_like(values[experts])}
-    todo = [(each, *of) for each in wanted for of in MAPS if each.key(*of) not in store.layouts]
+    todo = [(each, *of) for each in settings_list for of in MAPS if each.key(*of) not in store.layouts]
     steps = len(todo)
     for done, (settings, seed, kind) in enumerate(todo):
         tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
@@ -108,15 +108,19 @@ def main() -> None:
     parser.add_argument("--grid", action="store_true", help="every setting that the app offers")
     parser.add_argument("--neighbours", type=int, default=15)
     parser.add_argument("--distance", type=float, default=0.1)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):  # before numba is imported: a seeded layout uses one thread
         os.environ.setdefault(name, "1")
     if hasattr(os, "nice"):
         os.nice(max(0, 10 - os.nice(0)))
-    run = next((run for run in list_runs(told.root) if run.name == told.run), None)
+    run = next((run for run in list_runs(arguments.root) if run.name == arguments.run), None)
     if run is None:
-        parser.error(f"there is no run {told.run!r}")
-    grid = [Settings(n, d) for n in NEIGHBOURS for d in DISTANCES] if told.grid else [Settings(told.neighbours, told.distance)]
+        parser.error(f"there is no run {arguments.run!r}")
+    grid = (
+        [Settings(n, d) for n in NEIGHBOURS for d in DISTANCES]
+        if arguments.grid
+        else [Settings(arguments.neighbours, arguments.distance)]
+    )
     compute_layouts(run, grid, None, _print_progress)
 
 

@@ -91,8 +91,8 @@ class Store:
     about: dict[str, Any] = field(default_factory=dict)
 
     def get(self, settings: Settings, seed: int, kind: str = "umap") -> np.ndarray | None:
-        found = self.layouts.get(settings.key(seed, kind))
-        return None if found is None else found.astype(np.float32)
+        layout = self.layouts.get(settings.key(seed, kind))
+        return None if layout is None else layout.astype(np.float32)
 
 
 def read_store(run: Run, values: np.ndarray) -> Store | None:

@@ -50,12 +50,12 @@ def by_umap(values: np.ndarray, store: layouts.Store, settings: layouts.Settings
     return Map("UMAP", experts, xy, np.arange(len(experts)) >= len(store.experts))
 
 
-def map_marks(drawn: Map, table: pd.DataFrame, found: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
+def map_marks(drawn: Map, table: pd.DataFrame, labels: np.ndarray, retrieved: Mapping[int, int]) -> pd.DataFrame:
     """List every mark: expert, row, column, load, x, y, colour, retrieved. `found`: what colours all experts; `retrieved`: the
     ranks of this person's, 0 for the others."""
-    some = table.loc[drawn.experts, ["expert", "row", "column", "load"]].reset_index(drop=True)
+    marks = table.loc[drawn.experts, ["expert", "row", "column", "load"]].reset_index(drop=True)
     x, y = drawn.xy.T
-    return some.assign(x=x, y=y, colour=found[drawn.experts], retrieved=some["expert"].map(retrieved).fillna(0).astype(int))
+    return marks.assign(x=x, y=y, colour=labels[drawn.experts], retrieved=marks["expert"].map(retrieved).fillna(0).astype(int))
 
 
 def colour_choices(table: pd.DataFrame) -> dict[str, str]:
@@ -76,7 +76,7 @@ def colour_labels(table: pd.DataFrame, colour: str) -> np.ndarray:
     return table["load" if colour == "load" else "last_used"].to_numpy(dtype=float)
 
 
-def most_common(found: np.ndarray, most: int = 7) -> list[str]:
+def most_common(labels: np.ndarray, most: int = 7) -> list[str]:
     """The labels that most experts have, the commonest first, what stands for nothing last."""
-    names, counts = np.unique(found[~np.isin(found, (NO_GENRE, NO_INTEREST))], return_counts=True)
+    names, counts = np.unique(labels[~np.isin(labels, (NO_GENRE, NO_INTEREST))], return_counts=True)
     return names[np.argsort(-counts, kind="stable")][:most].tolist()

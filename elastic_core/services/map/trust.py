@@ -61,11 +61,11 @@ def trust_table(values: np.ndarray, store: Store | None, settings: Settings, exp
         rows += [("UMAP", kind, seed, store.get(settings, seed, kind)) for seed, kind in projection.MAPS]
     keep = sample_indices(len(experts), MOST, seed=0)
     count = judged_neighbours(len(keep))
-    found = [
+    judged_maps = [
         {"map": name, "of": OF[kind], "seed": seed, **measure_trust(vectors[kind][keep], xy[keep], count), "neighbours": count}
         for name, kind, seed, xy in rows if xy is not None
     ]  # fmt: skip
-    return pd.DataFrame(found).astype({"seed": "Int64"})
+    return pd.DataFrame(judged_maps).astype({"seed": "Int64"})
 
 
 def map_agreement(store: Store, settings: Settings, count: int) -> float | None:
@@ -83,11 +83,11 @@ def neighbour_table(values: np.ndarray, experts: np.ndarray, layout: np.ndarray,
     vectors = unit_vectors(values[experts])
     cosine, distance = vectors @ vectors[at], np.linalg.norm(layout - layout[at], axis=1)
     cosine[at], distance[at] = -2, np.inf
-    drawn, top = np.argsort(distance, kind="stable"), np.argsort(-cosine, kind="stable")[:count]
+    by_distance, top = np.argsort(distance, kind="stable"), np.argsort(-cosine, kind="stable")[:count]
     return pd.DataFrame(
         {
-            "in truth": experts[top], "cosine": cosine[top], "map place": drawn.argsort()[top] + 1,
-            "on map": experts[drawn[:count]], "true?": np.isin(drawn[:count], top),
+            "in truth": experts[top], "cosine": cosine[top], "map place": by_distance.argsort()[top] + 1,
+            "on map": experts[by_distance[:count]], "true?": np.isin(by_distance[:count], top),
         }
     )  # fmt: skip
 
@@ -107,9 +107,9 @@ def measure_region(values: np.ndarray, labels: np.ndarray, nothing: tuple[str, .
     Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
     correlation of an expert's with the mean of its nearest.
     """
-    some = projection.sample_experts(np.arange(len(values)), MOST)
-    labels, count, rng = labels[some], judged_neighbours(len(some)), np.random.default_rng(0)
-    near = nearest_points(values[some], count, angles=True)
+    sampled = projection.sample_experts(np.arange(len(values)), MOST)
+    labels, count, rng = labels[sampled], judged_neighbours(len(sampled)), np.random.default_rng(0)
+    near = nearest_points(values[sampled], count, angles=True)
 
     def alike(of: np.ndarray) -> float:
         if of.dtype.kind in "OUS":

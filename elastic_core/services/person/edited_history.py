@@ -37,9 +37,9 @@ class EditedHistory(NamedTuple):
     def without(self, first: int, n_events: int, catalog: Catalog) -> "EditedHistory":
         """The same without so many events from index `first` on."""
         indices = np.arange(len(self.history.items))
-        left = self.history.only(indices[(indices < first) | (indices >= first + n_events)])
+        remaining = self.history.only(indices[(indices < first) | (indices >= first + n_events)])
         more = f" and {n_events - 1} more" if n_events > 1 else ""
-        return EditedHistory(left, self.scales, name=f"without {catalog.title(int(self.history.items[first]))}{more}")
+        return EditedHistory(remaining, self.scales, name=f"without {catalog.title(int(self.history.items[first]))}{more}")
 
     def adding(self, items: Sequence[int], catalog: Catalog) -> "EditedHistory":
         """The same with these items at its end."""
@@ -87,12 +87,12 @@ def event_rows(dataset: Dataset, person: EditedPerson, last: int = 12, most: int
     index (in the edited history; -1: removed), state. More than `last` rows, up to `most`, where an edit farther back can be
     shown that way. Of somebody of whose own events none is left only the added ones."""
     numbers = np.arange(1, len(person.events) + 1)
-    kept = np.isin(numbers, person.numbers)
+    is_left = np.isin(numbers, person.numbers)
     if not len(person.own):
-        numbers, kept = numbers[kept], kept[kept]
-    state = np.select([~kept, numbers > person.n_own], [REMOVED, ADDED], KEPT)
+        numbers, is_left = numbers[is_left], is_left[is_left]
+    state = np.select([~is_left, numbers > person.n_own], [REMOVED, ADDED], KEPT)
     edited = np.flatnonzero(state[-most:] != KEPT)
     if len(edited):
         last = max(last, min(most, len(state)) - int(edited[0]))
     table = item_table(dataset.catalog, person.events[numbers - 1][-last:])
-    return table.assign(number=numbers[-last:], index=np.where(kept, np.cumsum(kept) - 1, -1)[-last:], state=state[-last:])
+    return table.assign(number=numbers[-last:], index=np.where(is_left, np.cumsum(is_left) - 1, -1)[-last:], state=state[-last:])

@@ -54,11 +54,17 @@ class Influence(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the comparison with attention found."""
-        found = self.agreement
-        if found is None:
+        agreement = self.agreement
+        if agreement is None:
             return "This model shows no attention to compare with."
-        more = "matters more, but not always" if found.low > 0 else "matters less" if found.high < 0 else "may not matter more"
-        return f"What the model looks at more {more} (correlation {found.correlation:+.2f}). Attention alone is no reason."
+        more = (
+            "matters more, but not always"
+            if agreement.low > 0
+            else "matters less"
+            if agreement.high < 0
+            else "may not matter more"
+        )
+        return f"What the model looks at more {more} (correlation {agreement.correlation:+.2f}). Attention alone is no reason."
 
 
 def influence_of_user(model: Recommender, dataset: Dataset, user: int, keep_seen: bool = False) -> Influence:

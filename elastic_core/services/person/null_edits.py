@@ -89,15 +89,15 @@ def _draw_removals(model: Recommender, dataset: Dataset, before: EditedHistory, 
     if not 0 < width < count:
         return []
     others = [at for at in range(max(count - model.length, 0), count - width + 1) if at != gone[0]]
-    drawn = sorted(np.random.default_rng(0).permutation(others)[:MOST].astype(int))
-    return [before.without(at, width, dataset.catalog) for at in [int(gone[0]), *drawn]]
+    indices = sorted(np.random.default_rng(0).permutation(others)[:MOST].astype(int))
+    return [before.without(at, width, dataset.catalog) for at in [int(gone[0]), *indices]]
 
 
 def _draw_additions(dataset: Dataset, before: EditedHistory, items: Sequence[int]) -> list[EditedHistory]:
     """First with these items at the end; then with as many others that the person has not seen."""
     unseen = np.setdiff1d(np.arange(1, dataset.catalog.n_items + 1), [*before.history.items, *items])
-    drawn = np.random.default_rng(0).permutation(unseen)[: MOST * len(items)]
-    others = drawn[: len(drawn) // len(items) * len(items)].reshape(-1, len(items))
+    items_drawn = np.random.default_rng(0).permutation(unseen)[: MOST * len(items)]
+    others = items_drawn[: len(items_drawn) // len(items) * len(items)].reshape(-1, len(items))
     return [before.adding(each, dataset.catalog) for each in [items, *others.tolist()]]
 
 

@@ -200,12 +200,12 @@ def rank_items(
         raise InputError("the history is empty: at least one event is needed")
     scores = score_batch(model, history.batch(model.length), edit)[0]
     order, ranks = rank_scores(scores.numpy(), history, keep_seen)
-    shown = order[(ranks[order] <= top) | (order == (history.truth or 0))]
-    table = item_table(_catalog_of(data), shown)
+    listed = order[(ranks[order] <= top) | (order == (history.truth or 0))]
+    table = item_table(_catalog_of(data), listed)
     table = table.assign(
-        score=scores[shown].numpy().astype(float), is_truth=np.isin(shown, [history.truth or 0, *history.basket])
+        score=scores[listed].numpy().astype(float), is_truth=np.isin(listed, [history.truth or 0, *history.basket])
     )
-    table.insert(0, "rank", ranks[shown])
+    table.insert(0, "rank", ranks[listed])
     chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
     return Recommendation(table[:top], table[top:], chances, ranks, history.truth)
 

@@ -29,21 +29,21 @@ def own_id(dataset: Dataset, user: int) -> str:
 def user_number(dataset: Dataset, raw: str) -> int:
     """The number, from 0, of the person with this id. Raises InputError if there is none."""
     ids = dataset.histories.user_ids
-    found = np.flatnonzero(ids.astype(str) == raw)
-    if not len(found):
+    matches = np.flatnonzero(ids.astype(str) == raw)
+    if not len(matches):
         raise InputError(f"{dataset.label} has no user {raw!r}; there are {len(ids):,}, for example {ids[0]} and {ids[-1]}")
-    return int(found[0])
+    return int(matches[0])
 
 
 def find_users(dataset: Dataset, text: str) -> list[int]:
     """People whose id is `text`, begins with it or holds it, in this order; case is ignored, and an exact id stands alone."""
-    names, asked = pd.Series(dataset.histories.user_ids.astype(str)), text.strip().lower()
+    names, prefix = pd.Series(dataset.histories.user_ids.astype(str)), text.strip().lower()
     lower = names.str.lower()
-    for exact in (names == text.strip(), lower == asked):
+    for exact in (names == text.strip(), lower == prefix):
         if exact.any():
             return [int(exact.idxmax())]
-    begins, holds = lower.str.startswith(asked), lower.str.contains(asked, regex=False)
-    return [*names.index[begins], *names.index[holds & ~begins]][:TOP] if asked else []
+    begins, holds = lower.str.startswith(prefix), lower.str.contains(prefix, regex=False)
+    return [*names.index[begins], *names.index[holds & ~begins]][:TOP] if prefix else []
 
 
 def is_id(dataset: Dataset, user: int, text: str) -> bool:
@@ -58,9 +58,9 @@ def same_user(old: Dataset, user: int, new: Dataset, own: str | None = None) -> 
     if old.hash == new.hash:
         return user
     here = str(old.histories.user_ids[user]) if (old.name, old.label) == (new.name, new.label) else None
-    wanted = filter(None, (here, own))
+    wanted_ids = filter(None, (here, own))
     ids = new.histories.user_ids.astype(str).tolist()
-    return next((ids.index(raw) for raw in wanted if raw in ids), None)
+    return next((ids.index(raw) for raw in wanted_ids if raw in ids), None)
 
 
 def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarray:

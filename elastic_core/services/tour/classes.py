@@ -86,22 +86,22 @@ class Classes:
     def counts(self, code: str, stop: int, options: int) -> list[int]:
         """How many bet on each option, `[options]`."""
         words = "SELECT option, count(*) FROM bet WHERE code = ? AND stop = ? GROUP BY option"
-        found = self._ask(code, lambda shared: dict(shared.execute(words, (code, stop)).fetchall()))
-        return [found.get(option, 0) for option in range(options)]
+        counts = self._ask(code, lambda shared: dict(shared.execute(words, (code, stop)).fetchall()))
+        return [counts.get(option, 0) for option in range(options)]
 
     def release(self, key: str, stop: int, out: bool = True) -> None:
         """Show the answer of a stop to the class that this key holds; with `out=False`, hide it again."""
-        held = new_class_code(key)
+        class_code = new_class_code(key)
         words = "INSERT OR IGNORE INTO released VALUES (?, ?)" if out else "DELETE FROM released WHERE code = ? AND stop = ?"
-        self._ask(held, lambda shared: shared.execute(words, (held, stop)))
+        self._ask(class_code, lambda shared: shared.execute(words, (class_code, stop)))
 
     def released(self, code: str, stop: int) -> bool:
         return self._ask(code, lambda shared: _is_out(shared, code, stop))
 
     def lead(self, key: str, stop: int) -> None:
         """The teacher is at this stop now."""
-        held = new_class_code(key)
-        self._ask(held, lambda shared: shared.execute("UPDATE class SET stop = ? WHERE code = ?", (stop, held)))
+        class_code = new_class_code(key)
+        self._ask(class_code, lambda shared: shared.execute("UPDATE class SET stop = ? WHERE code = ?", (stop, class_code)))
 
     def leads(self, code: str) -> int:
         """The stop at which the teacher is; 0 if nowhere."""
@@ -157,8 +157,8 @@ def _who(visitor: str) -> bytes:
 
 
 def _fetch_count(shared: sqlite3.Connection, words: str, *given: str | int | bytes) -> int:
-    found: tuple[int] = shared.execute(words, given).fetchone()
-    return found[0]
+    row: tuple[int] = shared.execute(words, given).fetchone()
+    return row[0]
 
 
 def _opened(file: Path) -> sqlite3.Connection | None:

@@ -34,10 +34,10 @@ def own_address() -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         try:
             way.connect(OUTSIDE)  # of datagrams: only chooses the way
-            found = str(way.getsockname()[0])
+            address = str(way.getsockname()[0])
         except OSError:
             return None
-    return None if is_here(found) or found in ANY else found
+    return None if is_here(address) or address in ANY else address
 
 
 def qr_code(link: str, wide: int) -> str:

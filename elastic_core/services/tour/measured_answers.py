@@ -104,8 +104,8 @@ def answer_starved_keys(context: TourContext) -> Answer:
 def answer_holders(context: TourContext) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
     assert context.traffic is not None
-    found, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
-    first = found[found["expert"] == _start(context).strongest].iloc[0]
+    hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
+    first = hot[hot["expert"] == _start(context).strongest].iloc[0]
     text = (
         f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it "
         f"would be {low} to {high}."
@@ -115,11 +115,11 @@ def answer_holders(context: TourContext) -> Answer:
 
 def looked_at_or_decisive(context: TourContext) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    found = influence_of_user(context.model, context.dataset, context.user)
-    table = found.table
+    influence = influence_of_user(context.model, context.dataset, context.user)
+    table = influence.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]
-    text = f"Read most: “{titles[0]}”. Most decisive: “{titles[1]}”. {found.sentence}"
+    text = f"Read most: “{titles[0]}”. Most decisive: “{titles[1]}”. {influence.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 
 
@@ -128,10 +128,10 @@ def unused_by_chance(context: TourContext) -> Answer:
     assert context.traffic is not None
     load, (low, _, used) = context.traffic.load, context.traffic.chance(draws=50)
     unused, mine = 1 - used, int((load == 0).sum())
-    told = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
+    verdict = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
         f"By pure chance {unused * len(load):.0f} of the {len(load):,} experts would have no users (mean of 50 tries). In this "
-        f"run {mine:,} have none: {told}. {context.traffic.used:.0%} of the memory is in use."
+        f"run {mine:,} have none: {verdict}. {context.traffic.used:.0%} of the memory is in use."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
@@ -161,18 +161,19 @@ def answer_seeds(context: TourContext) -> Answer:
         return Answer(None, f"There is only one seed of {run_label(context.run)} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"seed {seed} {score:.4f}" for seed, score in sorted(scores.items()))
-    told = f"Each training alone, NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
-    return Answer(0 if spread < 1e-6 else 1, told)
+    sentence = f"Each training alone, NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
+    return Answer(0 if spread < 1e-6 else 1, sentence)
 
 
-def answer_better(context: TourContext, found: Comparison, other: Run) -> Answer:
+def answer_better(context: TourContext, comparison: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
     mine, theirs = labels_apart(context.run, other)
     text = minus(
-        f"{mine} {found.mean_a:.4f}, {theirs} {found.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. Difference "
-        f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}). {claim_sentence(found, mine, theirs)}"
+        f"{mine} {comparison.mean_a:.4f}, {theirs} {comparison.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. "
+        f"Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). "
+        + claim_sentence(comparison, mine, theirs)
     )
-    return Answer({"A": 0, "": 1, "B": 2}[who_is_better(found)], text)
+    return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 
 
 def map_keeps(context: TourContext) -> Answer:
@@ -181,10 +182,12 @@ def map_keeps(context: TourContext) -> Answer:
     values = memory_of(context.model).expert_values().numpy()
     judged = min(len(values), trust.MOST)
     count = trust.judged_neighbours(judged)
-    kept = neighbours_kept(values, layouts.project_pca(values), count)
-    some = f"{judged:,} of {len(values):,} experts, drawn at random" if judged < len(values) else f"{len(values):,} experts"
-    text = f"The map keeps {kept:.0%} of an expert’s {count} nearest neighbours (mean over {some})."
-    return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
+    share_kept = neighbours_kept(values, layouts.project_pca(values), count)
+    sample_text = (
+        f"{judged:,} of {len(values):,} experts, drawn at random" if judged < len(values) else f"{len(values):,} experts"
+    )
+    text = f"The map keeps {share_kept:.0%} of an expert’s {count} nearest neighbours (mean over {sample_text})."
+    return Answer(0 if share_kept > 0.9 else 1 if share_kept > 0.5 else 2, text)
 
 
 def faster_when(context: TourContext) -> Answer:

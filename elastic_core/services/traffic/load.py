@@ -63,9 +63,9 @@ def group_table(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     return np.isin(np.arange(histories.n_users), np.argsort(rank, kind="stable")[: max(histories.n_users // 4, 1)])
 
 
-def select_traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
+def select_traffic(routing: Routing, users: np.ndarray, measure: Measure) -> Traffic:
     """The choices of `people` (bool [users]). Gates are scaled to mean 1, so that both measures have the same total."""
-    experts, gates = routing.experts[people], routing.gates[people].astype(float)
+    experts, gates = routing.experts[users], routing.gates[users].astype(float)
     gates = gates / gates.mean()
     return Traffic(experts, gates if measure == "gate" else np.ones_like(gates), gates, len(routing.load))
 
@@ -124,19 +124,19 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, loads = [], [], [], []
     for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed=0):
-        drawn = now._replace(experts=experts)
-        load = drawn.load
+        null = now._replace(experts=experts)
+        load = null.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
         lines.append(_lines(load.reshape(now.side, now.side)))
         loads.append(load[:: max(now.size // 4096, 1)])
-        rows.append(health_of(drawn))
+        rows.append(health_of(null))
     frame, mean, load = pd.DataFrame(rows), np.mean(ordered, axis=0, dtype=float), now.load
     exact = binomial_load_limits(now.people, now.experts.shape[1], now.size)
     each, line = exact if (now.weights == 1).all() else limits_of(np.stack(loads)), limits_of(np.stack(lines))
     state, cells = load_status(load, each), load.reshape(now.side, now.side)
-    halves, keys, held = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2), _lines(cells)
+    halves, keys, line_loads = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2), _lines(cells)
     sides = pd.DataFrame(
-        {"half": halves, "key": keys, "load": held, "dead": _lines(cells == 0), "state": load_status(held, line)}
+        {"half": halves, "key": keys, "load": line_loads, "dead": _lines(cells == 0), "state": load_status(line_loads, line)}
     )
     return UsageReport(
         now=now,

@@ -19,11 +19,11 @@ def by_epoch(run: Run) -> pd.DataFrame:
 
 def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
     """By epoch what the run kept, at most so many, evenly over the training, the last included. Unreadable files are left out."""
-    found, files = dict[int, Snapshot](), run.snapshots()
+    snapshots, files = dict[int, Snapshot](), run.snapshots()
     for epoch, path in (files[i] for i in evenly_spaced(len(files), most)):
         with suppress(InputError):
-            found[epoch] = run.snapshot(path)
-    return found
+            snapshots[epoch] = run.snapshot(path)
+    return snapshots
 
 
 def load_by_epoch(run: Run) -> pd.DataFrame:

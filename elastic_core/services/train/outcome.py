@@ -49,8 +49,8 @@ class TrainingOutcome(NamedTuple):
 def describe_outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
     epochs, end = run.events("epoch"), run.last("end") or {}
-    found = baselines.read_comparison(run)
-    protocol = found.protocol if found is not None else ONLY_UNSEEN
+    comparison = baselines.read_comparison(run)
+    protocol = comparison.protocol if comparison is not None else ONLY_UNSEEN
     score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
     rising = bool(epochs) and best >= len(epochs) - 1 and not _ended_by_patience(end)
@@ -63,7 +63,7 @@ def describe_outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
         with suppress(InputError):  # beyond the bounds
             longer = presets.changed_config(config, {f"train.{name}": 2 * getattr(config.train, name)})
     return TrainingOutcome(
-        score, found, _why_it_ended(end, len(epochs), best), _verdict_text(found, needs_training(run)),
+        score, comparison, _why_it_ended(end, len(epochs), best), _verdict_text(comparison, needs_training(run)),
         tuple(filter(None, advice)), seeds, longer, again,
     )  # fmt: skip
 
@@ -88,11 +88,11 @@ def _why_it_ended(end: dict[str, Any], epochs: int, best: int) -> str:
     return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
 
 
-def _verdict_text(found: BaselineComparison | None, trained: bool) -> str:
-    row = found.best if found is not None else None
-    if found is None or row is None:
+def _verdict_text(comparison: BaselineComparison | None, trained: bool) -> str:
+    row = comparison.best if comparison is not None else None
+    if comparison is None or row is None:
         return ""
-    gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {found.people:,} people"
+    gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {comparison.people:,} people"
     only = f"{markdown(row.system)}, a system that only counts"  # a file of the run names it
     if row.d_high < 0:
         return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
@@ -139,8 +139,10 @@ def _compare_seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunC
     if not needs_training(run) or not run.has_report:
         return "", None
     mine = with_its_seeds(run, among)
-    taken = {other.config.train.seed for other in mine}
-    again = presets.changed_config(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
+    seeds_run = {other.config.train.seed for other in mine}
+    again = presets.changed_config(
+        run.config, {"train.seed": next(seed for seed in range(len(seeds_run) + 1) if seed not in seeds_run)}
+    )
     if len(mine) < 2:
         return (
             f"One training is not a result. On MovieLens-100K two seeds of ELASTIC usually differ by {SEED_GAP:.4f}. Train a "

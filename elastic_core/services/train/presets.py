@@ -68,12 +68,12 @@ def find_budget(name: str) -> Budget:
     return _variant_label(name, BUDGETS, "name", "time budget")
 
 
-def _variant_label(wanted: str, known: tuple[Found, ...], name: str, what: str) -> Found:
+def _variant_label(label: str, known: tuple[Found, ...], name: str, what: str) -> Found:
     """The first that is called so: a plug-in may take a label that is taken."""
-    for found in known:
-        if getattr(found, name) == wanted:
-            return found
-    raise InputError(f"unknown {what} {wanted!r}; known are {', '.join(getattr(found, name) for found in known)}")
+    for preset in known:
+        if getattr(preset, name) == label:
+            return preset
+    raise InputError(f"unknown {what} {label!r}; known are {', '.join(getattr(preset, name) for preset in known)}")
 
 
 def size_text(config: RunConfig) -> str:
