@@ -178,7 +178,7 @@ def test_rooms_of_pages_point_one_way() -> None:
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
-TOLD = r"services/(keys/gate|tour/answers|speed/\w+|evidence/speed)"
+TOLD = r"services/(keys/gate|tour/measured_answers|speed/\w+|evidence/speed)"
 NAMING = rf"elastic_core/((core|peers|slots)/.*|convert|recipes|results/\w+|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(calculator|charts|reading)\.py"
 

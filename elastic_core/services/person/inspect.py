@@ -19,8 +19,8 @@ from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
-from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import History, batch_of, retrieve_experts, user_history
+from elastic_core.services.person.user_lookup import user_number
 
 
 def first_genres(dataset: Dataset, user: int) -> list[str]:
@@ -97,7 +97,7 @@ def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFra
 
     `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a memory of its own
     for everybody, and for somebody who is not there."""
-    found = retrieve_experts(model, user_history(dataset, numbered(dataset, user) if isinstance(user, str) else user))
+    found = retrieve_experts(model, user_history(dataset, user_number(dataset, user) if isinstance(user, str) else user))
     (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
     if not len(rows):
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
