@@ -87,9 +87,13 @@ class BasketDataset(Dataset):
 
 def hold_out_baskets(dataset: Dataset, wanted: str, ties: str) -> Dataset:
     """The data split by baskets where `wanted` (data.baskets) says `yes`, or nothing and they look like those of a shop: no rule
-    `ties` was given for the order inside a basket, and `MOSTLY` of neighbouring events share a time."""
-    looks = not ties and dataset.ties is not None and dataset.ties.events > MOSTLY
-    return with_baskets(dataset) if wanted == "yes" or (not wanted and looks) else dataset
+    `ties` was given for the order inside a basket, `MOSTLY` of neighbouring events share a time, and most people have `FEWEST`
+    baskets."""
+    if wanted == "yes":
+        return with_baskets(dataset)
+    if wanted == "no" or ties or dataset.ties is None or dataset.ties.events <= MOSTLY:
+        return dataset
+    return with_baskets(dataset) if np.mean(_count_baskets(dataset.histories) >= FEWEST) > 0.5 else dataset
 
 
 def with_baskets(dataset: Dataset) -> BasketDataset:
@@ -115,17 +119,22 @@ def with_baskets(dataset: Dataset) -> BasketDataset:
 def _longer(dataset: Dataset) -> Dataset:
     """Those who have at least `FEWEST` baskets."""
     histories = dataset.histories
-    users = np.repeat(np.arange(histories.n_users), histories.lengths)
-    enough = np.bincount(users, weights=_first_of_basket(histories, users)) >= FEWEST
+    enough = _count_baskets(histories) >= FEWEST
     if enough.all():
         return dataset
     if enough.sum() < 2:
         raise InputError(f"{dataset.label}: nobody has {FEWEST} baskets, that is, events at {FEWEST} different times")
-    kept = enough[users]
+    kept = np.repeat(enough, histories.lengths)
     offsets = np.concatenate([[0], np.cumsum(histories.lengths[enough])])
     shorter = Histories(histories.items[kept], histories.times[kept], offsets, histories.user_ids[enough])
     note = f"{(~enough).sum():,} people with fewer than {FEWEST} baskets were left out"
     return replace(dataset, histories=shorter, notes=(*dataset.notes, note))
+
+
+def _count_baskets(histories: Histories) -> ndarray:
+    """int64 [users]: how many baskets everybody has."""
+    users = np.repeat(np.arange(histories.n_users), histories.lengths)
+    return np.bincount(users[_first_of_basket(histories, users)], minlength=histories.n_users)
 
 
 def _first_of_basket(histories: Histories, users: ndarray) -> ndarray:

@@ -147,6 +147,8 @@ def test_what_looks_like_a_shop_is_read_as_baskets_and_what_does_not_is_left() -
     baskets = folded(shop())
     assert isinstance(hold_out_baskets(baskets, "", ""), BasketDataset)
     assert hold_out_baskets(baskets, "no", "") is baskets and hold_out_baskets(baskets, "", "file") is baskets
+    two_days = folded([(user, item, item // 5) for user in range(20) for item in range(10)])
+    assert two_days.ties.events > 0.8 and hold_out_baskets(two_days, "", "") is two_days, "no third basket to learn from"
     one_by_one = folded([(user, item, 10 * at) for user in range(5) for at, item in enumerate(range(6))])
     assert hold_out_baskets(one_by_one, "", "") is one_by_one
     assert hold_out_baskets(one_by_one, "yes", "").hash != one_by_one.hash
