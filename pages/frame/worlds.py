@@ -55,9 +55,9 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
     if name == SHOPPERS:
         return f"**{people} households, a year of groceries**: nobody knows why they bought."
     if name == MADE_UP and truth is not None:
-        return f"**{people} made-up people with {len(truth.interests)} hobbies**: we know why they chose."
+        return f"**{people} people with {len(truth.interests)} hobbies**: we know why they chose."
     if name == FILMS:
-        return f"**{people} real people, {data.catalog.n_items:,} films**: nobody knows why they watched."
+        return f"**{people} people, {data.catalog.n_items:,} films**: nobody knows why they watched."
     if name == PAPER:
         where = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {where}**: no suggestion belongs to one expert."
@@ -79,7 +79,7 @@ def switch(runs: Mapping[str, Run]) -> None:
     st.session_state[KEY] = here
     lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
     fetched = f" “{FILMS}” first downloads MovieLens-100K (5 MB)." if lacking else ""
-    choice, said = st.columns([3, 2], vertical_alignment="center")  # beside each other: what was pressed stays in view
+    choice, said = st.columns([11, 9], vertical_alignment="center")  # beside each other: what was pressed stays in view
     choice.segmented_control(
         "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
         args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
