@@ -6,13 +6,13 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.frame import server
+from pages.frame import browser_history, server
 
 
 def load_screens() -> list[Callable[[Any], None]]:
     """First what navigation.py imports, in its order: two threads that enter a package by two doors may each find half of it.
     Returned are the screens that ask everybody, or every run."""
-    from pages.frame import browser_history, dress, screens, sidebar, worlds  # noqa: F401, I001
+    from pages.frame import dress, screens, sidebar, worlds  # noqa: F401, I001
     from pages.kit import person, plot, present, view  # noqa: F401
     from pages.tour import classroom, panel  # noqa: F401
 
@@ -28,5 +28,5 @@ app = st.App(
     lifespan=server.start(load_screens),
     routes=server.ROUTES,
     on_script_error=server.explain_failure,
-    middleware=[Middleware(server.Guard)],
+    middleware=[Middleware(server.Guard), Middleware(browser_history.MergeEntries)],
 )

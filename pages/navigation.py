@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.frame import browser_history, dress, screens, sidebar, worlds
+from pages.frame import dress, screens, sidebar, worlds
 from pages.kit import plot, present, view
 from pages.tour import classroom, panel
 
@@ -13,7 +13,6 @@ st.set_page_config(
     initial_sidebar_state="collapsed" if present.on() else "auto",
     menu_items={"About": "ELASTIC: a recommender that reads a long history through a few experts."},
 )
-browser_history.merge_entries()
 page = st.navigation(  # without sections: with them Streamlit nests what a screen reader cannot take for a list
     [
         st.Page(

@@ -82,17 +82,17 @@ def world() -> Dataset:
 def state_of(config: RunConfig, dataset: Dataset, out: Path, **given: Any) -> dict[str, Any]:
     """Trains; what the learner of this process holds in the end."""
     held: list[Any] = []
-    usual = loop.Training._prepared
+    usual = loop.Training._prepare_learner
 
     def prepared(self: Any, resume: Any) -> Any:
         held.append(usual(self, resume))
         return held[-1]
 
-    loop.Training._prepared = prepared  # type: ignore[method-assign]
+    loop.Training._prepare_learner = prepared  # type: ignore[method-assign]
     try:
         train(config, dataset, out, **given)
     finally:
-        loop.Training._prepared = usual  # type: ignore[method-assign]
+        loop.Training._prepare_learner = usual  # type: ignore[method-assign]
     return held[-1].state() if held else {}
 
 

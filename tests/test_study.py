@@ -242,7 +242,7 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any)
     found = study.conduct()
     assert found["seconds"] >= study.clock.before > 0, "the time before the kill counts"
     assert json.loads((study.folder / conduct.STUDY).read_text())["plan"] == kept["plan"], "shares stay the same for all"
-    assert len(study.sides["last"].systems) == 4 and (study.folder / PAGE).exists()
+    assert len(study.sides["last"].systems) == 5 and (study.folder / PAGE).exists(), "three that count, two that learn"
 
 
 def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> None:

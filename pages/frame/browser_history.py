@@ -2,14 +2,16 @@
 
 An address that names a default, an edit in short form or no run is written anew when the page is drawn, and Streamlit makes an
 entry of the browser's history of that: without these lines no number of presses of Back leaves a page, and an edit stays on the
-screen when Back takes it out of the address (tests/browser/test_addresses_in_browser.py).
+screen when Back takes it out of the address (tests/browser/test_addresses_in_browser.py). They stand in the page that the server
+sends, so that they run before Streamlit: as an element of the app they came too late on a busy machine.
 """
 
-import streamlit as st
+from typing import Any
 
-SCRIPT = """<script>
-if (!window.mergesEntries) {
-  window.mergesEntries = true
+from pages.frame.server import App, Message, Receive, Send
+
+SCRIPT = b"""<script>
+{
   let acted = false, shown = location.pathname
   for (const act of ["pointerdown", "keydown"]) addEventListener(act, () => { acted = true }, true)
   const push = history.pushState.bind(history)
@@ -27,10 +29,34 @@ if (!window.mergesEntries) {
   })
 }
 </script>"""
+PLACE, PAGE = b"<head>", b"text/html"
+OF_THE_PLAIN_PAGE = (b"etag", b"last-modified", b"content-length")  # of the page without these lines
 
 
-def merge_entries() -> None:
-    """Called by navigation.py before anything writes into the address."""
-    st.html("<style>.st-key-history { display: none }</style>")  # a script would take room
-    with st.container(key="history"):
-        st.html(SCRIPT, unsafe_allow_javascript=True)
+class MergeEntries:
+    """ASGI middleware that writes `SCRIPT` into the page."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] != "http" or scope.get("method") != "GET" or PAGE not in headers.get(b"accept", b""):
+            await self.app(scope, receive, send)
+            return
+        plain = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]}
+        waiting: list[Any] = []
+
+        async def send_with_script(message: Message) -> None:
+            if message["type"] == "http.response.start" and PAGE in dict(message["headers"]).get(b"content-type", b""):
+                waiting.append(message)
+            elif waiting:
+                body = bytes(message.get("body", b"")).replace(PLACE, PLACE + SCRIPT, 1)
+                start = waiting.pop()
+                headers = [(name, value) for name, value in start["headers"] if name.lower() not in OF_THE_PLAIN_PAGE]
+                await send({**start, "headers": headers})
+                await send({**message, "body": body})
+            else:
+                await send(message)
+
+        await self.app(plain, receive, send_with_script)

@@ -91,7 +91,7 @@ def test_download_once_then_cache_then_own_folder(server, cache, monkeypatch, tm
     assert [path.name for path in cache.iterdir()] == ["ml-100k.zip"]
     told.clear()
     assert load(DataConfig(source="ml-100k"), told.append).hash == data.hash
-    assert told == ["Reading MovieLens-100K."]
+    assert told[0] == "Reading MovieLens-100K." and not any("ownload" in sentence for sentence in told)
     own = tmp_path / "own" / "ml-100k"
     own.mkdir(parents=True)
     (own / "u.data").write_text(LINES + "8\t1\t1\t881250000\n")

@@ -1,6 +1,5 @@
 """What to ask where the columns of a file do not say what they hold: what could be which, and a line that has been tried."""
 
-import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +7,7 @@ from elastic_core.data.reading.column_roles import ENOUGH, FILLED, IN_ORDER, NEE
 from elastic_core.data.reading.raw_table import RawTable
 from elastic_core.data.reading.time_columns import ORDERS, Undecided
 from elastic_core.errors import InputError
+from elastic_core.text import shell
 
 SPOKEN = {"user": "person", "item": "item", "time": "time"}
 
@@ -97,5 +97,5 @@ def _suggest_line(table: RawTable, choice: Choice, read: Callable[[RawTable, Cho
     plain = {name: table.headed and not set(",='\"") & set(name) for name in names}
     line = ",".join(f"{ours}={name if plain[name] else names.index(name) + 1}" for ours, name in columns.items() if name)
     if not columns["time"]:
-        return f"if its rows are in order of time, try --columns {shlex.quote(line + ',time=')}"
-    return f"try --columns {shlex.quote(line)}{dates}"
+        return f"if its rows are in order of time, try --columns {shell(line + ',time=')}"
+    return f"try --columns {shell(line)}{dates}"
