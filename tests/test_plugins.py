@@ -75,9 +75,10 @@ assert "newest" in objectives.honest(models.build(config.model, 9))
 assert "so-far" in latency.all_systems() and "sasrec-two sasrec-fused" in latency.all_systems()
 rows = latency.measure_latency(latency.Setting(length=16, width=8, batch=4), torch.device("cpu"), ("so-far",), seconds=0.01)
 assert set(rows["system"]) == {"so-far"} and (rows["processor"] > 0).all()
-assert {"so-far", "sasrec-two"} <= {v.model for v in presets.variants()}
+assert {"so-far", "sasrec-two"} <= {v.model for v in presets.list_variants()}
 assert models.model_class("sasrec") is sasrec.SASRec and models.model_class("sasrec-two") is not sasrec.SASRec
-assert type(models.build(presets.preset(config.data, presets.variant("SASRec"), presets.BUDGETS[0]).model, 9)) is sasrec.SASRec
+usual = presets.make_config(config.data, presets.find_variant("SASRec"), presets.BUDGETS[0])
+assert type(models.build(usual.model, 9)) is sasrec.SASRec
 print(*plugins.failed, sep="\\n")
 words = ["tests/test_contracts.py", "-q", "-p", "no:cacheprovider", "-n0", "-k"]
 words += ["so-far or newest and (sasrec or train_events or every_target)"]
