@@ -32,10 +32,12 @@ class Progress:
             learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
             self._line(f"{learned}{used}  {event['seconds']:.0f} s")
         elif kind == "test":
-            full = event["protocols"]["full"]
-            self._line(
-                f"test ({event['users']:,} people, protocol full): NDCG@10 {full['NDCG@10']:.4f}, HR@10 {full['HR@10']:.4f}"
-            )
+            basket = event.get("basket")
+            protocol = "full-seen" if basket else "full"  # of what is new to a household a list says little
+            scores = event["protocols"][protocol]
+            told = f"NDCG@10 {scores['NDCG@10']:.4f}, HR@10 {scores['HR@10']:.4f}"
+            told += f", whole basket: NDCG@10 {basket['basket NDCG@10']:.4f}" if basket else ""
+            self._line(f"test ({event['users']:,} people, protocol {protocol}): {told}")
         elif kind == "end":
             self._line(f"{event['reason']}; best epoch {event['best_epoch']}")
         elif kind == "reopened":

@@ -109,10 +109,15 @@ class Dataset:
 
     @cached_property
     def hash(self) -> str:
-        """Sixteen hex digits of sha256 over items and offsets; the split follows from them."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
-        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
+        """Sixteen hex digits of sha256 over what the split follows from (`split_arrays`)."""
+        digest = hashlib.sha256()
+        for array in self.split_arrays():
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
+
+    def split_arrays(self) -> tuple[np.ndarray, ...]:
+        """Items and offsets, and what else decides a split that is not leave-one-out; little-endian."""
+        return self.histories.items.astype("<i4", copy=False), self.histories.offsets.astype("<i8", copy=False)
 
     def ends(self, split: Split) -> np.ndarray:
         """int64 [users]: exclusive end, in `histories.items`, of what may be read when predicting this split's target."""
@@ -132,19 +137,15 @@ class Dataset:
             raise InputError("the training split has no single target a user")
         return self.histories.items[self.histories.offsets[1:] - (1 if split == "test" else 2)]
 
-    def held_out(self, split: Split) -> tuple[np.ndarray, np.ndarray]:
-        """All users and items that are held out in this split, users ascending: one item a user, or their whole basket."""
-        return np.arange(self.histories.n_users), self.targets(split)
-
-    def next_items(self, user: int) -> np.ndarray:
-        """int32: what came after the history that the test lets a model read: one item, or a whole basket."""
-        end = self.ends("test")[user]
+    def next_items(self, user: int, split: Split = "test") -> np.ndarray:
+        """int32: what came after the history that this split lets a model read: one item, or a whole basket."""
+        end = self.ends(split)[user]
         return self.histories.items[end : end + 1]
 
     def counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in the training split."""
-        held_out = np.bincount(np.concatenate([self.targets("valid"), self.targets("test")]), minlength=self.catalog.n_items + 1)
-        return self.all_counts() - held_out
+        border, places = np.repeat(self.ends("train"), self.histories.lengths), np.arange(len(self.histories.items))
+        return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
 
     def reordered(self, rng: np.random.Generator) -> "Dataset":
         """What an epoch of training reads: these histories, or, where some events have no order, one drawn for them."""

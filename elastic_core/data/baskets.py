@@ -11,16 +11,14 @@ after three epochs and not 0.149.
 """
 
 import functools
-import hashlib
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy import ndarray
 
-from elastic_core.core.histories import Dataset, Histories, Split, tally
+from elastic_core.core.histories import Dataset, Histories, Split
 from elastic_core.errors import InputError
 
 FEWEST = 3  # baskets of a person: one to read, one to validate on, one to test on
@@ -37,13 +35,8 @@ class BasketDataset(Dataset):
     valid_starts: ndarray  # int64 [users], flat position where everybody's last basket but one begins
     test_starts: ndarray  # int64 [users], and the last one
 
-    @cached_property
-    def hash(self) -> str:
-        """Sixteen hex digits of sha256 over items, offsets and baskets; the split follows from them."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
-        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
-        digest.update(np.ascontiguousarray(self.baskets, "<i4").data)
-        return digest.hexdigest()[:16]
+    def split_arrays(self) -> tuple[ndarray, ...]:
+        return *super().split_arrays(), self.baskets.astype("<i4", copy=False)
 
     def ends(self, split: Split) -> ndarray:
         return self.test_starts if split == "test" else self.valid_starts
@@ -53,20 +46,9 @@ class BasketDataset(Dataset):
             raise InputError("the training split has no single target a user")
         return self.histories.items[self.ends(split)]
 
-    def held_out(self, split: Split) -> tuple[ndarray, ndarray]:
-        """The users and items of everybody's held-out basket: two int arrays, one entry an item, users ascending."""
-        first = self.ends(split)
-        last = self.histories.offsets[1:] if split == "test" else self.test_starts
-        users = np.repeat(np.arange(len(first)), last - first)
-        within = np.arange(len(users)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-        return users, self.histories.items[first[users] + within]
-
-    def next_items(self, user: int) -> ndarray:
-        return self.histories.items[self.test_starts[user] : self.histories.offsets[user + 1]]
-
-    def counts(self) -> ndarray:
-        border, places = np.repeat(self.valid_starts, self.histories.lengths), np.arange(len(self.histories.items))
-        return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
+    def next_items(self, user: int, split: Split = "test") -> ndarray:
+        end = self.test_starts[user] if split != "test" else self.histories.offsets[user + 1]
+        return self.histories.items[self.ends(split)[user] : end]
 
     def reordered(self, rng: np.random.Generator) -> Dataset:
         """The same baskets with the items of each in another order."""

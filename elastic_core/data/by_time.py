@@ -5,9 +5,7 @@ later than anything that is asked: training ends at the first date, the epoch is
 two, and the test is everybody's first event from the second on, read after all that came before it. Who has none is not asked.
 """
 
-import hashlib
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 from numpy import ndarray
@@ -27,13 +25,8 @@ class ByTime(Dataset):
     tested: int  # people
     validated: ndarray  # int64, who has an event between the dates and one before
 
-    @cached_property
-    def hash(self) -> str:
-        """Sixteen hex digits of sha256 over items, offsets and dates."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
-        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
-        digest.update(np.array(self.dates, "<i8").data)
-        return digest.hexdigest()[:16]
+    def split_arrays(self) -> tuple[ndarray, ...]:
+        return *super().split_arrays(), np.array(self.dates, "<i8")
 
     def ends(self, split: Split) -> ndarray:
         """As of any data. Who joined after the first date is learned nothing from: their first event alone is theirs to read."""

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, get_args
 
 import pandas as pd
 
+from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.compare import needs_training, noise_of_comparison, p_text, side_of_zero
 from elastic_core.results.reproduce import REPEATS, System, planned_runs
 from elastic_core.results.statistics import LEVEL, detectable_from_interval
@@ -22,6 +23,7 @@ from elastic_core.results.systems import (
     DataSet,
     fair_sasrec,
     join_names,
+    main_protocol,
     our_systems,
     recipe_label,
     system_label,
@@ -33,7 +35,6 @@ from elastic_core.text import minus
 Answer = Literal["yes", "in part", "made-up", "it depends", "no", "not known"]
 Screen = Literal["systems", "speed", "experts"]
 Differences = Callable[[DataSet, System, str], pd.DataFrame]  # of a data set: one system minus the others, under a protocol
-PROTOCOL, WITH_SEEN = "full", "full-seen"
 COUNTING, SASREC = System("cooccurrence"), System("sasrec")
 NO_ROOM_FOR = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, in a short sentence
 TOO_CLOSE, TRAINED_ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
@@ -55,6 +56,7 @@ class Finding(NamedTuple):
     low: float = math.nan
     high: float = math.nan
     n: int = 0
+    protocol: str = ONLY_UNSEEN  # how it was ranked
     other: str = ""  # where people choose again what they know: another answer under `WITH_SEEN`
 
     @property
@@ -162,7 +164,11 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
         if a is None:
             continue
         b = _control_system(question, a, data_set)
-        table = differences(data_set, a, PROTOCOL) if b in data_set.systems else pd.DataFrame(columns=["label"])
+        table = (
+            differences(data_set, a, main_protocol(data_set.systems))
+            if b in data_set.systems
+            else pd.DataFrame(columns=["label"])
+        )
         row = _row_of(table, b)
         if row is None:
             missing.append((data_set, b))
@@ -219,7 +225,8 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, toget
         answer, why = ("yes" if row["winner"] == "A" else "no"), ""
         words = f"{'better' if row['winner'] == 'A' else 'worse'} (adjusted p {p_text(row['adjusted'])})"
     else:
-        why, words = _why_not_known(sides, low, high, bool(row["seeds_counted"]), row["adjusted"], together)
+        protocol = main_protocol(data_set.systems)
+        why, words = _why_not_known(sides, protocol, low, high, bool(row["seeds_counted"]), row["adjusted"], together)
     where = f"{data_set.title}{recipe_label(a)}"
     trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {trainings})"
@@ -227,12 +234,18 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, toget
     return Finding(
         answer, minus(f"{where}, against {system_label(b._replace(budget=''))}: {numbers}: {words}."), why, data_set.key, where,
         data_set.kind, system_title(a, sides[0]), tuple(run.name for side in sides for run in side), difference, low, high,
-        int(row["n"]), other,
+        int(row["n"]), main_protocol(data_set.systems), other,
     )  # fmt: skip
 
 
 def _why_not_known(
-    sides: tuple[list[Run], list[Run]], low: float, high: float, seeds_counted: bool, adjusted: float, together: int
+    sides: tuple[list[Run], list[Run]],
+    protocol: str,
+    low: float,
+    high: float,
+    seeds_counted: bool,
+    adjusted: float,
+    together: int,
 ) -> tuple[str, str]:
     """Why nothing is claimed, in brief, and as the rest of a sentence."""
     seen = "or more would usually be seen"
@@ -245,7 +258,7 @@ def _why_not_known(
             f"in 20 looks like this by luck; adjusted for that p is {p_text(adjusted)}, not below {LEVEL}"
         )
     if all(len(side) > 1 for side in sides):
-        detectable = noise_of_comparison(sides[0], sides[1], PROTOCOL).detectable()
+        detectable = noise_of_comparison(sides[0], sides[1], protocol).detectable()
     else:
         detectable = detectable_from_interval(low, high)
     return TOO_CLOSE, f"zero lies inside; only {detectable:.4f} {seen} (4 times in 5)"

@@ -30,6 +30,7 @@ from elastic_core.results.systems import (
     Systems,
     fair_sasrec,
     is_variant,
+    main_protocol,
     model_label,
     our_systems,
     planned_data_sets,
@@ -136,12 +137,12 @@ def _summary_table(data_sets: Sequence[Systems]) -> Iterable[str]:
     be claimed."""
     lines = []
     for systems in data_sets:
-        best = best_baseline(systems, "full")
+        best = best_baseline(systems, main_protocol(systems))
         for ours in (system for system in our_systems(systems) if system.model == OURS[0] and system.mark != REPEATS):
             sasrec, slots, control = ours._replace(model="sasrec"), ours._replace(model=OURS[1]), fair_sasrec(ours, systems)
             shown = (best, sasrec, sasrec._replace(variant="local"), ours, slots)
-            cells = [_score_cell(systems[each]) if each in systems else "" for each in shown]
-            claims = compare_system(systems, ours, rivals_of(ours, systems), "full")  # adjusted as in RESULTS
+            cells = [_score_cell(systems[each], main_protocol(systems)) if each in systems else "" for each in shown]
+            claims = compare_system(systems, ours, rivals_of(ours, systems), main_protocol(systems))  # adjusted as in RESULTS
             note = "" if control.variant or sasrec not in claims else "plain SASRec: "
             cells.append(note + _summary_claim(claims[control]) if control in claims else "")
             lines.append([_data_titles(systems)[0] + recipe_label(ours), *cells])
@@ -167,7 +168,7 @@ def _data_table(systems: Systems) -> Iterable[str]:
     and what both our models of the same recipe have more, bold where it may be claimed."""
     name, size = _data_titles(systems)
     yield f"### {name}\n\n{size}"
-    protocol = _main_protocol(systems)
+    protocol = main_protocol(systems)
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, f"{protocol} HR@10"]
     heads += list(BASKET_COLUMNS) if protocol == WITH_SEEN else []
     heads += [f"{model_label(model)} minus it, {protocol}: 95%, adjusted p" for model in OURS]
@@ -183,7 +184,7 @@ def _recipe_rows(systems: Systems, recipe: tuple[str, ...], first: bool) -> Iter
     beside = [system for system in systems if system.model in BASELINES and (first or may_claim)]
     trained = [system for system in systems if system.model not in BASELINES and system.recipe == recipe]
     claims = {one.model: _claims_of(systems, one) for one in ours}
-    main = _main_protocol(systems)
+    main = main_protocol(systems)
     measured = [*((protocol, METRIC) for protocol in PROTOCOLS), (main, "HR@10")]
     biased = [(system, one) for one in ours for system in with_repeat_bias(one, systems)]
     titles = {system: system_title(system, systems[system]) for system in [*beside, *sorted(trained, key=is_variant)]}
@@ -207,14 +208,8 @@ def _basket_cells(runs: list[Run]) -> list[str]:
 def _claims_of(systems: Systems, ours: System) -> dict[System, Claim]:
     """One of our models minus its rivals, and minus its own variants, each adjusted for their number."""
     families = rivals_of(ours, systems), variants_of(ours, systems)
-    protocol = _main_protocol(systems)
+    protocol = main_protocol(systems)
     return {system: claim for family in families for system, claim in compare_system(systems, ours, family, protocol).items()}
-
-
-def _main_protocol(systems: Systems) -> str:
-    """The protocol of what is claimed. Where a whole basket is held out, seen items stay among the candidates: households have
-    seen most of what they buy next, and among the few others it stands far in front, whoever ranks."""
-    return WITH_SEEN if any(run.last("test").get("basket") for runs in systems.values() for run in runs) else "full"
 
 
 # --- the terminal -----------------------------------------------------------------------------------------------------

@@ -194,9 +194,8 @@ def _movielens_1m_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("ml-1m-cpu", FIRST)
     yield from _plan_each("ml-1m-cpu", "sasrec elastic", SEEDS[:1], REPEATS)
     yield from _plan_each("ml-1m-cpu", "sasrec sasrec/local elastic", mark=OWN_OUTPUT)
-    yield from _plan_each(
-        "ml-1m-converged", CONVERGED, SEEDS[:2], OWN_OUTPUT
-    )  # does the memory pay once nothing is left to learn?
+    # does the memory pay once nothing is left to learn?
+    yield from _plan_each("ml-1m-converged", CONVERGED, SEEDS[:2], OWN_OUTPUT)
     yield from _plan_each("ml-1m-cpu", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
     yield from _plan_each("ml-1m-converged", RECIPE_FOR_ALL, SEEDS[:2], OWN_REPEATS)
     yield from _plan_each("ml-1m", "sasrec elastic")

@@ -13,6 +13,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.files import UnreadableFolder
+from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.compare import evaluation_key, needs_training, setup_key
 from elastic_core.results.reproduce import (
     EXPERTS,
@@ -235,6 +236,13 @@ def usual_partner(ours: System, systems: Iterable[System]) -> System | None:
         return system.model in BASELINES, system.model == ours.model, system.recipe != ours.recipe
 
     return min(others, key=distance, default=None)
+
+
+def main_protocol(systems: Systems) -> str:
+    """The protocol of what is claimed. Where a whole basket is held out, seen items stay among the candidates: households have
+    seen most of what they buy next, and among the few others it stands far in front, whoever ranks."""
+    in_baskets = any(run.last("test").get("basket") for runs in systems.values() for run in runs)
+    return WITH_SEEN if in_baskets else ONLY_UNSEEN
 
 
 # --- runs by data and system ------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 The ranks of a test (ranks.py) are of one item of the held-out basket. Here all of its items count.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 
@@ -25,8 +23,6 @@ def basket_scores(
     Recall is the share of the basket that is among the ten; NDCG discounts by place and is 1 for a list that begins with
     as many of the basket's items as fit."""
     users = dataset.asked(split)
-    owners, items = dataset.held_out(split)
-    starts = np.searchsorted(owners, np.arange(len(users) + 1))
     discounts = 1 / np.log2(np.arange(CUTOFF) + 2)
     best = np.cumsum(discounts)  # of a list whose first 1, 2, … items are all in the basket
     gains, shares = np.empty(len(users)), np.empty(len(users))
@@ -36,13 +32,9 @@ def basket_scores(
         for chunk, scores, _ in scored(judge, scorer.length, dataset, candidates, users, batch, device):
             top = scores[:, 1:].topk(cutoff).indices.cpu().numpy() + 1
             for user, listed in zip(chunk, top, strict=True):
-                basket = items[starts[user] : starts[user + 1]]
+                basket = dataset.next_items(user, split)
                 hits = np.isin(listed, basket)
                 gains[user] = (hits * discounts[:cutoff]).sum() / best[min(len(basket), cutoff) - 1]
                 shares[user] = hits.sum() / len(basket)
-    return dict(zip(BASKET_METRICS, _mean_and_error([gains, shares]), strict=True))
-
-
-def _mean_and_error(columns: Sequence[np.ndarray]) -> list[float]:
-    intervals = [Interval.of(column) for column in columns]
-    return [number for interval in intervals for number in (interval.mean, interval.error)]
+    ndcg, recall = Interval.of(gains), Interval.of(shares)
+    return dict(zip(BASKET_METRICS, (ndcg.mean, ndcg.error, recall.mean, recall.error), strict=True))

@@ -4,7 +4,7 @@ from itertools import chain
 
 import streamlit as st
 
-from elastic_core.results.claims import PROTOCOL, Finding, Verdict, count_sentence, verdict_table
+from elastic_core.results.claims import Finding, Verdict, count_sentence, verdict_table
 from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
 from elastic_core.services.evidence import meaning
 from pages.evidence import cached
@@ -87,7 +87,7 @@ def lead(screen: str, first: Finding | None) -> None:
     settings = {"ev_depth": "Systems"}
     if first is not None:
         st.session_state["res_fitted"] = first.data  # its protocol is chosen here
-        settings |= {"res_data": first.data, "res_protocol": PROTOCOL, "res_ours": first.system}
+        settings |= {"res_data": first.data, "res_protocol": first.protocol, "res_ours": first.system}
     for key, value in settings.items():
         if not shell.locked(key):
             st.session_state[key] = value

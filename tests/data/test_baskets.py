@@ -66,8 +66,7 @@ def test_the_split_is_the_slow_split(events: list[tuple[int, int, int]]) -> None
         assert found == [set.union(*wanted[raw][:-2]), wanted[raw][-2], wanted[raw][-1]]
         for split, basket in (("valid", found[1]), ("test", found[2])):
             assert data.catalog.ids[data.targets(split)[user]] in basket  # type: ignore[arg-type]
-            users, items = data.held_out(split)  # type: ignore[arg-type]
-            assert {data.catalog.ids[i] for i in items[users == user]} == basket
+            assert {data.catalog.ids[i] for i in data.next_items(user, split)} == basket  # type: ignore[arg-type]
     learned = np.concatenate([histories.items[a:b] for a, b in zip(histories.offsets[:-1], data.ends("train"), strict=True)])
     assert np.array_equal(data.counts(), np.bincount(learned, minlength=data.catalog.n_items + 1))
 
@@ -78,7 +77,7 @@ def test_the_order_of_a_files_rows_inside_a_basket_says_nothing() -> None:
     shuffled = with_baskets(folded([rows[i] for i in np.random.default_rng(1).permutation(len(rows))]))
     assert shuffled.hash == data.hash
     assert np.array_equal(shuffled.targets("test"), data.targets("test"))
-    by_id = [data.targets("test")[u] == min(data.held_out("test")[1][data.held_out("test")[0] == u]) for u in range(30)]
+    by_id = [data.targets("test")[u] == data.next_items(u).min() for u in range(30)]
     assert 0 < np.mean(by_id) < 0.7, "the target is not simply the lowest id"
 
 
@@ -193,10 +192,9 @@ def test_a_list_of_ten_against_the_whole_basket_is_the_slow_count() -> None:
     numbers = np.random.default_rng(5).permutation(data.catalog.n_items + 1)
     found = basket_scores(Fixed(numbers), data)
     listed = [int(item) for item in np.argsort(-numbers[1:]) + 1][:10]
-    users, items = data.held_out("test")
     shares, gains = [], []
     for user in range(data.histories.n_users):
-        basket = set(items[users == user].tolist())
+        basket = set(data.next_items(user).tolist())
         shares.append(len(basket & set(listed)) / len(basket))
         won = sum(1 / math.log2(place + 2) for place, item in enumerate(listed) if item in basket)
         gains.append(won / sum(1 / math.log2(place + 2) for place in range(min(10, len(basket)))))
