@@ -78,7 +78,7 @@ def switch(runs: Mapping[str, Run]) -> None:
         return
     st.session_state[KEY] = here
     lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
-    fetched = f" “{FILMS}” first downloads MovieLens-100K (5 MB)." if lacking else ""
+    fetched = f" “{FILMS}” first downloads 5 MB." if lacking else ""
     choice, said = st.columns([11, 9], vertical_alignment="center")  # beside each other: what was pressed stays in view
     choice.segmented_control(
         "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,

@@ -101,7 +101,7 @@ def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
     config = app_runs / "films" / "config.json"
     config.write_text(config.read_text().replace('"k_core": 1', '"k_core": 2'))  # data that nobody has opened yet
     app = both(run="tiny", user="5")
-    assert f"“{FILMS}” first downloads MovieLens-100K" in said(app)
+    assert f"“{FILMS}” first downloads 5 MB" in said(app)
     turn(app, FILMS)
     assert app.selectbox(key="run").value == "tiny" and app.number_input(key="user").value == 5
     assert "there is no network" in app.warning[0].value and app.segmented_control(key=worlds.KEY).value == PAPER
