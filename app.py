@@ -6,14 +6,14 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.frame import browser_history, server
+from pages.layout import browser_history, server
 
 
 def load_screens() -> list[Callable[[Any], None]]:
     """First what navigation.py imports, in its order: two threads that enter a package by two doors may each find half of it.
     Returned are the screens that ask everybody, or every run."""
-    from pages.frame import dress, screens, sidebar, worlds  # noqa: F401, I001
-    from pages.kit import person, plot, present, view  # noqa: F401
+    from pages.layout import dress, screens, sidebar, worlds  # noqa: F401, I001
+    from pages.components import person, plot, present, view  # noqa: F401
     from pages.tour import classroom, panel  # noqa: F401
 
     from pages.evidence import cached as evidence

@@ -1,9 +1,9 @@
-"""The frame of the app and its pages, listed in frame/screens.py: Streamlit runs this file on every rerun. Paths start here."""
+"""The layout of the app and its pages, listed in layout/screens.py: Streamlit runs this file on every rerun. Paths start here."""
 
 import streamlit as st
 
-from pages.frame import dress, screens, sidebar, worlds
-from pages.kit import plot, present, view
+from pages.components import plot, present, view
+from pages.layout import dress, screens, sidebar, worlds
 from pages.tour import classroom, panel
 
 st.set_page_config(

@@ -30,7 +30,7 @@ from elastic_core.services.person.prediction import predict_history, predict_use
 from elastic_core.services.person.recommend import History, rank_items, user_history
 from elastic_core.slots import gated_slots
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
-from pages.kit import prose
+from pages.components import prose
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from elastic_core.commands import COMMANDS, make_parser, module_of
-from pages.frame.screens import SCREENS, Screen
+from pages.layout.screens import SCREENS, Screen
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "elastic_core"
@@ -164,17 +164,17 @@ def test_pages_ask_services_and_do_no_arithmetic() -> None:
 
 
 def test_rooms_of_pages_point_one_way() -> None:
-    """What a screen is made of lies in its folder. Screens and the tour stand on `frame` and `kit`, `frame` on `kit`, and `kit`
-    on nothing of the app."""
+    """What a screen is made of lies in its folder. Screens and the tour stand on `layout` and `components`, `layout` on
+    `components`, and `components` on nothing of the app."""
     for path in PAGES:
         room = path.parent.name
         if path.parent == ROOT / "pages":
             continue
-        allowed = {"kit": {"kit"}, "frame": {"kit", "frame"}}.get(room, {"kit", "frame", room})
+        allowed = {"components": {"components"}, "layout": {"components", "layout"}}.get(room, {"components", "layout", room})
         others = {name.split(".")[1] for name in imports(path) if name.startswith("pages.")} - allowed
         assert not others, f"{path.relative_to(ROOT)} imports of pages/{', '.join(others)}"
     rooms = {path.parent.name for path in PAGES if path.parent != ROOT / "pages"}
-    assert {path.parent.name for path in PAGES if path.name == "page.py"} == rooms - {"kit", "frame", "tour"}
+    assert {path.parent.name for path in PAGES if path.name == "page.py"} == rooms - {"components", "layout", "tour"}
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.

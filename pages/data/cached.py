@@ -13,7 +13,7 @@ from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, upload_store
 from elastic_core.services.data.cards import Card
-from pages.kit.cache import cached_data, cached_resource
+from pages.components.cache import cached_data, cached_resource
 
 
 @cached_data(32)

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from elastic_core.memory.gaps import ALL
 from elastic_core.results.systems import model_label
 from elastic_core.text import figure as safe
-from pages.kit.plot import LAYOUT, SYMBOLS, Palette, scale, whiskers
+from pages.components.plot import LAYOUT, SYMBOLS, Palette, scale, whiskers
 
 ACROSS = 30  # events in one row of the split picture
 

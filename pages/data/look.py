@@ -12,11 +12,11 @@ from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
+from pages.components import cache, prose, shell, view
+from pages.components.cache import cached_resource
+from pages.components.control import bound
 from pages.data import cached, charts
-from pages.frame import finding
-from pages.kit import cache, prose, shell, view
-from pages.kit.cache import cached_resource
-from pages.kit.control import bound
+from pages.layout import finding
 
 TEXT = prose.page_text(__file__)
 length_histogram, popularity_histogram, top_share = map(  # numbers alone: titles are not part of what tells data from others

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from pages.components import shell, view
+from pages.components.control import switch
 from pages.data import look, study, upload, world
-from pages.kit import shell, view
-from pages.kit.control import switch
 
 PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, study.PART: study.part}
 COMMANDS = {

@@ -9,9 +9,9 @@ from elastic_core.jobs.queue import Job
 from elastic_core.run_config import DataConfig
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
+from pages.components import job_bar, prose, shell, view
+from pages.components.control import button, number
 from pages.data import charts
-from pages.kit import job_bar, prose, shell, view
-from pages.kit.control import button, number
 
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30

@@ -16,10 +16,10 @@ from elastic_core.jobs.kinds import Trainings
 from elastic_core.services import public
 from elastic_core.services.data import upload_store as uploads
 from elastic_core.services.data.upload_store import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, StoredData, UploadStore
+from pages.components import prose, shell, view
+from pages.components.control import button, number
 from pages.data import cached, study
-from pages.frame import finding
-from pages.kit import prose, shell, view
-from pages.kit.control import button, number
+from pages.layout import finding
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"

@@ -12,9 +12,9 @@ from elastic_core.memory.recovery import MOST_USERS
 from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
+from pages.components import cache, expert_meaning, prose, shell, view
+from pages.components.control import bound, button, number
 from pages.data import cached, charts, upload
-from pages.kit import cache, expert_meaning, prose, shell, view
-from pages.kit.control import bound, button, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
 WHOLE = (

@@ -1,11 +1,11 @@
-"""What the Evidence page keeps between reruns, besides the comparisons that other screens ask for too (pages/kit/results.py)."""
+"""What the Evidence page keeps between reruns, besides the comparisons that other screens share (pages/components/results.py)."""
 
 from pathlib import Path
 
 from elastic_core.results.claims import Verdict
 from elastic_core.services.evidence import speed
-from pages.kit import results, shell
-from pages.kit.cache import OpenRun, cached_resource
+from pages.components import results, shell
+from pages.components.cache import OpenRun, cached_resource
 
 
 def speed_verdict(root: Path) -> Verdict:

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from elastic_core.text import figure as safe
-from pages.kit import plot
-from pages.kit.plot import Palette
+from pages.components import plot
+from pages.components.plot import Palette
 
 LAYOUT = {
     "margin": {"l": 8, "r": 8, "t": 26, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False,

@@ -7,9 +7,9 @@ import streamlit as st
 from elastic_core.results.claims import Finding, Verdict, count_sentence, verdict_table
 from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
 from elastic_core.services.evidence import meaning
+from pages.components import expert_meaning, glossary, prose, results, shell, view
+from pages.components.control import button
 from pages.evidence import cached
-from pages.kit import expert_meaning, glossary, prose, results, shell, view
-from pages.kit.control import button
 
 TEXT = prose.page_text(__file__)
 # Of an answer: what the badge says, its icon and its colour.

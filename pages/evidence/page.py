@@ -1,8 +1,8 @@
 """Evidence: is it true? Two depths of the same measurements: claims, and the table of systems with their paired differences."""
 
+from pages.components import view
+from pages.components.control import switch
 from pages.evidence import claims, systems
-from pages.kit import view
-from pages.kit.control import switch
 
 DEPTHS = {"Claims": claims.show, "Systems": systems.show}
 

@@ -19,9 +19,9 @@ from elastic_core.results.table import (
 )
 from elastic_core.runs import unreadable_runs
 from elastic_core.text import minus
+from pages.components import cache, glossary, prose, results, shell, view
+from pages.components.control import bound, button, one_of_list
 from pages.evidence import charts
-from pages.kit import cache, glossary, prose, results, shell, view
-from pages.kit.control import bound, button, one_of_list
 
 TEXT = prose.page_text(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"

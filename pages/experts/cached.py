@@ -1,4 +1,4 @@
-"""What the Experts page keeps between reruns. See pages/kit/cache.py."""
+"""What the Experts page keeps between reruns. See pages/components/cache.py."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import Scales
-from pages.kit import cache, shell
-from pages.kit.cache import OpenRun, cached_data, cached_resource
+from pages.components import cache, shell
+from pages.components.cache import OpenRun, cached_data, cached_resource
 
 MOST_TURNS = 256  # whose cost is remembered
 TAKING = "Taking the expert away from everybody who retrieves it …"

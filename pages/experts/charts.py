@@ -5,7 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
-from pages.kit.plot import STEADY, Palette, frame, whiskers
+from pages.components.plot import STEADY, Palette, frame, whiskers
 
 
 def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:

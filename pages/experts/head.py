@@ -3,10 +3,10 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, relations
+from pages.components import cache, glossary, shell, view
+from pages.components.control import bound, button
 from pages.experts import cached, sentences
 from pages.experts.cached import Subject
-from pages.kit import cache, glossary, shell, view
-from pages.kit.control import bound, button
 
 OFTEN = {
     "hot": ":orange-badge[often]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[seldom]",

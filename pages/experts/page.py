@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from pages.components import cache, edits, shell, view
+from pages.components.control import asked_for, switch
 from pages.experts import cached, head, parts, sentences, turning
-from pages.kit import cache, edits, shell, view
-from pages.kit.control import asked_for, switch
 
 PART = "exp_part"
 EVERY, TURN = "All experts", "Turn it"

@@ -13,12 +13,12 @@ from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import PushedItems
 from elastic_core.services.person import inspect
+from pages.components import glossary, job_bar, shell, view
+from pages.components.control import bound, button, one_of, switch
 from pages.experts import cached, charts
 from pages.experts import sentences as expert_words
 from pages.experts.cached import Subject
 from pages.experts.sentences import TEXT
-from pages.kit import glossary, job_bar, shell, view
-from pages.kit.control import bound, button, one_of, switch
 
 # --- all of them -----------------------------------------------------------------------------------------------------
 

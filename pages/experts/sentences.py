@@ -8,7 +8,7 @@ from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import OwnRanking
 from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
-from pages.kit import prose
+from pages.components import prose
 
 TEXT = prose.page_text(__file__)
 ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.abouts(

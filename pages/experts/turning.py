@@ -9,10 +9,10 @@ from elastic_core.services.experts import ablation
 from elastic_core.services.experts.steering import SAMPLE, TurnedList, everybodys_factors, median_and_range, users_touched
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import Scales
+from pages.components import cache, edits, person, shell, view
+from pages.components.control import button, number
 from pages.experts import cached, charts, sentences
 from pages.experts.cached import Subject
-from pages.kit import cache, edits, person, shell, view
-from pages.kit.control import button, number
 
 SLIDER, SWAP = "exp_scale_", "exp_swap"
 

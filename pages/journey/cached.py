@@ -1,4 +1,4 @@
-"""What the Journey page keeps between reruns (pages/kit/cache.py)."""
+"""What the Journey page keeps between reruns (pages/components/cache.py)."""
 
 import numpy as np
 from pandas import DataFrame
@@ -10,7 +10,7 @@ from elastic_core.services.person import influence
 from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.influence import Influence
 from elastic_core.services.person.recommend import History, Scales
-from pages.kit.cache import OpenRun, cached_resource
+from pages.components.cache import OpenRun, cached_resource
 
 
 @cached_resource(64)

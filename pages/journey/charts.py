@@ -1,4 +1,4 @@
-"""Figures of the Journey page: tables to plotly, as plain dictionaries (pages/kit/plot.py: `Chart`)."""
+"""Figures of the Journey page: tables to plotly, as plain dictionaries (pages/components/plot.py: `Chart`)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.text import figure as safe
-from pages.kit.plot import Chart, Palette, panels, scale
+from pages.components.plot import Chart, Palette, panels, scale
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
 SIZES = {"training": 8, "validation": 10, "test": 13}

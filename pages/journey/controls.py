@@ -7,10 +7,10 @@ from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
 from elastic_core.text import number as whole
+from pages.components import edits, shell, view
+from pages.components.control import bound, button
+from pages.components.shell import Context
 from pages.journey.sentences import TEXT
-from pages.kit import edits, shell, view
-from pages.kit.control import bound, button
-from pages.kit.shell import Context
 
 MOMENT, EVENT, TITLE_PART, LIST = "jrn_t", "jrn_event", "jrn_add", "jrn_list"
 MOMENT_OF = "jrn_moment_of"  # whose moment stands in the session

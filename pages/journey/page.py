@@ -4,10 +4,10 @@ import streamlit as st
 
 from elastic_core.services.edits import format_edits, history_edits
 from elastic_core.services.person.prediction import Prediction
+from pages.components import cache, edits, person, shell, view
+from pages.components.control import one_of_list, switch
 from pages.journey import controls, reasons, views
 from pages.journey.sentences import TEXT
-from pages.kit import cache, edits, person, shell, view
-from pages.kit.control import one_of_list, switch
 
 WITH, FIRST, SECOND, PART = "jrn_with", "the original", "the second run", "jrn_part"
 MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"

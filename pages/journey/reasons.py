@@ -9,11 +9,11 @@ from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest_expe
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
+from pages.components import cache, glossary, shell, view
+from pages.components.control import bound, one_of, switch
+from pages.components.shell import Context
 from pages.journey import cached, charts, controls
 from pages.journey.sentences import ALONG, DISPATCHER, INFLUENCE, READING, TEXT
-from pages.kit import cache, glossary, shell, view
-from pages.kit.control import bound, one_of, switch
-from pages.kit.shell import Context
 
 NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"

@@ -11,12 +11,12 @@ from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import html as escape
+from pages.components import cache, person, shell, view
+from pages.components.control import picked
+from pages.components.shell import Context
+from pages.components.tiles import Tile
 from pages.journey import cached
 from pages.journey.sentences import EXPERTS, LISTS, TEXT
-from pages.kit import cache, person, shell, view
-from pages.kit.control import picked
-from pages.kit.shell import Context
-from pages.kit.tiles import Tile
 
 EXPERT = "jrn_expert"
 GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"

@@ -1,10 +1,10 @@
-"""What the page on product keys keeps between reruns (pages/kit/cache.py)."""
+"""What the page on product keys keeps between reruns (pages/components/cache.py)."""
 
 import pandas as pd
 
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.gate import GateComparison
-from pages.kit.cache import OpenRun, cached_data, cached_resource
+from pages.components.cache import OpenRun, cached_data, cached_resource
 
 turning_point = cached_resource(8)(checks.rotate_toy)  # from where on the clock shows what the counter does
 toy_routers = cached_data(1, "Training two tiny routers …")(

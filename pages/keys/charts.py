@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import figure as safe
-from pages.kit.plot import STEADY, Chart, Palette, frame, panels
+from pages.components.plot import STEADY, Chart, Palette, frame, panels
 
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 

@@ -8,12 +8,12 @@ from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import VoteTally
 from elastic_core.services.person import inspect
+from pages.components import cache, glossary, shell, view
+from pages.components.cache import cached_resource
+from pages.components.control import bound, button, number, one_of_list, switch, write_in_address
 from pages.keys import picture, steps, sure
 from pages.keys.sentences import MILLION, OWN, TEXT, TITLE, TOY
 from pages.keys.steps import ANGLES, EVENT, Scene
-from pages.kit import cache, glossary, shell, view
-from pages.kit.cache import cached_resource
-from pages.kit.control import bound, button, number, one_of_list, switch, write_in_address
 
 SIDE, MANY = 1024, 8  # of "a million"
 MOST = 16

@@ -12,8 +12,8 @@ import streamlit as st
 
 from elastic_core.services.keys.frames import search_frames
 from elastic_core.services.keys.search import TOY_DEGREES
+from pages.components import shell
 from pages.keys import sentences
-from pages.kit import shell
 
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
 KEY, MOVED = "keys_picture", "moved"

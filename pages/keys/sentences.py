@@ -1,6 +1,6 @@
 """The short words of the page on product keys; its sentences are in text.md."""
 
-from pages.kit import prose
+from pages.components import prose
 
 TEXT = prose.page_text(__file__)
 TITLE = "How can a few comparisons find the best experts, exactly?"

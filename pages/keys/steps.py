@@ -10,11 +10,11 @@ from elastic_core import text
 from elastic_core.services.keys import votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import VoteTally
+from pages.components import shell, view
+from pages.components.cache import cached_figure
+from pages.components.control import asked_for, write_in_address
 from pages.keys import charts, picture
 from pages.keys.sentences import TEXT
-from pages.kit import shell, view
-from pages.kit.cache import cached_figure
-from pages.kit.control import asked_for, write_in_address
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 VOTING = ("Split", "Score", "Keep", "Pair", "Win", "Weigh", "Vote")  # experts are gathered when all have voted

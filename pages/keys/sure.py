@@ -6,12 +6,12 @@ import numpy as np
 import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
+from pages.components import glossary, shell, view
+from pages.components.cache import cached_figure
+from pages.components.control import asked_for, bound
 from pages.keys import cached, charts
 from pages.keys.sentences import SURE, TEXT
 from pages.keys.steps import Scene
-from pages.kit import glossary, shell, view
-from pages.kit.cache import cached_figure
-from pages.kit.control import asked_for, bound
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"

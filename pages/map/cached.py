@@ -1,4 +1,4 @@
-"""What the Memory map page keeps between reruns. See pages/kit/cache.py."""
+"""What the Memory map page keeps between reruns. See pages/components/cache.py."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from elastic_core.services.map.layouts import Settings, Store
 from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
 from elastic_core.services.map.trust import Region
 from elastic_core.services.traffic import over_time
-from pages.kit import cache
-from pages.kit.cache import OpenRun, cached_data, cached_resource
+from pages.components import cache
+from pages.components.cache import OpenRun, cached_data, cached_resource
 
 
 @cached_resource(4)

@@ -5,7 +5,7 @@ import pandas as pd
 
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, most_common
 from elastic_core.text import figure as safe
-from pages.kit.plot import Chart, Palette, scale
+from pages.components.plot import Chart, Palette, scale
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 DETAILS = ["expert", "row", "column", "load", "label", "said"]  # what a mark carries

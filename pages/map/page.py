@@ -9,8 +9,8 @@ from elastic_core.services.map import picture as pictures
 from elastic_core.services.map import trust as trusting
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import Map
-from pages.kit import cache, job_bar, plot, shell, view
-from pages.kit.control import one_of, one_of_list
+from pages.components import cache, job_bar, plot, shell, view
+from pages.components.control import one_of, one_of_list
 from pages.map import cached, charts, sentences
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP"}

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.map.trust import Region
-from pages.kit import prose
+from pages.components import prose
 
 TEXT = prose.page_text(__file__)
 MAP, NEAR, TRUST = TEXT.abouts("MAP NEAR TRUST")

@@ -4,8 +4,8 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.data.source_catalog import SOURCES
-from pages.kit import glossary, prose, shell, view
-from pages.kit.control import switch
+from pages.components import glossary, prose, shell, view
+from pages.components.control import switch
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 TEXT = prose.page_text(__file__)

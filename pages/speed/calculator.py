@@ -3,8 +3,8 @@
 import streamlit as st
 
 from elastic_core.services.speed import costs
-from pages.kit import prose, shell, view
-from pages.kit.control import bound
+from pages.components import prose, shell, view
+from pages.components.control import bound
 
 TEXT = prose.page_text(__file__)
 COLUMNS = view.columns(TEXT("COSTS"))

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from elastic_core.services.speed.curves import Fit, round_length
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette, whiskers
+from pages.components.plot import Palette, whiskers
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
 COLOURS = (0, 4, 1, 5, 2, 3, 6, 7)  # of the palette's categories, in the order of systems

@@ -6,8 +6,8 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Measurement, Measurements
 from elastic_core.services.speed import costs, curves, measure
 from elastic_core.services.speed.plan import Plan, all_systems
-from pages.kit import job_bar, shell, view
-from pages.kit.control import bound, button, number
+from pages.components import job_bar, shell, view
+from pages.components.control import bound, button, number
 
 
 def choose_plan() -> Plan | None:

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.speed import curves
-from pages.kit import prose, shell, view
-from pages.kit.cache import cached_data
-from pages.kit.control import one_of, switch
+from pages.components import prose, shell, view
+from pages.components.cache import cached_data
+from pages.components.control import one_of, switch
 from pages.speed import calculator, reading
 from pages.speed.measurement import show_panel
 

@@ -5,8 +5,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from elastic_core.services.speed import curves
-from pages.kit import cache, prose, shell, view
-from pages.kit.control import bound, one_of
+from pages.components import cache, prose, shell, view
+from pages.components.control import bound, one_of
 from pages.speed import charts
 
 TEXT = prose.page_text(__file__)

@@ -9,9 +9,9 @@ from elastic_core.services.person.edited_history import event_rows
 from elastic_core.services.person.model_trace import SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
-from pages.kit import cache, edits, person, prose, shell, view
-from pages.kit.cache import OpenRun, cached_data
-from pages.kit.control import button
+from pages.components import cache, edits, person, prose, shell, view
+from pages.components.cache import OpenRun, cached_data
+from pages.components.control import button
 from pages.start import strip
 
 TEXT = prose.page_text(__file__)

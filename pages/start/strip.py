@@ -19,9 +19,9 @@ from elastic_core.services.person.edited_history import REMOVED as GONE
 from elastic_core.services.person.model_trace import ModelTrace, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
-from pages.kit import edits, person, plot, prose, shell, tiles
-from pages.kit.cache import OpenRun, cached_resource
-from pages.kit.shell import Context
+from pages.components import edits, person, plot, prose, shell, tiles
+from pages.components.cache import OpenRun, cached_resource
+from pages.components.shell import Context
 
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"

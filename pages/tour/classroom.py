@@ -12,9 +12,9 @@ import streamlit as st
 
 from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
-from pages.kit import locks, present, prose, shell
-from pages.kit.cache import cached_resource
-from pages.kit.control import button
+from pages.components import locks, present, prose, shell
+from pages.components.cache import cached_resource
+from pages.components.control import button
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person.recommend import user_history
-from pages.kit import cache, prose, shell
+from pages.components import cache, prose, shell
 from pages.tour import worksheet
 from pages.tour.steps import STEPS, measured
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import streamlit as st
 
 from elastic_core.services.tour.measured_answers import Answer
-from pages.kit import prose, shell, view
-from pages.kit.control import button
+from pages.components import prose, shell, view
+from pages.components.control import button
 from pages.tour import classroom
 from pages.tour.steps import STEPS, Step, measured
 

@@ -10,7 +10,7 @@ from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import measured_answers as tour_answers
 from elastic_core.services.tour.measured_answers import Answer, TourContext
 from elastic_core.services.traffic.load import EVERYBODY
-from pages.kit import cache, edits, prose, results, shell
+from pages.components import cache, edits, prose, results, shell
 
 Done = Callable[[Mapping[Any, Any]], bool]
 

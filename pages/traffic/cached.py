@@ -3,8 +3,8 @@
 from elastic_core.core.histories import Split
 from elastic_core.services.traffic import load
 from elastic_core.services.traffic.load import Measure, UsageReport
-from pages.kit import cache
-from pages.kit.cache import OpenRun, cached_data
+from pages.components import cache
+from pages.components.cache import OpenRun, cached_data
 
 
 @cached_data(24, "Drawing random experts a few hundred times …")

@@ -7,8 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from pages.kit.glossary import EXPERT_LOAD
-from pages.kit.plot import LAYOUT, STEADY, Palette, scale
+from pages.components.glossary import EXPERT_LOAD
+from pages.components.plot import LAYOUT, STEADY, Palette, scale
 
 MOST = 16_000  # marks in one chart that answers clicks
 

@@ -7,8 +7,8 @@ import streamlit as st
 
 from elastic_core.services.traffic import load, over_time
 from elastic_core.services.traffic.load import UsageReport
-from pages.kit import cache, expert_meaning, glossary, shell, view
-from pages.kit.control import bound, one_of
+from pages.components import cache, expert_meaning, glossary, shell, view
+from pages.components.control import bound, one_of
 from pages.traffic import cached, charts, sentences
 
 TITLE = "Is the memory used evenly, and is that chance?"

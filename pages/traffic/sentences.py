@@ -4,7 +4,7 @@ import pandas as pd
 
 from elastic_core.memory.routing_metrics import RoutingMetrics
 from elastic_core.services.traffic.load import UsageReport
-from pages.kit import prose
+from pages.components import prose
 
 TEXT = prose.page_text(__file__)
 LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")

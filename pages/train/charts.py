@@ -4,7 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.components.plot import Palette
 
 TITLES = {"loss": "Loss in training", "NDCG@10": "Validation NDCG@10", "used": "Use of the memory"}
 COLUMNS = {"loss": ("loss",), "NDCG@10": ("NDCG@10",), "used": ("used", "entropy")}

@@ -18,9 +18,9 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.estimate import estimate_time
 from elastic_core.services.train.presets import Setting
 from elastic_core.training_time import Estimate
-from pages.kit import cache, glossary, prose, shell, view
-from pages.kit.cache import cached_data
-from pages.kit.control import bound, button, number, one_of, one_of_list
+from pages.components import cache, glossary, prose, shell, view
+from pages.components.cache import cached_data
+from pages.components.control import bound, button, number, one_of, one_of_list
 from pages.train.jobs import call_queue
 
 TEXT = prose.page_text(__file__)

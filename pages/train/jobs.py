@@ -7,8 +7,8 @@ from elastic_core.jobs.queue import worker_alive
 from elastic_core.jobs.watching import watch_training
 from elastic_core.services import public
 from elastic_core.services.train import run_table
-from pages.kit import job_bar, plot, shell, view
-from pages.kit.control import button
+from pages.components import job_bar, plot, shell, view
+from pages.components.control import button
 from pages.train import charts
 
 EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.train import presets
-from pages.kit import cache, prose, shell, view
+from pages.components import cache, prose, shell, view
 from pages.train import form, jobs, result
 from pages.train import runs as train_runs
 

@@ -9,8 +9,8 @@ from elastic_core.services import public
 from elastic_core.services.person import user_lookup
 from elastic_core.services.train import outcome
 from elastic_core.services.train.outcome import TrainingOutcome
-from pages.kit import cache, prose, shell, use, view
-from pages.kit.control import button
+from pages.components import cache, prose, shell, use, view
+from pages.components.control import button
 from pages.train.jobs import call_queue
 
 START, JOURNEY = "start/page.py", "journey/page.py"

@@ -9,9 +9,9 @@ from elastic_core.jobs.kinds import PREFIX, Trainings
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
 from elastic_core.services.train import presets, run_table
-from pages.frame.sidebar import preference
-from pages.kit import cache, glossary, prose, shell, use, view
-from pages.kit.control import button, one_of
+from pages.components import cache, glossary, prose, shell, use, view
+from pages.components.control import button, one_of
+from pages.layout.sidebar import preference
 from pages.train import charts
 
 SAID = "train_said"  # of a run that was to be deleted

@@ -18,7 +18,7 @@ from visits import visit
 from elastic_core.data import Dataset
 from elastic_core.jobs.kinds import Meanings
 from elastic_core.jobs.queue import JobContext, begin_job, end_job
-from pages.kit import shell
+from pages.components import shell
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run
-from pages.kit import cache
+from pages.components import cache
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE: list[object] = []
@@ -92,7 +92,7 @@ def test_every_cache_has_an_end_and_knows_runs() -> None:
         cache.cached_data()  # type: ignore[call-arg]
     for path in (ROOT / "pages").rglob("*.py"):
         bare = re.findall(r"st\.cache_(?:data|resource)\b", path.read_text(encoding="utf-8"))
-        assert path.name == "cache.py" or not bare, f"{path}: use pages/kit/cache.py"
+        assert path.name == "cache.py" or not bare, f"{path}: use pages/components/cache.py"
 
 
 def test_data_that_cannot_be_had_are_asked_for_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from elastic_core.data import Dataset
 from elastic_core.services.keys import search
 from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour import classes, invitation
+from pages.components import present
 from pages.keys import steps
-from pages.kit import present
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS
 

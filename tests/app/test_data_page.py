@@ -14,8 +14,8 @@ from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.run_config import DataConfig
 from elastic_core.services.data import cards
 from elastic_core.services.data.upload_store import UploadStore
+from pages.components import cache, plot
 from pages.data import charts
-from pages.kit import cache, plot
 
 PAGE = "data/page.py"
 HEAD = "card,book,read_at,name\n"

@@ -22,8 +22,8 @@ from elastic_core.results.compare import ONE_RUN, compare_runs, p_text
 from elastic_core.runs import WEIGHTS, Run, ranks
 from elastic_core.services.evidence import meaning
 from elastic_core.text import minus
+from pages.components import plot
 from pages.evidence import charts
-from pages.kit import plot
 
 PAGE, SYSTEMS = "evidence/page.py", "Systems"
 Opened = Callable[..., AppTest]

@@ -15,8 +15,8 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import OwnRanking
+from pages.components import shell
 from pages.experts import sentences as said_of
-from pages.kit import shell
 
 PAGE = "experts/page.py"
 Open = Callable[..., AppTest]

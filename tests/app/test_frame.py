@@ -17,7 +17,7 @@ from elastic_core.runs import list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.experts import overview
 from elastic_core.services.traffic import load as load_of
-from pages.frame import server, sidebar
+from pages.layout import server, sidebar
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / "demo"
 Open = Callable[..., AppTest]

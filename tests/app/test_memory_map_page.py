@@ -16,7 +16,7 @@ from elastic_core.services.map import compute
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from elastic_core.services.map.trust import Region
-from pages.kit import plot, shell
+from pages.components import plot, shell
 from pages.map import charts, sentences
 
 PAGE = "map/page.py"

@@ -9,7 +9,7 @@ import pytest
 from driving import said
 from streamlit.testing.v1 import AppTest
 
-from pages.kit import prose
+from pages.components import prose
 
 PAGE = "method/page.py"
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,17 +10,17 @@ from driving import charts, healthy, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
-from pages.frame import screens
-from pages.frame.screens import Screen
+from pages.layout import screens
+from pages.layout.screens import Screen
 
 PAGE = '''"""Diary: which kinds did this person choose, one after the other?"""
 
 import streamlit as st
 
 from pages.diary import cached, charts
-from pages.kit import shell
-from pages.kit import cache, person, prose, view
-from pages.kit.control import number
+from pages.components import shell
+from pages.components import cache, person, prose, view
+from pages.components.control import number
 
 TEXT = prose.page_text(__file__)
 
@@ -38,7 +38,7 @@ else:
 view.sure([TEXT("SURE")])
 view.foot("python -m elastic_core recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
 '''
-WORDS = """What the Diary page says, by name. How this file is read: pages/kit/prose.py.
+WORDS = """What the Diary page says, by name. How this file is read: pages/components/prose.py.
 
 ## IDEA
 
@@ -66,7 +66,7 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.services.person import inspect, recommend
-from pages.kit.cache import cached_resource
+from pages.components.cache import cached_resource
 
 
 @cached_resource(64)
@@ -80,7 +80,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette, frame
+from pages.components.plot import Palette, frame
 
 
 def strip(table: pd.DataFrame, colours: dict[str, str], palette: Palette) -> go.Figure:

@@ -21,9 +21,9 @@ from elastic_core.runs.training import train
 from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.frames import search_frames
 from elastic_core.services.person.inspect import Words
+from pages.components import plot
 from pages.keys import charts, picture, sentences, steps
 from pages.keys.sentences import MILLION, OWN, TOY
-from pages.kit import plot
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from driving import charts, healthy
 from streamlit.testing.v1 import AppTest
 
-from pages.frame.screens import SCREENS
+from pages.layout.screens import SCREENS
 
 BUDGET = 750  # milliseconds of processor that a rerun of any screen may take
 

@@ -13,8 +13,8 @@ from test_start import strip
 from elastic_core.data import load
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import list_runs
-from pages.frame import sidebar, worlds
-from pages.frame.worlds import FILMS, MADE_UP, PAPER, SHOPPERS
+from pages.layout import sidebar, worlds
+from pages.layout.worlds import FILMS, MADE_UP, PAPER, SHOPPERS
 
 RUN = "groceries-elastic-slots"
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / "demo" / RUN

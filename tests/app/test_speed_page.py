@@ -16,7 +16,7 @@ from elastic_core.jobs.kinds import Measurements
 from elastic_core.jobs.queue import begin_job, end_job
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.plan import Plan
-from pages.kit import plot
+from pages.components import plot
 from pages.speed import charts
 
 PAGE = "speed/page.py"

@@ -21,7 +21,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.run_config import DataConfig
 from elastic_core.services.edits import Edit, Remove, Silence
 from elastic_core.services.person.prediction import Prediction, predict_user
-from pages.kit import cache, person, shell
+from pages.components import cache, person, shell
 
 Open = Callable[..., AppTest]
 

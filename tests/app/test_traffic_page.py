@@ -12,7 +12,7 @@ from elastic_core.memory import routing_metrics
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.traffic import load
-from pages.kit import plot
+from pages.components import plot
 from pages.traffic import charts
 
 PAGE = "traffic/page.py"

@@ -25,7 +25,7 @@ from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
-from pages.kit import plot, shell, use
+from pages.components import plot, shell, use
 from pages.train import charts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,8 @@ from elastic_core import recipes
 from elastic_core.data import load, load_files
 from elastic_core.errors import InputError
 from elastic_core.runs.training import train
-from pages.frame import sidebar, worlds
-from pages.frame.worlds import FILMS, MADE_UP, OTHER, OWN, PAPER
+from pages.layout import sidebar, worlds
+from pages.layout.worlds import FILMS, MADE_UP, OTHER, OWN, PAPER
 
 Open = Callable[..., AppTest]
 SHIPPED = Path(__file__).parents[2] / "checkpoints"

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from visiting import SAID
 
-from pages.frame.server import DEPTH, OLD_PAGES
+from pages.layout.server import DEPTH, OLD_PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 EXPERTS = ("Experts", "What does expert")

@@ -10,7 +10,7 @@ from forked import free_port
 from playwright.sync_api import BrowserContext, expect
 from visiting import Server, Visit
 
-from pages.frame.screens import SCREENS
+from pages.layout.screens import SCREENS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from visits import visit
 
-from pages.kit import shell
+from pages.components import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all

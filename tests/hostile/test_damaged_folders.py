@@ -22,7 +22,7 @@ from elastic_core.jobs.kinds import Trainings
 from elastic_core.jobs.queue import open_table
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
-from pages.kit import shell
+from pages.components import shell
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
 Damage = Callable[[Path], Any]

@@ -19,8 +19,8 @@ from visits import visit
 
 from elastic_core.errors import InputError
 from elastic_core.services import edits
-from pages.frame import sidebar
-from pages.kit import shell
+from pages.components import shell
+from pages.layout import sidebar
 
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "2"))
 READS = settings(max_examples=int(os.environ.get("ELASTIC_FUZZ_CASES", "200")), deadline=None)

@@ -25,8 +25,8 @@ from elastic_core.services.data.upload_store import UploadStore, check_upload, o
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train.estimate import estimate_time
-from pages.frame import server
-from pages.kit import shell
+from pages.components import shell
+from pages.layout import server
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
 

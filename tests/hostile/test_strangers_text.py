@@ -16,7 +16,7 @@ from test_addresses import PAGES, ROOT, controls
 from visits import visit
 
 from elastic_core import text
-from pages.kit import shell
+from pages.components import shell
 
 # Where Streamlit shows text as text, by message: tried in tests/browser/test_strangers_text_in_browser.py.
 TEXT = {

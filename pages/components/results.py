@@ -19,8 +19,8 @@ from elastic_core.results.compare import Comparison, compare_runs
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import BASELINES, DataSet, data_sets
 from elastic_core.runs import Run
-from pages.kit import cache
-from pages.kit.cache import cached_data, cached_resource, path_key, run_key
+from pages.components import cache
+from pages.components.cache import cached_data, cached_resource, path_key, run_key
 
 
 def measured_data(root: Path) -> tuple[list[DataSet], list[files.UnreadableFolder]]:

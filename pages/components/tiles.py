@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from elastic_core.text import html as escape
-from pages.kit.plot import Palette
+from pages.components.plot import Palette
 
 STOP = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}
 

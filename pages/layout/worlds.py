@@ -13,8 +13,8 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, source_names
 from elastic_core.runs import Run
-from pages.kit import cache, shell
-from pages.kit.cache import OpenRun
+from pages.components import cache, shell
+from pages.components.cache import OpenRun
 
 SHOPPERS, MADE_UP, FILMS, PAPER = "Real shoppers", "Made-up world", "Real films", "Paper’s model"
 OWN, OTHER = "Your run", "Another run"

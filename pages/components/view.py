@@ -14,10 +14,10 @@ from elastic_core.files import UnreadableFolder
 from elastic_core.runs import Run
 from elastic_core.services import exports, public
 from elastic_core.services.person import inspect
-from pages.kit import cache, plot, present, shell, use
-from pages.kit.control import button
-from pages.kit.prose import ChartText
-from pages.kit.shell import Context
+from pages.components import cache, plot, present, shell, use
+from pages.components.control import button
+from pages.components.prose import ChartText
+from pages.components.shell import Context
 
 Mode = Literal["points", "box", "lasso"]
 SHOWN, CALLED = "view_tables", "view_called"
@@ -25,7 +25,7 @@ FEW = 3  # unreadable folders that stand open
 
 
 def begin() -> None:
-    """Forget what the last run of a page showed. Called by the frame before each page."""
+    """Forget what the last run of a page showed. Called by the layout before each page."""
     st.session_state[SHOWN] = {}
 
 

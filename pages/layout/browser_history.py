@@ -8,7 +8,7 @@ sends, so that they run before Streamlit: as an element of the app they came too
 
 from typing import Any
 
-from pages.frame.server import App, Message, Receive, Send
+from pages.layout.server import App, Message, Receive, Send
 
 SCRIPT = b"""<script>
 {

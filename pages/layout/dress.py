@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.kit import shell
+from pages.components import shell
 
 # On a low window the names of the pages move together, so that the tour and the person are seen without scrolling; and what is
 # above a page's title moves up, so that an act and its answer are seen together. A run's name that is cut says so.

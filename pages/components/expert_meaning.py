@@ -8,8 +8,8 @@ from elastic_core.jobs.kinds import Meanings
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.meaning import MeaningRow
-from pages.kit import cache, job_bar, shell
-from pages.kit.cache import cached_resource
+from pages.components import cache, job_bar, shell
+from pages.components.cache import cached_resource
 
 
 def meaning_rows(root: Path) -> dict[str, MeaningRow]:

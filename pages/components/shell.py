@@ -17,10 +17,10 @@ from elastic_core.services import public
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.upload_store import UploadStore
 from elastic_core.services.person import inspect, user_lookup
-from pages.kit import cache, glossary, locks, plot, present
-from pages.kit.cache import OpenRun
-from pages.kit.locks import lockable as lockable
-from pages.kit.locks import locked as locked
+from pages.components import cache, glossary, locks, plot, present
+from pages.components.cache import OpenRun
+from pages.components.locks import lockable as lockable
+from pages.components.locks import locked as locked
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
@@ -31,15 +31,15 @@ OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a page is about. `now = shell.context()` has `run`, `dataset` and `model` of its `open_run` (kit/cache.py), which is
-    what cached functions are asked about: `cache.prediction(now.open_run, now.user, …)`.
+    """What a page is about. `now = shell.context()` has `run`, `dataset` and `model` of its `open_run` (components/cache.py),
+    which is what cached functions are asked about: `cache.prediction(now.open_run, now.user, …)`.
 
     The person's readable history, oldest first, and what really came next: `recommend.user_history(now.dataset, now.user)` in
     services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a made-up world, whose
     `now.dataset.truth` is not None, has made-up ones); as a table `inspect.history_table`. `now.dataset.catalog` knows items by
     their numbers from 1: `title(item)`, and `genres[item]`, a tuple that may be empty; `genres` is None where the data have none.
     Everybody's events are `dataset.histories.items`, of person u from `offsets[u]` to before `dataset.ends("test")[u]`. Genres'
-    colours are `person.colours(now).by_genre` (kit/person.py); what the data call an item is in `now.words`."""
+    colours are `person.colours(now).by_genre` (components/person.py); what the data call an item is in `now.words`."""
 
     open_run: OpenRun
     user: int  # dense, from 0; people see `user + 1`

@@ -20,7 +20,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import public
 
 if TYPE_CHECKING:
-    from pages.kit.cache import OpenRun
+    from pages.components.cache import OpenRun
 
 # --- start ---
 
@@ -70,7 +70,7 @@ def open_first_run(load_screens: LoadScreens) -> None:
     getLogger(NO_VISITOR).setLevel(ERROR)
     share_memory_pools()
     slow_questions = load_screens()
-    from pages.frame import sidebar  # imports the libraries, too: not before the server is up
+    from pages.layout import sidebar  # imports the libraries, too: not before the server is up
 
     first = sidebar.open_first()
     freeze_objects()

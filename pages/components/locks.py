@@ -15,7 +15,7 @@ FRAME = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "
 
 
 def read() -> None:
-    """What the address locks; stays for the visit and in the address. Called by the frame before any widget."""
+    """What the address locks; stays for the visit and in the address. Called by the layout before any widget."""
     asked = st.query_params.get(PARAMETER)
     if asked is not None:
         st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_.]{1,40}", asked.lower())[:80]))

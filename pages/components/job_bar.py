@@ -10,8 +10,8 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.queue import Job, Queue, start_next, worker_alive
 from elastic_core.services import public
 from elastic_core.services.durations import clock
-from pages.kit import shell, view
-from pages.kit.control import button
+from pages.components import shell, view
+from pages.components.control import button
 
 EVERY = 1.5  # seconds; each redraw takes time from what is computed
 

@@ -8,10 +8,10 @@ from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import BELOW, ListChange, scale_experts
-from pages.kit import cache, shell, tiles
-from pages.kit.control import one_of
-from pages.kit.shell import Context
-from pages.kit.tiles import Tile
+from pages.components import cache, shell, tiles
+from pages.components.control import one_of
+from pages.components.shell import Context
+from pages.components.tiles import Tile
 
 MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "=", BELOW: "was {}"}
 NEXT_BASKET = "was in the next basket"

@@ -9,8 +9,8 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.person import inspect, user_lookup
-from pages.kit import cache, shell
-from pages.kit.control import button
+from pages.components import cache, shell
+from pages.components.control import button
 
 PEOPLE = 6  # that a title lists
 Meet = Callable[[int], None]

@@ -45,7 +45,7 @@ from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits, null_of_last_edit
 from elastic_core.services.person.prediction import Prediction, predict_user
 from elastic_core.services.train import run_table
-from pages.kit.plot import Chart
+from pages.components.plot import Chart
 
 RETRY_SECONDS = 600  # how long "these data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes

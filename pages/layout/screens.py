@@ -1,13 +1,14 @@
 """The screens of the app, in the order of the sidebar. A new one is a folder in `pages/` and one line here: what stands around
 screens, and all tests of every screen, ask this list. tests/app/test_new_screen.py adds one of four small files; copy those:
 
-    page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/kit/shell.py); pages/kit/view.py
-                 draws title, charts, tables, doubts and foot, pages/kit/control.py what can be set. A plain table:
+    page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/components/shell.py);
+                 pages/components/view.py draws title, charts, tables, doubts and foot, pages/components/control.py what can be set. A plain table:
                  `view.table(key, frame, TEXT.about("NAME"), alt, column_config=view.columns(TEXT("COLUMNS")))`, where each
                  column is a paragraph `` `name` Heading | format | width | What it is. `` of text.md
-    text.md     its texts, by name (pages/kit/prose.py)
-    cached.py    what it keeps between reruns (pages/kit/cache.py); the numbers come from a folder of `elastic_core/services/`
-    charts.py    its figures (pages/kit/plot.py)
+    text.md     its texts, by name (pages/components/prose.py)
+    cached.py    what it keeps between reruns (pages/components/cache.py); the numbers come from a folder of
+                 `elastic_core/services/`
+    charts.py    its figures (pages/components/plot.py)
 
 Its test is `tests/app/test_NAME_page.py` (tests/app/conftest.py says how a test opens a page and reads what is there).
 
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 
 class Screen(NamedTuple):
-    """`worlds`: it is about a run, and has the switch between made-up world and real films (frame/worlds.py) above it."""
+    """`worlds`: it is about a run, and has the switch between made-up world and real films (layout/worlds.py) above it."""
 
     folder: str
     title: str  # in the sidebar; README.md has a row of this name

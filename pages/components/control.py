@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from elastic_core.text import markdown as plain
-from pages.kit.locks import lockable, locked
+from pages.components.locks import lockable, locked
 
 Option = TypeVar("Option")
 Options = Sequence[Option] | Mapping[Option, str]

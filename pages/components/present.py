@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.kit.control import button
+from pages.components.control import button
 
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
 LARGER = """<style>@media (min-width: 1600px) { :root { font-size: 125% } }

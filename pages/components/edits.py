@@ -14,9 +14,9 @@ from elastic_core.services import edits as edit_lists
 from elastic_core.services.edits import Edit, EditedPerson, Edits
 from elastic_core.services.person.edited_history import edit_items
 from elastic_core.services.person.inspect import memory_size
-from pages.kit import shell
-from pages.kit.control import button, write_in_address
-from pages.kit.shell import Context
+from pages.components import shell
+from pages.components.control import button, write_in_address
+from pages.components.shell import Context
 
 PARAMETER = "edits"  # in the address, and as the name of a lock
 STATE = "edits_of_person"

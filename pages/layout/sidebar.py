@@ -17,12 +17,12 @@ from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.user_lookup import find_users, is_id, own_id
 from elastic_core.text import number as whole
-from pages.frame import finding, worlds
-from pages.kit import cache, locks, shell
-from pages.kit.cache import OpenRun
-from pages.kit.control import button, number, write_in_address
-from pages.kit.locks import locked
-from pages.kit.shell import Context, plain, quoted
+from pages.components import cache, locks, shell
+from pages.components.cache import OpenRun
+from pages.components.control import button, number, write_in_address
+from pages.components.locks import locked
+from pages.components.shell import Context, plain, quoted
+from pages.layout import finding, worlds
 
 NOTICE, MEANT, TEACHING = "shell_notice", "shell_meant", "shell_teach_panel"
 WRITTEN = "shell_written"  # what this visit wrote into the address last, by control
