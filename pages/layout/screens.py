@@ -2,7 +2,8 @@
 screens, and all tests of every screen, ask this list. tests/app/test_new_screen.py adds one of four small files; copy those:
 
     page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/components/shell.py);
-                 pages/components/view.py draws title, charts, tables, doubts and foot, pages/components/control.py what can be set. A plain table:
+                 pages/components/view.py draws title, charts, tables, doubts and foot,
+                 pages/components/control.py what can be set. A plain table:
                  `view.table(key, frame, TEXT.about("NAME"), alt, column_config=view.columns(TEXT("COLUMNS")))`, where each
                  column is a paragraph `` `name` Heading | format | width | What it is. `` of text.md
     text.md     its texts, by name (pages/components/prose.py)
