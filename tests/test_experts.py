@@ -22,6 +22,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
+from elastic_core.results.baselines import usual_protocol
 from elastic_core.results.statistics import interval_over_users
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
@@ -75,10 +76,11 @@ def alone(model: Recommender, dataset: Dataset, user: int, edit: object) -> tupl
     ends, target = dataset.ends("test"), int(dataset.targets("test")[user])
     batch = reading_batch(dataset, np.array([user]), ends[[user]], model.length)
     scores = model.scorer()(model.last_state(batch, edit=edit))[0].detach().numpy().copy()  # type: ignore[call-arg]
-    seen = {*dataset.histories.items[dataset.histories.offsets[user] : ends[user]].tolist(), 0}
-    others = [item for item in range(len(scores)) if item not in seen and item != target]
+    seen = dataset.histories.items[dataset.histories.offsets[user] : ends[user]].tolist()
+    left_out = {0} if usual_protocol(dataset) == "full-seen" else {0, *seen}
+    others = [item for item in range(len(scores)) if item not in left_out and item != target]
     above, tied = (scores[others] > scores[target]).sum(), (scores[others] == scores[target]).sum()
-    running = [item for item in range(len(scores)) if item not in seen]
+    running = [item for item in range(len(scores)) if item not in left_out]
     return above + tied / 2 + 1, set(sorted(running, key=lambda item: -scores[item])[:10])
 
 
@@ -100,7 +102,8 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
     assert words[ablation.effect_verdict(row)] == clear * np.sign(row["d_ndcg"])
     assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), interval_over_users(gained))
-    judged = evaluate(model, dataset, protocols=["full"], users=people.index.to_numpy()).values("full", "NDCG@10")
+    protocol = usual_protocol(dataset)
+    judged = evaluate(model, dataset, protocols=[protocol], users=people.index.to_numpy()).values(protocol, "NDCG@10")
     assert np.allclose(people["ndcg"], judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 
@@ -168,7 +171,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     for user, rank in people["rank_after"].head(25).items():
         assert rank == alone(model, dataset, user, exchange)[0]
     same = ablation.swap_expert(
-        of(world)._replace(traffic=killed(found, busy).traffic),
+        dataclasses.replace(of(world), traffic=killed(found, busy).traffic),
         other,
         busy,
         ablation.rank_edited(of(world), np.flatnonzero(~without)),
@@ -410,11 +413,13 @@ def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
     assert set(expert_people.rank_users(dead, busy)["band"]) == {"just out", "out"}
 
 
-def test_candidates_stay_those_of_the_evaluation(world: World) -> None:
+@pytest.mark.parametrize("protocol", ["full", "full-seen"])
+def test_candidates_stay_those_of_the_evaluation(world: World, protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ten suggestions are drawn from what the protocol ranks."""
+    monkeypatch.setattr(ablation, "usual_protocol", lambda dataset: protocol)
     dataset = world[1]
     users = np.arange(10)
-    mask = Candidates(dataset, "test", 0).mask("full", users).numpy()
+    mask = Candidates(dataset, "test", 0).mask(protocol, users).numpy()
     top = ablation.top_ten(ablation.rank_edited(of(world), users))
     assert all(mask[u, top[u]].all() for u in users)
 

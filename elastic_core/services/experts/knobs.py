@@ -5,7 +5,7 @@ are made parts of 1 again; elsewhere the expert's gate is. Lent: the expert take
 person's own. What an expert stands for is the genre (of a planted world: the block of items) that its own item distribution
 prefers most, or, where experts have none, the genre most over-represented among its people (services/experts/overview.py).
 
-Measured for every person and expert: the share of that genre among the ten likeliest items they had not met, and NDCG@10 of what
+Measured for every person and expert: the share of that genre among the ten likeliest candidates, and NDCG@10 of what
 they did choose. Two nulls: another expert's genre in the same lists (a knob that only stirs the list moves both alike), and the
 same genre where another of the person's own experts is turned instead (what any expert of theirs does).
 """
