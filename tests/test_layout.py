@@ -41,7 +41,7 @@ OWNERS = {
     "scipy": r"(memory/routing(_metrics)?|results/statistics|services/(person/influence|experts/items|speed/curves))\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
-    "pyarrow": r"(data/reading/\w+|recommendations|results/store)\.py",
+    "pyarrow": r"(data/(reading/\w+|frames)|recommendations|results/store)\.py",
     "openpyxl": r"data/reading/structured_files\.py",
     "charset_normalizer": r"data/reading/delimited_text\.py",
     "segno": r"services/tour/invitation\.py",

@@ -16,10 +16,8 @@ last event is kept for the test and the one before it for validation.
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 from elastic_core.commands.arguments import add_file_options, add_options, add_preprocessing_options, data_settings, print_note
-from elastic_core.data import Dataset, load
+from elastic_core.data import load
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
@@ -43,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
     config = DataConfig(source=arguments.source, **data_settings(arguments))
-    print(describe_data(load(config, print_note)))
+    print("\n".join(f"{name:<17}{value}" for name, value in load(config, print_note).facts()))
     return 0
 
 
@@ -56,30 +54,3 @@ def _write_template(path: Path) -> int:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     print(f"{path} shows the layout: one event a line; title and genres may be left out. Put your own rows in place of these.")
     return 0
-
-
-def describe_data(dataset: Dataset) -> str:
-    """What there is to know before training."""
-    lengths, counts, catalog = dataset.histories.lengths, dataset.all_counts()[1:], dataset.catalog
-    first, last = (np.datetime64(int(f(dataset.histories.times)), "s").astype("datetime64[D]") for f in (np.min, np.max))
-    density = lengths.sum() / (len(lengths) * catalog.n_items)
-    rows = [
-        ("data", f"{dataset.label} (hash {dataset.hash})"),
-        *((f"read: {what}", said) for what, said in dataset.understood),
-        ("people", f"{len(lengths):,}"),
-        ("items", f"{catalog.n_items:,} ({'with' if catalog.titles is not None else 'without'} titles)"),
-        ("events", f"{lengths.sum():,} ({density:.2%} of all pairs)"),
-        ("history lengths", _describe_spread(lengths)),
-        ("events per item", _describe_spread(counts)),
-        ("time", f"{first} to {last}" if dataset.has_times else "none: the order in the file counts"),
-        *([("equal times", str(dataset.ties))] if dataset.ties else []),
-        ("licence", dataset.licence),
-        *(("note", note) for note in dataset.notes),
-    ]
-    return "\n".join(f"{name:<17}{value}" for name, value in rows)
-
-
-def _describe_spread(values: np.ndarray) -> str:
-    low, middle, high = np.quantile(values, [0.1, 0.5, 0.9]).astype(int)
-    tenths = f"10%, half, 90% are at most {low:,}, {middle:,}, {high:,}"
-    return f"{values.min():,} to {values.max():,}, mean {values.mean():.1f}; {tenths}"

@@ -4,13 +4,14 @@ The last event of a history is the test target, the one before it the validation
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from elastic_core import text
 from elastic_core.errors import InputError
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class Histories:
         return self.items[self.offsets[user] : self.offsets[user + 1]]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Dataset:
     """A catalogue, histories over it, and what is known about where they come from."""
 
@@ -106,6 +107,25 @@ class Dataset:
     ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
+    config: Any = None  # the settings that load them again (run_config.DataConfig)
+    files: Mapping[str, bytes] = field(default_factory=dict)  # of a DataFrame: what a run keeps, to load them again
+
+    def __repr__(self) -> str:
+        sizes = (f"{count:,} {what}" for what, count in self.sizes().items())
+        return f"{self.label}: {', '.join(sizes)} (hash {self.hash})"
+
+    def _repr_html_(self) -> str:
+        return text.html_table(self.label, self.facts())
+
+    def sizes(self) -> dict[str, int]:
+        """How many people, items and events there are."""
+        return {"people": self.histories.n_users, "items": self.catalog.n_items, "events": len(self.histories.items)}
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to know before training, a name and a text each: sizes, what was understood of a file, its licence."""
+        from elastic_core.core.description import describe_dataset
+
+        return describe_dataset(self)
 
     @cached_property
     def hash(self) -> str:

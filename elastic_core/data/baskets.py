@@ -25,7 +25,7 @@ FEWEST = 3  # baskets of a person: one to read, one to validate on, one to test 
 MOSTLY = 0.6  # share of neighbouring events with one time from which a file is taken for baskets; MovieLens's ratings have 0.51
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BasketDataset(Dataset):
     """Histories whose last basket is held out. Everybody has at least `FEWEST` baskets."""
 

@@ -16,7 +16,7 @@ from elastic_core.errors import InputError
 SHARES = (0.8, 0.9)  # of all events, before the first date and before the second
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ByTime(Dataset):
     """People in another order: those whom the test asks come first, so that its ranks are of people 0, 1, 2, …"""
 

@@ -11,6 +11,7 @@ from elastic_core.core.histories import Dataset
 from elastic_core.data.baskets import BasketDataset, hold_out_baskets
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.folding import fold, size_notes
+from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
 from elastic_core.data.source_catalog import (
     LICENCE_OWN,
@@ -41,6 +42,13 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], card_label(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     return _folded(table, config, tell, (), name=name, label=label, licence=licence, titles_may_be_shared=known is None)
+
+
+def read_bytes(config: DataConfig, data: bytes, tell: Progress) -> Dataset:
+    """The events of a DataFrame, which `data` holds as Parquet."""
+    table = read_interactions(Upload("DataFrame", data), config.columns, config.dates, config.titles)
+    about = {"name": "dataframe", "label": "DataFrame", "licence": LICENCE_OWN, "titles_may_be_shared": True}
+    return _folded(table, config, tell, (), **about)
 
 
 def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, ...], **about: Any) -> Dataset:

@@ -1,22 +1,121 @@
-"""One `load` for all data: a named source, the planted world, or the path of a file or folder."""
+"""One `load` for all data: a DataFrame, the path of a file or folder, a named source, or the planted world."""
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
 
 from elastic_core.core.histories import Dataset
-from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES, source_names
 from elastic_core.data.synthetic import planted
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 
+if TYPE_CHECKING:
+    from elastic_core.data.frames import Titles
 
-def load(config: DataConfig, progress: Callable[[str], None] | None = None, *, fallback: bool = False) -> Dataset:
-    """The dataset that `config` asks for. `progress` hears short sentences about what is being done.
+Progress = Callable[[str], None]
 
-    Raises InputError with one sentence: what is wrong with the file, or what was tried to get the named source. With
-    `fallback`, a named source that cannot be had is replaced by the planted world, and its `notes` say so.
+
+def load(
+    source: "DataConfig | pd.DataFrame | Path | str",
+    progress: Progress | None = None,
+    *,
+    user: str = "",
+    item: str = "",
+    time: str | None = None,
+    title: str = "",
+    genres: str = "",
+    titles: "Titles | Path | str" = "",
+    dates: Literal["", "day-first", "month-first"] = "",
+    k_core: int = 5,
+    ties: Literal["", "file", "reversed", "random"] = "",
+    baskets: Literal["", "yes", "no"] = "",
+    fallback: bool = False,
+) -> Dataset:
+    """Histories from a DataFrame, a file or folder, a named source such as `ml-100k`, or the settings of a run (`DataConfig`).
+
+    user, item, time, title, genres: your names of these columns; where you say none, they are recognised, and `data.understood`
+    says as what. time="" where there is no time and the rows are in order. titles: a file of titles; of a DataFrame also a frame
+    with the columns item and title, or a mapping from item to title. dates: what 03/04/2024 means. k_core: fewest events of an
+    item and of a person. ties: in which order events of one time stand. baskets: whether events at one time are a set.
+    `progress` hears short sentences about what is being done. With `fallback`, a named source that cannot be had is replaced by
+    the planted world, and the notes say so.
+
+    Raises InputError with one sentence: what is wrong with the data, or what was tried to get the named source.
+
+    >>> import elastic_core, pandas
+    >>> rows = [(f"visitor {i % 9}", f"page {i * i % 7}", i) for i in range(90)]
+    >>> frame = pandas.DataFrame(rows, columns=["visitor", "page", "at"])
+    >>> data = elastic_core.load(frame, user="visitor", item="page", time="at")
+    >>> data.sizes()
+    {'people': 9, 'items': 4, 'events': 90}
     """
     tell = progress or (lambda sentence: None)
+    if isinstance(source, DataConfig):
+        return replace(_load_config(source, tell, fallback), config=source)
+    names = {"user": user, "item": item, "time": time or "", "title": title, "genres": genres}
+    columns = {ours: str(theirs) for ours, theirs in names.items() if theirs or (ours == "time" and time is not None)}
+    path = str(titles) if isinstance(titles, str | Path) else ""
+    config = DataConfig(
+        source=str(source) if isinstance(source, str | Path) else "",
+        columns=columns, titles=path, dates=dates, k_core=k_core, ties=ties, baskets=baskets,
+    )  # fmt: skip
+    try:
+        return _load_named(source, config, titles, tell, fallback)
+    except InputError as error:
+        raise InputError(_in_python(str(error))) from None
+
+
+def _load_named(
+    source: object, config: DataConfig, titles: "Titles | Path | str", tell: Progress, fallback: bool
+) -> Dataset:
+    path = config.titles
+    if isinstance(source, pd.DataFrame):
+        return _load_frame(source, replace(config, titles=_whole_path(path)), titles, tell)
+    if not isinstance(source, str | Path):
+        raise InputError(f"data are a DataFrame, a path or a name ({', '.join(source_names())}), not a {type(source).__name__}")
+    if not isinstance(titles, str | Path):
+        raise InputError("titles as a table go with a DataFrame of events; name a file of titles here")
+    if config.source not in source_names():  # a run finds its data again, wherever it is opened
+        config = replace(config, source=_whole_path(config.source), titles=_whole_path(path))
+    return replace(_load_config(config, tell, fallback), config=config)
+
+
+def _in_python(sentence: str) -> str:
+    """What the reader advises for the command line, as arguments of `load`."""
+
+    def arguments(match: re.Match[str]) -> str:
+        pairs = (pair.partition("=") for pair in "".join(shlex.split(match[1])).split(","))
+        return ", ".join(f"{ours}={theirs!r}" for ours, _, theirs in pairs)
+
+    sentence = re.sub(r"--columns ('[^']*'|[^\s;]+)", arguments, sentence)
+    return re.sub(r"--dates (\S+) \(or (\S+)\)", r"and dates='\1' (or '\2')", sentence).replace(
+        "say it with data.dates=day-first or month-first (--dates)", "say dates='day-first' or dates='month-first'"
+    )
+
+
+def _whole_path(text: str) -> str:
+    """The absolute path of what is there; the text as it is of what is not."""
+    path = Path(text).expanduser()
+    return str(path.resolve()) if text and path.exists() else text
+
+
+def _load_frame(frame: pd.DataFrame, config: DataConfig, titles: "Titles | Path | str", tell: Progress) -> Dataset:
+    from elastic_core.data import frames, load_files
+
+    if not isinstance(titles, str | Path):
+        frame = frames.add_titles(frame, config.columns.get("item", "item"), titles)
+    data = frames.parquet_bytes(frame)
+    config = replace(config, source=frames.FILE)
+    return replace(load_files.read_bytes(config, data, tell), config=config, files={frames.FILE: data})
+
+
+def _load_config(config: DataConfig, tell: Progress, fallback: bool) -> Dataset:
     if config.source == PLANTED:
         if config.columns or config.dates or config.titles or config.ties:
             raise InputError("the planted world is no file: data.columns, dates, titles and ties have nothing to say")
