@@ -171,7 +171,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     for user, rank in people["rank_after"].head(25).items():
         assert rank == alone(model, dataset, user, exchange)[0]
     same = ablation.swap_expert(
-        dataclasses.replace(of(world), traffic=killed(found, busy).traffic),
+        of(world)._replace(traffic=killed(found, busy).traffic),
         other,
         busy,
         ablation.rank_edited(of(world), np.flatnonzero(~without)),

@@ -7,9 +7,7 @@ The true next item is ranked against all items, or against those the user has no
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,18 +32,12 @@ ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so ma
 FEW = 40  # … each on so many of its people at most
 
 
-@dataclass(frozen=True)
-class EvaluationContext:
+class EvaluationContext(NamedTuple):
     """A model, its data, and what everybody's history retrieves."""
 
     model: Recommender
     dataset: Dataset
     traffic: Routing
-
-    @cached_property
-    def protocol(self) -> str:
-        """Which items the true next one is ranked against."""
-        return usual_protocol(self.dataset)
 
 
 def edit_first_layer(edit: Edit) -> Edit:
@@ -96,11 +88,11 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items among the candidates (columns 0 to 9)."""
-    candidates, ranked, tops = Candidates(of.dataset, "test", 0), [], []
+    candidates, protocol, ranked, tops = Candidates(of.dataset, "test", 0), usual_protocol(of.dataset), [], []
     for rows, batch in read_batches(of.model, of.dataset, users):
         batch_users = users[rows]
         states = of.model.last_state(batch, edit=make(batch_users)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
-        scores, allowed = of.model.scorer()(states).float(), candidates.mask(of.protocol, batch_users)
+        scores, allowed = of.model.scorer()(states).float(), candidates.mask(protocol, batch_users)
         ranked.append(rank(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), allowed))
         tops.append(scores.masked_fill(~allowed, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
     if not ranked:
