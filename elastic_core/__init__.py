@@ -5,7 +5,7 @@ The public face, imported when first used:
     config = elastic_core.recipe("ml-100k")
     data = elastic_core.load(config.data)
     run = elastic_core.train(config, data, "checkpoints/local-mine")
-    elastic_core.recommend(run.model(data), data, 16), elastic_core.experts(run.model(data), data, 16)
+    run.recommend(users="16"), run.evaluate(), run.experts(user="16")
 """
 
 from importlib import import_module
@@ -18,10 +18,8 @@ _HOMES = {
     "load": "elastic_core.data",
     "train": "elastic_core.runs.training",
     "open_run": "elastic_core.runs",
-    "evaluate": "elastic_core.runs.ranks",
     "compare_runs": "elastic_core.results.compare",
-    "recommend": "elastic_core.recommendations",
-    "experts": "elastic_core.services.person.inspect",
+    "Run": "elastic_core.runs",
 }
 __all__ = sorted(_HOMES)
 

@@ -1,11 +1,10 @@
 """Lists of the next items: for users by their ids, or after histories that are given.
 
     run = elastic_core.open_run("checkpoints/demo/ml-100k-elastic")
-    run.recommend(["196", "22"], k=5).table                       users of the run's data, by their ids there
-    run.recommend([["50", "181"], ["172"]]).table                 after histories of item ids, oldest first
-    run.recommend({"anna": ["50", "181"]}, exclude=["172"])       the same, with names
-    run.recommend()                                               every user in the data
-    elastic_core.recommend(model, data, "196")                    the table for a model in memory
+    run.recommend(["196", "22"], k=5)                                       users of the run's data, by their ids there
+    run.recommend(histories=[["50", "181"], ["172"]])                       after histories of item ids, oldest first
+    run.recommend(histories={"anna": ["50", "181"]}, exclude=["172"])       the same, with names
+    run.recommend()                                                         every user in the data
 
 Users need the data that the run learned from; histories need only the run's folder. Items that the run does not know are left out
 and counted. A user without a history gets the most popular items, where the run knows them.
@@ -30,7 +29,9 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 
-Users = int | str | Sequence[str] | Sequence[Sequence[str]] | Mapping[str, Sequence[str]] | None
+Id = str | int
+Users = Id | Iterable[Id] | None
+Histories = Mapping[Any, Iterable[Id]] | Iterable[Iterable[Id]]
 MAX_BATCH = 256  # histories in one forward pass
 MAX_ITEMS = 10_000  # of one list
 HISTORY, POPULARITY = "history", "popularity"
@@ -84,7 +85,7 @@ class ItemRanker:
     """Makes lists with one model, again and again.
 
     `load_data` gives the data, when a user is first asked for by id; `counts` are the training events of every item,
-    int64 [n_items + 1].
+    int64 [n_items + 1]; `keep_seen`: lists hold items of the history, too, unless somebody says otherwise.
     """
 
     def __init__(
@@ -93,8 +94,9 @@ class ItemRanker:
         catalog: Catalog,
         load_data: Callable[[], Dataset] | None = None,
         counts: ndarray | None = None,
+        keep_seen: bool = False,
     ) -> None:
-        self.model, self.catalog = model.eval(), catalog
+        self.model, self.catalog, self.keep_seen = model.eval(), catalog, keep_seen
         self._load_data, self._counts = load_data, counts
         with torch.inference_mode():
             self._score = model.prepare()
@@ -127,12 +129,12 @@ class ItemRanker:
             raise InputError("nothing is known of this user, and this run does not know what is popular")
         return torch.from_numpy(self.dataset.counts()).float()
 
-    def find_items(self, ids: Iterable[str]) -> tuple[ndarray, int]:
+    def find_items(self, ids: Iterable[Id]) -> tuple[ndarray, int]:
         """Dense ids int64 of the items that the run knows, and the number of those it does not."""
-        dense = np.array([self.catalog.find(str(raw)) for raw in ids], dtype=np.int64)
+        dense = np.array([self.catalog.find(id_text(raw)) for raw in ids], dtype=np.int64)
         return dense[dense > 0], int((dense == 0).sum())
 
-    def allowed_items(self, exclude: Iterable[str] = (), only: Iterable[str] | None = None) -> Tensor:
+    def allowed_items(self, exclude: Iterable[Id] = (), only: Iterable[Id] | None = None) -> Tensor:
         """Which items may be suggested, bool `[n_items + 1]`."""
         allowed = torch.ones(self.catalog.n_items + 1, dtype=torch.bool)
         if only is not None:
@@ -152,10 +154,9 @@ class ItemRanker:
     # --- lists ---------------------------------------------------------------------------------------------------------
 
     def recommend(self, users: Users = None, k: int = 10, **options: Any) -> Recommendations:
-        """The `k` best next items for each of `users`.
+        """The `k` best next items for each of `users`: an id or ids of users in the data, None for all of them.
 
-        users: an id or ids of users in the data (None: all of them), a user's number, or histories: lists of item ids, oldest
-        first, which may have names. `options` are those of `recommend_chunks`.
+        `options` are those of `recommend_chunks`, among them `histories`.
         Raises InputError for a user who is not in the data, and where no item is left.
         """
         chunks = list(self.recommend_chunks(users, k, **options))
@@ -170,29 +171,32 @@ class ItemRanker:
         users: Users = None,
         k: int = 10,
         *,
-        exclude: Iterable[str] = (),
-        only: Iterable[str] | None = None,
-        seen: bool = False,
+        histories: Histories | None = None,
+        exclude: Iterable[Id] = (),
+        only: Iterable[Id] | None = None,
+        seen: bool | None = None,
         before_test: bool = False,
     ) -> Iterator[Recommendations]:
         """As `recommend`, some hundred users at a time, so that memory does not grow with their number.
 
-        exclude: ids of items never to suggest. only: ids of the items to choose from. Ids that the run does not know change
-        nothing in either. seen: also suggest items of the history. before_test: users of the data before their test event.
+        histories: in place of users, lists of item ids, oldest first, which may have names. exclude: ids of items never to
+        suggest. only: ids of the items to choose from. Ids that the run does not know change nothing in either. seen: also
+        suggest items of the history (None: as `keep_seen` says). before_test: users of the data before their test event.
         """
         if not 1 <= k <= MAX_ITEMS:
             raise InputError(f"a list has 1 to {MAX_ITEMS:,} items, not {k}")
         allowed = self.allowed_items(exclude, only)
         if not allowed.any():
             raise InputError("no item is left to suggest: the run knows none that `only` allows and `exclude` does not take away")
-        names, histories = self._resolve(users)
+        names, named = self._resolve(users, histories)
+        keep = self.keep_seen if seen is None else seen
         for start in range(0, len(names), MAX_BATCH):
             chunk = names[start : start + MAX_BATCH]
-            if histories is None:
+            if named is None:
                 histories_read = [(*self.user_history(name, before_test), 0) for name in chunk]
             else:
-                histories_read = [(items, None, unknown) for items, unknown in (self._read(histories[name]) for name in chunk)]
-            items, scores = self.rank([Query(items, allowed, times, seen) for items, times, _ in histories_read], k)
+                histories_read = [(items, None, unknown) for items, unknown in (self._read(named[name]) for name in chunk)]
+            items, scores = self.rank([Query(items, allowed, times, keep) for items, times, _ in histories_read], k)
             known, unknown = np.array([(len(items), unknown) for items, _, unknown in histories_read]).T
             yield Recommendations(self.catalog, chunk, items, scores, known, unknown)
 
@@ -229,38 +233,36 @@ class ItemRanker:
                 row[torch.from_numpy(np.asarray(query.items, dtype=np.int64))] = -torch.inf
         return scores
 
-    def _resolve(self, users: Users) -> tuple[list[str], Mapping[str, Sequence[str]] | None]:
+    def _resolve(self, users: Users, histories: Histories | None) -> tuple[list[str], Mapping[str, Iterable[Id]] | None]:
         """The names of the lists, and the histories that were given; None for users of the data."""
-        if isinstance(users, Mapping):
-            return [str(name) for name in users], {str(name): history for name, history in users.items()}
+        if histories is not None:
+            if users is not None:
+                raise InputError("say either users or histories")
+            named = histories if isinstance(histories, Mapping) else dict(enumerate(histories))
+            return [str(name) for name in named], {str(name): history for name, history in named.items()}
         if users is None:
             return list(self.user_rows), None
-        if isinstance(users, int | np.integer):
-            self.dataset.histories.of(users)  # raises for a number that nobody has
-            return [str(self.dataset.histories.user_ids[users])], None
-        listed = [users] if isinstance(users, str) else list(users)
-        ids = [user for user in listed if isinstance(user, str)]
-        if not listed or len(ids) < len(listed):
-            return self._resolve({str(number): history for number, history in enumerate(listed)})
+        listed = [users] if isinstance(users, str) or not isinstance(users, Iterable) else list(users)
+        if any(not isinstance(user, str) and isinstance(user, Iterable) for user in listed):
+            raise InputError("users are ids; lists of items are histories=[['50', '181'], …]")
+        ids = [id_text(user) for user in listed]
         if missing := [user for user in ids if user not in self.user_rows]:
-            raise InputError(f"{self.dataset.label} has no user {missing[0]!r} ({len(missing):,} of these are not in it)")
+            known = self.dataset.histories.user_ids
+            raise InputError(
+                f"{self.dataset.label} has no user {missing[0]!r} ({len(missing):,} of these are not in it); "
+                f"there are {len(known):,}, for example {known[0]} and {known[-1]}"
+            )
         return ids, None
 
-    def _read(self, history: Sequence[str]) -> tuple[ndarray, int]:
+    def _read(self, history: Iterable[Id]) -> tuple[ndarray, int]:
         if isinstance(history, str) or not isinstance(history, Iterable):
-            raise InputError("a history is a list of item ids, as in [['50', '181']]; a list of texts is one of users")
+            raise InputError("a history is a list of item ids, as in histories=[['50', '181']]")
         return self.find_items(history)
 
 
-def recommend(model: Recommender, data: Dataset | Catalog, users: Users = None, k: int = 10, **options: Any) -> pd.DataFrame:
-    """A model's `k` best next items, one row a suggestion: user, rank, item, title, score, basis.
-
-    users: as `run.recommend` takes them, by id or number, or as histories of item ids; for histories the items
-    (`run.catalog()`) are enough in place of the data. options: exclude, only, seen, before_test.
-    """
-    if isinstance(data, Catalog):
-        return ItemRanker(model, data).recommend(users, k, **options).table
-    return ItemRanker(model, data.catalog, lambda: data).recommend(users, k, **options).table
+def id_text(raw: object) -> str:
+    """An id as data have it: 12 and 12.0, as a column of numbers may hold them, are the text 12."""
+    return str(int(raw)) if isinstance(raw, float) and raw.is_integer() else str(raw)
 
 
 def top_items(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -147,13 +147,11 @@ def test_a_run_folder_travels_without_its_data(
     assert main(["recommend", "run", *typed]) == 0
     before = capsys.readouterr().out.split("run\n")[-1]
     run = elastic_core.open_run("run")
-    data = elastic_core.load(run.config.data)
-    user = elastic_core.recommend(run.model(data), data, "cust-007")
-    assert user.equals(elastic_core.recommend(run.model(data), data, data.histories.user_ids.tolist().index("cust-007")))
-    assert len(elastic_core.experts(run.model(data), data, "cust-007")) == run.config.model.k  # type: ignore[attr-defined]
+    user = run.recommend("cust-007")
+    assert set(user["user"]) == {"cust-007"} and len(run.experts("cust-007")) == run.config.model.k  # type: ignore[attr-defined]
     for wrong in ("cust-999", ["cust-007", "cust-999"], [0], 99):
         with pytest.raises(InputError):
-            elastic_core.recommend(run.model(data), data, wrong)
+            run.recommend(wrong)
     (tmp_path / "elsewhere").mkdir()
     shutil.move("run", "elsewhere/moved")
     Path("shop.csv").unlink()
@@ -161,7 +159,7 @@ def test_a_run_folder_travels_without_its_data(
     assert main(["recommend", "moved", *typed]) == 0
     assert capsys.readouterr().out == before
     moved = elastic_core.open_run("moved")
-    table = elastic_core.recommend(moved.model(), moved.catalog(), [["sku,3", "sku,4"]], k=3)
+    table = moved.recommend(histories=[["sku,3", "sku,4"]], k=3)
     assert table["item"].tolist() == pd.read_csv(io.StringIO(before))["id"].tolist() and table["title"][0].startswith('Title "')
     assert {("Fun", "Odd"), ("Fun", "Odd", "Blue")} >= set((moved.catalog().genres or ())[1:]) > set()
     assert main(["recommend", "moved", "--user", "cust-007"]) == 2 and "shop.csv" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_the_readme_s_lines_of_python_run(
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {})
     said = capsys.readouterr().out
-    assert "title" in said and "gate" in said and list(tmp_path.glob("checkpoints/*/ranks.safetensors"))
+    assert "title" in said and "gate" in said and "coverage@10" in said and list(tmp_path.glob("checkpoints/*/ranks.safetensors"))
 
 
 def test_the_moving_picture_is_what_its_script_draws() -> None:

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import elastic_core
 from elastic_core import recommendations
 from elastic_core.commands import main
 from elastic_core.core.evaluate import rank_people
@@ -26,7 +25,7 @@ Tiny = tuple[Recommender, Dataset, Run]
 def test_users_before_their_test_get_what_the_evaluation_ranks(tiny: Tiny) -> None:
     """The rank of the held-out item in the list is the one that its score says, among all items that were not seen."""
     model, data, run = tiny
-    found = run.recommend(before_test=True, k=data.catalog.n_items)
+    found = run.ranker.recommend(before_test=True, k=data.catalog.n_items)
     assert found.users == [str(raw) for raw in data.histories.user_ids] and set(found.bases) == {HISTORY}
     ranks = rank_people(model, data, "test", ("full",))["full"]
     targets = data.targets("test")
@@ -38,33 +37,39 @@ def test_users_before_their_test_get_what_the_evaluation_ranks(tiny: Tiny) -> No
 
 
 def test_histories_of_ids_are_what_users_with_them_get(tiny: Tiny) -> None:
-    model, data, run = tiny
+    _, data, run = tiny
     ids = data.catalog.ids
     histories = {f"p{u}": [str(ids[i]) for i in data.histories.of(u)] for u in range(9)}
-    named, users = run.recommend(histories, k=5), run.recommend([str(u) for u in data.histories.user_ids[:9]], k=5)
+    named = run.ranker.recommend(histories=histories, k=5)
+    users = run.ranker.recommend([str(u) for u in data.histories.user_ids[:9]], k=5)
     assert named.users == list(histories) and (named.items == users.items).all()
     strangers = [["nobody", *history, "nothing"] for history in histories.values()]
-    mixed = run.recommend(strangers, k=5)
+    mixed = run.ranker.recommend(histories=strangers, k=5)
     assert (mixed.items == named.items).all() and (mixed.unknown == 2).all() and (mixed.known == named.known).all()
     assert mixed.users == [str(i) for i in range(9)]
-    assert run.recommend(str(data.histories.user_ids[3]), k=5).items.tolist() == users.items[3:4].tolist()
-    assert elastic_core.recommend(model, data, 3, k=5).equals(run.recommend(3, k=5).table)
-    assert elastic_core.recommend(model, data.catalog, [histories["p3"]], k=5)["item"].tolist() == ids[users.items[3]].tolist()
-    assert not run.recommend([]).users
+    one = run.recommend(str(data.histories.user_ids[3]), k=5)
+    assert one["item"].tolist() == ids[users.items[3]].tolist() and list(one) == [*"user rank item title score basis".split()]
+    for user in (int(data.histories.user_ids[3]), [np.int64(data.histories.user_ids[3])], [float(data.histories.user_ids[3])]):
+        assert run.recommend(user, k=5).equals(one), "ids are ids, whatever a column of numbers made of them"
+    numbers = [[int(raw) for raw in histories["p3"]]]
+    assert run.recommend(histories=numbers, k=5)["item"].tolist() == one["item"].tolist()
+    assert run.recommend([]).empty and run.recommend(histories=[]).empty
     for wrong, sentence in (
-        (["no such user"], "no user"), ([["1"], "1"], "a list of item ids"), ([1, 2], "a list of item"), (10**6, "user"),
+        ({"users": ["no such user"]}, "no user"), ({"users": [["1"], "1"]}, "histories="), ({"users": 10**6}, "no user"),
+        ({"histories": ["1", "2"]}, "a list of item"), ({"histories": [1, 2]}, "a list of item"),
+        ({"users": "1", "histories": [["1"]]}, "either users or histories"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=sentence):
-            run.recommend(wrong)  # type: ignore[arg-type]
+            run.recommend(**wrong)
 
 
 def test_filters_keep_the_order_of_what_is_left(tiny: Tiny) -> None:
     _, data, run = tiny
     users, n_items = [str(u) for u in data.histories.user_ids[:12]], data.catalog.n_items
-    whole, ids = run.recommend(users, k=n_items, seen=True), data.catalog.ids
+    whole, ids = run.ranker.recommend(users, k=n_items, seen=True), data.catalog.ids
     assert all(sorted(row) == list(range(1, n_items + 1)) for row in whole.items)
     allowed, denied = {str(i) for i in ids[5:40]}, {str(i) for i in ids[10:20]}
-    found = run.recommend(users, k=n_items, only=[*allowed, "unheard"], exclude=[*denied, "unheard of"])
+    found = run.ranker.recommend(users, k=n_items, only=[*allowed, "unheard"], exclude=[*denied, "unheard of"])
     for row, history, full in zip(found.items, (data.histories.of(u) for u in range(12)), whole.items, strict=True):
         left = [i for i in full if str(ids[i]) in allowed - denied and i not in set(history)]
         assert row[row > 0].tolist() == left and not row[len(left) :].any()
@@ -81,23 +86,23 @@ def test_a_user_without_a_history_gets_what_is_popular_without_the_data(tiny: Ti
     counts = data.counts()
     order = np.argsort(-counts[1:], kind="stable") + 1
     alone = ItemRanker(run.model(), run.catalog(), None, run.ranker._counts)
-    found = alone.recommend({"new": [], "odd": ["unheard"], "old": [str(data.catalog.ids[1])]}, k=6)
+    found = alone.recommend(histories={"new": [], "odd": ["unheard"], "old": [str(data.catalog.ids[1])]}, k=6)
     assert found.bases == [POPULARITY, POPULARITY, HISTORY]
     assert found.items[:2].tolist() == [order[:6].tolist()] * 2 and found.scores[0].tolist() == counts[order[:6]].tolist()
     with pytest.raises(InputError, match="need the data"):
         alone.recommend(["1"])
     with pytest.raises(InputError, match="popular"):
-        ItemRanker(run.model(), run.catalog()).recommend([[]])
+        ItemRanker(run.model(), run.catalog()).recommend(histories=[[]])
 
 
 def test_chunks_give_the_same(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     _, data, run = tiny
     users = {str(u): [str(data.catalog.ids[i]) for i in data.histories.of(u)] for u in range(40)} | {"nobody": []}
     settings = {"k": 9, "exclude": [str(i) for i in data.catalog.ids[3:9]]}
-    whole = run.recommend(users, **settings)
+    whole = run.ranker.recommend(histories=users, **settings)
     monkeypatch.setattr(recommendations, "MAX_BATCH", 7)
     monkeypatch.setattr(recommendations, "MOST_SCORES", 3 * (data.catalog.n_items + 1))
-    small = run.recommend(users, **settings)
+    small = run.ranker.recommend(histories=users, **settings)
     assert (small.items == whole.items).all() and small.users == whole.users and small.bases == whole.bases
     np.testing.assert_allclose(small.scores, whole.scores, atol=1e-5)
 
@@ -121,7 +126,7 @@ def test_scores_that_are_no_numbers_are_refused(wrong: float) -> None:
 
 def test_a_file_holds_everybody_or_is_not_there(tiny_runs: Path, tiny: Tiny, tmp_path: Path) -> None:
     _, data, run = tiny
-    whole, folder = run.recommend(k=3, exclude=["1"]).table, str(tiny_runs / "tiny")
+    whole, folder = run.recommend(k=3, exclude=["1"]), str(tiny_runs / "tiny")
     for name, read in (
         ("top.parquet", pd.read_parquet),
         ("top.csv", lambda path: pd.read_csv(path, dtype={"user": str, "item": str})),
@@ -159,10 +164,10 @@ def test_a_run_says_what_is_popular_and_an_older_one_asks_its_data(tiny_runs: Pa
     table = pd.read_csv(tiny_runs / "tiny" / "items.csv", dtype=str)
     table.drop(columns="events").to_csv(old / "items.csv", index=False)
     assert open_run(old).ranker._counts is None
-    assert open_run(old).recommend([[]], k=4).items.tolist() == run.recommend([[]], k=4).items.tolist()
+    assert open_run(old).recommend(histories=[[]], k=4).equals(run.recommend(histories=[[]], k=4))
     table.assign(events="many").to_csv(old / "items.csv", index=False)
     with pytest.raises(InputError, match="no numbers"):
-        open_run(old).recommend([[]])
+        open_run(old).recommend(histories=[[]])
     assert isinstance(open_run(old).catalog(), Catalog)
 
 
@@ -177,5 +182,5 @@ def test_titles_that_could_not_travel_are_those_of_the_data(tiny: Tiny) -> None:
     model, data, _ = tiny
     user = str(data.histories.user_ids[0])
     named, bare = (ItemRanker(model, Catalog(data.catalog.ids, titles), lambda: data) for titles in (data.catalog.titles, None))
-    assert data.catalog.titles is not None and bare.recommend([["1"]]).table["title"].str.startswith("item ").all()
+    assert data.catalog.titles is not None and bare.recommend(histories=[["1"]]).table["title"].str.startswith("item ").all()
     assert bare.recommend(user).table["title"].tolist() == named.recommend(user).table["title"].tolist()

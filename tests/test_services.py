@@ -12,6 +12,7 @@ from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import route_users
+from elastic_core.memory.user_experts import user_experts
 from elastic_core.models import Recommender
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.ranks import evaluate
@@ -139,7 +140,7 @@ def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:
 def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommender) -> None:
     here, traffic = predict_user(model, data, 9), route_users(model, data, "test")
     assert here.retrieved is not None
-    table = inspect.experts(model, data, 9)
+    table = user_experts(model, data, 9)
     assert table["expert"].tolist() == here.active_experts and table["rank"].tolist() == list(range(1, K + 1))
     assert table["score"].tolist() == pytest.approx(here.retrieved.every[0].topk(K).values.tolist())
     assert table["load"].tolist() == traffic.load[here.active_experts].tolist()

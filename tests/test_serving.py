@@ -81,7 +81,7 @@ def test_lists_of_everybody_are_those_of_the_run_one_by_one_and_together(served:
     _, data, run = tiny
     people = [str(raw) for raw in data.histories.user_ids]
     whole = run.recommend(people, k=5, exclude=["3"])
-    expected = [rows["item"].tolist() for _, rows in whole.table.groupby("user", sort=False)]
+    expected = [rows["item"].tolist() for _, rows in whole.groupby("user", sort=False)]
 
     def ask(user: int) -> tuple[list[str], list[str]]:
         history = [str(data.catalog.ids[item]) for item in data.histories.of(user)]
@@ -101,7 +101,7 @@ def test_people_are_followed_filtered_counted_and_forgotten(served: Served, tiny
     raw = [str(one) for one in data.catalog.ids[1:9]]
     stranger = served.post("/recommend", user="zoë/ü 1", k=3)
     assert stranger["basis"] == "popularity" and ids(stranger) == ids(
-        {"items": run.recommend([[]], k=3).table.to_dict("records")}
+        {"items": run.recommend(histories=[[]], k=3).to_dict("records")}
     )
     first = served.post("/events", user="zoë/ü 1", items=[*raw[:3], "unheard"], k=60)
     assert first["events"] == 4 and first["unknown"] == 1 and not set(ids(first)) & set(raw[:3])
@@ -199,7 +199,7 @@ def test_a_list_is_a_function_of_the_last_events_however_they_came(name: str) ->
             requests = [[Request(user=user, k=N_ITEMS) for user in log] for _ in range(2)]
             service.answer(requests[0])
             restarted.answer(requests[1])
-            expected = ranker.recommend(log, k=N_ITEMS)
+            expected = ranker.recommend(histories=log, k=N_ITEMS)
             for row, answers in enumerate(zip(*requests, strict=True)):
                 for answered in answers:
                     assert [int(line["item"]) for line in answered.answer["items"]] == [i for i in expected.items[row] if i]

@@ -39,7 +39,6 @@ from elastic_core.services.edits import apply_edits, check_edits, parse_edits
 from elastic_core.services.person.attribution import Reason, find_reasons
 from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.recommend import History, rank_items, scale_experts, user_history
-from elastic_core.services.person.user_lookup import user_number
 
 SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
@@ -104,7 +103,7 @@ def read_history(arguments: Namespace) -> tuple[Recommender, Dataset | Catalog, 
     """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
     if arguments.user is not None:
         _, dataset, model = load_run(arguments.run_name)
-        return model, dataset, user_history(dataset, user_number(dataset, arguments.user))
+        return model, dataset, user_history(dataset, dataset.user_number(arguments.user))
     _, catalog, model = open_items(arguments.run_name)
     by_id = arguments.history is not None
     items = items_by_id(catalog, arguments.history) if by_id else items_by_title(catalog, arguments.titles)

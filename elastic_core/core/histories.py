@@ -135,6 +135,14 @@ class Dataset:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
 
+    def user_number(self, raw: object) -> int:
+        """The number, from 0, of the user with this id. Raises InputError if there is none."""
+        ids = self.histories.user_ids
+        matches = np.flatnonzero(ids.astype(str) == str(raw))
+        if not len(matches):
+            raise InputError(f"{self.label} has no user {str(raw)!r}; there are {len(ids):,}, for example {ids[0]} and {ids[-1]}")
+        return int(matches[0])
+
     def split_arrays(self) -> tuple[np.ndarray, ...]:
         """Items and offsets, and what else decides a split that is not leave-one-out; little-endian."""
         return self.histories.items.astype("<i4", copy=False), self.histories.offsets.astype("<i8", copy=False)

@@ -1,12 +1,14 @@
-"""How often people choose again what they have seen, which decides whether seen items stay among the candidates."""
+"""How often people choose again what they have seen, which decides whether seen items stay among the candidates, and in lists."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from elastic_core.core.histories import Dataset
+from elastic_core.core.histories import Dataset, Split
 
 OFTEN = 0.1  # of the people: from there on a list without seen items would be wrong by design
+MOSTLY = 0.5  # from there on numbers and lists are first of all those with seen items
+ONLY_UNSEEN, WITH_SEEN = "full", "full-seen"  # the protocols of all unseen items, and of all items
 
 
 class Repeats(NamedTuple):
@@ -25,10 +27,15 @@ class Repeats(NamedTuple):
         return self.share >= OFTEN
 
 
-def count_repeats(dataset: Dataset) -> Repeats:
-    """Of everybody, in the test."""
-    histories = dataset.histories
+def count_repeats(dataset: Dataset, split: Split = "test") -> Repeats:
+    """Of everybody who has a target in this split."""
+    histories, asked = dataset.histories, dataset.asked(split)
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
-    before = np.arange(len(users)) < dataset.ends("test")[users]
-    met = before & (histories.items == dataset.targets("test")[users])
-    return Repeats(len(np.unique(users[met])), histories.n_users)
+    before = np.arange(len(users)) < dataset.ends(split)[users]
+    again = users[before & (histories.items == dataset.targets(split)[users])]
+    return Repeats(int(np.isin(asked, again).sum()), len(asked))
+
+
+def fitting_protocol(dataset: Dataset) -> str:
+    """The protocol that fits these data: all items where baskets are held out, or validation's targets are mostly seen ones."""
+    return WITH_SEEN if dataset.in_baskets or count_repeats(dataset, "valid").share > MOSTLY else ONLY_UNSEEN

@@ -17,14 +17,13 @@ from elastic_core import files, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.evaluate import Ranks, expected
 from elastic_core.data import Dataset
-from elastic_core.data.repeats import count_repeats
+from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN, count_repeats
 from elastic_core.errors import InputError
 from elastic_core.results.compare import METRIC, compare_reports, needs_training
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
 
 FILE, MOST_BYTES = "beside.json", 2**16
-ONLY_UNSEEN, WITH_SEEN = "full", "full-seen"  # where users choose again what they have seen, it stays among the candidates
 
 
 @dataclass(frozen=True)

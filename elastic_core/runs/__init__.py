@@ -19,10 +19,10 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,9 +31,12 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import files, models
+from elastic_core import files, models, text
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
+from elastic_core.data.repeats import MOSTLY, ONLY_UNSEEN, WITH_SEEN
+from elastic_core.data.source_catalog import here
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.run_config import RunConfig
@@ -42,7 +45,11 @@ from elastic_core.runs.ranks import Report
 from elastic_core.runs.weights import model_from, read_tensors
 
 if TYPE_CHECKING:
-    from elastic_core.recommendations import ItemRanker, Recommendations, Users
+    import pandas as pd
+
+    from elastic_core.core.histories import Split
+    from elastic_core.recommendations import Histories, Id, ItemRanker, Users
+    from elastic_core.runs.embeddings import Kind
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE_EPOCHS, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
@@ -117,6 +124,11 @@ class Run:
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._file_name(WEIGHTS)).eval()
 
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The data it learned from, read when they are first needed. Raises InputError where they cannot be had."""
+        return load(self.config.data)
+
     def _fit_model(self, dataset: Dataset | None) -> Recommender:
         if dataset is None:
             raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
@@ -176,15 +188,121 @@ class Run:
         """Makes lists of the next items; the weights are read once."""
         from elastic_core.recommendations import ItemRanker
 
-        if not models.model_class(self.config.model.name).objective:
-            dataset = load(self.config.data)  # a model that counts is fitted to it
-            return ItemRanker(self.model(dataset), dataset.catalog, lambda: dataset)
+        if not models.model_class(self.config.model.name).objective:  # a model that counts is fitted to its data
+            return ItemRanker(self.model(self.dataset), self.dataset.catalog, lambda: self.dataset, keep_seen=self.keeps_seen)
         counts = items.read_counts(self.path / ITEMS, self.path)
-        return ItemRanker(self.model(), self.catalog(), partial(load, self.config.data), counts)
+        return ItemRanker(self.model(), self.catalog(), lambda: self.dataset, counts, self.keeps_seen)
 
-    def recommend(self, users: "Users" = None, k: int = 10, **options: Any) -> "Recommendations":
-        """The `k` best next items for users by their ids (default: all in the data), or after histories: recommendations.py."""
-        return self.ranker.recommend(users, k, **options)
+    @property
+    def protocol(self) -> str:
+        """The protocol that fits its data: all items where validation's targets were mostly seen ones, or baskets are held out;
+        else all unseen items. Runs of old did not count repeats."""
+        repeats = self.last("start").get("repeats", 0.0)
+        return WITH_SEEN if repeats > MOSTLY or self.last("test").get("basket") else ONLY_UNSEEN
+
+    @property
+    def keeps_seen(self) -> bool:
+        """Whether its lists hold items of the history, too, unless somebody says otherwise."""
+        return self.protocol == WITH_SEEN
+
+    # --- what a notebook asks -------------------------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        users: "Users" = None,
+        k: int = 10,
+        *,
+        histories: "Histories | None" = None,
+        exclude: "Iterable[Id]" = (),
+        only: "Iterable[Id] | None" = None,
+        seen: bool | None = None,
+        before_test: bool = False,
+    ) -> "pd.DataFrame":
+        """The `k` best next items, one row a suggestion: user, rank, item, title, score, and basis (`history`, or `popularity`
+        where nothing is known of a user).
+
+        users: an id or ids in the data (default: everybody). histories: in their place lists of item ids, oldest first, or a
+        mapping from names to such lists; they need nothing but the run's folder. exclude, only: ids of items. seen: whether lists
+        may hold items of the history; by default where people mostly choose such. before_test: users before their test event.
+        Raises InputError for a user who is not in the data, and where no item is left.
+
+        >>> run.recommend(users=["1", "2"], k=2)["rank"].tolist()
+        [1, 2, 1, 2]
+        >>> run.recommend(histories={"anna": ["7", "9"]}, k=1)["user"].tolist()
+        ['anna']
+        """
+        options = {"histories": histories, "exclude": exclude, "only": only, "seen": seen, "before_test": before_test}
+        return self.ranker.recommend(users, k, **options).table
+
+    def evaluate(
+        self,
+        split: "Split" = "test",
+        protocols: Sequence[str] = PROTOCOLS,
+        metrics: Sequence[str] = ("NDCG@10", "HR@10", "MRR@10"),
+    ) -> "pd.DataFrame":
+        """Everybody's held-out item ranked: protocol, metric, value, low, high (95% over people), people. The protocol that fits
+        the data comes first; then, where the run's data are on this machine, coverage of the catalogue and popularity of what is
+        recommended (runs/evaluation.py).
+
+        The ranks of a test are those that the run keeps. Raises InputError for unknown protocols, and for another split where the
+        data cannot be had.
+
+        >>> run.evaluate(metrics=["HR@10"])[["protocol", "metric"]].iloc[0].tolist()
+        ['full', 'HR@10']
+        """
+        from elastic_core.runs.evaluation import evaluation_table, list_rows
+
+        ordered, of_lists = sorted(protocols, key=lambda protocol: protocol != self.protocol), []
+        if split == "test" and self.has_report:
+            report = self.report()
+        else:
+            report = ranks.evaluate(self.ranker.model, self.ranker.dataset, split, ordered)
+        if here(self.config.data) and self.ranker.dataset.hash == report.data_hash:
+            of_lists = list_rows(self.ranker.model, self.ranker.dataset, split, self.protocol)
+        return evaluation_table(report, ordered, metrics, of_lists)
+
+    def experts(self, user: "Id") -> "pd.DataFrame":
+        """The experts that a user's history before the test retrieves, best first (memory/user_experts.py); `load` says how many
+        users retrieve each. Raises InputError for a user who is not in the data, and for a model without experts.
+
+        >>> run.experts(user="3")["rank"].tolist()
+        [1, 2, 3, 4]
+        """
+        from elastic_core.memory.user_experts import user_experts
+        from elastic_core.recommendations import id_text
+
+        dataset = self.ranker.dataset
+        return user_experts(self.ranker.model, dataset, dataset.user_number(id_text(user)))
+
+    def embeddings(self, kind: "Kind" = "items") -> "pd.DataFrame":
+        """The vectors of `items`, `experts` or `users`, one a row, by id or number (runs/embeddings.py).
+
+        Raises InputError for a model without such vectors.
+
+        >>> run.embeddings("experts").shape
+        (64, 32)
+        """
+        from elastic_core.runs.embeddings import embedding_table
+
+        return embedding_table(self.ranker.model, kind, self.ranker.catalog, lambda: self.ranker.dataset)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to know of it, a name and a text each."""
+        start, test, end = (self.last(kind) for kind in ("start", "test", "end"))
+        scores = test.get("protocols", {}).get(self.protocol, {})
+        errors = test.get("errors", {}).get(self.protocol, {})
+        measured = [f"{name} {scores[name]:.4f} ± {1.96 * errors[name]:.4f}" for name in ("NDCG@10", "HR@10") if name in scores]
+        model = self.config.model
+        return [
+            ("model", f"{model.label or model.name}, {start.get('parameters', 0):,} parameters, reads {model.length} events"),
+            ("data", f"{start.get('data', self.config.data.source)} (hash {start.get('data_hash', 'unknown')})"),
+            ("training", f"{len(self.events('epoch'))} epochs, {end.get('seconds', 0):.0f} s; {end.get('reason', 'not ended')}"),
+            ("test", f"{', '.join(measured)} (protocol {self.protocol}, {test['users']:,} people)" if measured else "none yet"),
+            ("folder", str(self.path)),
+        ]
+
+    def _repr_html_(self) -> str:
+        return text.html_table(f"The run {self.name}", self.facts())
 
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError if the weights were learned with other items than the dataset's."""

@@ -22,6 +22,7 @@ from elastic_core.core.evaluate import drawn_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
+from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
 from elastic_core.machine import code_commit, device_name, find_device
 from elastic_core.memory.routing import route_users
@@ -232,6 +233,7 @@ class Recorder(Keeper):
                 "seed": self.config.train.seed,
                 "data": self.dataset.label,
                 "data_hash": self.dataset.hash,
+                "repeats": round(count_repeats(self.dataset, "valid").share, 4),
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
             | ({"processes": processes} if processes > 1 else {})

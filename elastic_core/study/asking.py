@@ -9,18 +9,17 @@ from numpy import ndarray
 
 from elastic_core.bench.harness import peak_bytes, time_in_turns
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import judging, scored
 from elastic_core.data import Dataset
 from elastic_core.data.traits import genre_table
 from elastic_core.machine import CPU
 from elastic_core.models import Recommender
 from elastic_core.results.short_histories import ShortHistoryScorer
+from elastic_core.runs.evaluation import top_lists
 from elastic_core.runs.ranks import evaluate
 
 METRIC, RECALL = "NDCG@10", "HR@10"
 MOST_ASKED, MOST_LISTED = 2_000, 500  # people, drawn by chance, who are asked with less history, and whose lists are made
-CHUNK, TOP = 128, 10
+CHUNK = 128
 
 
 def some_people(dataset: Dataset, most: int = MOST_ASKED) -> ndarray:
@@ -39,18 +38,7 @@ def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[i
 
 def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> ndarray:
     """People's ten best items under the protocol, int32 [people, 10]; 0 where fewer are left."""
-    people, candidates, found = some_people(dataset, MOST_LISTED), Candidates(dataset, "test", 0), []
-    with judging(model) as judge:
-        for users, scores, _ in scored(judge, model.length, dataset, candidates, people, CHUNK):
-            found.append(best_ten(scores, candidates.mask(protocol, users)))
-    return np.concatenate(found)
-
-
-def best_ten(scores: torch.Tensor, candidates: torch.Tensor) -> ndarray:
-    """The best of the items that are `candidates`, both [B, n_items + 1], as int32 [B, 10]; 0 where fewer are left."""
-    values, items = scores.masked_fill(~candidates, -torch.inf).topk(min(TOP, scores.shape[1] - 1), dim=1)
-    best = torch.where(values > -torch.inf, items, 0).to(torch.int32).numpy()
-    return np.pad(best, ((0, 0), (0, TOP - best.shape[1])))
+    return top_lists(model, dataset, "test", protocol, some_people(dataset, MOST_LISTED), CHUNK)
 
 
 def novelty(shown: ndarray, counts: ndarray) -> ndarray:

@@ -22,8 +22,8 @@ def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
             last = run.raw_ids()[1 : 1 + IDS]
     else:
         last = [str(data.catalog.ids[item]) for item in data.histories.of(user)[-IDS:]]
-        lines.append(f"print(run.recommend([{str(data.histories.user_ids[user])!r}], k=10).table)  # a person, by id")
-    lines.append(f"print(run.recommend([{last!r}], k=10).table)  # after any items, the newest last")
+        lines.append(f"print(run.recommend(users={str(data.histories.user_ids[user])!r}, k=10))  # a person, by id")
+    lines.append(f"print(run.recommend(histories=[{last!r}], k=10))  # after any items, the newest last")
     return "\n".join(lines)
 
 

@@ -32,8 +32,8 @@ def test_few_events_lie_between_popularity_and_the_whole_history(tiny: Tiny) -> 
     for user in range(data.histories.n_users):  # by hand
         last, target = data.histories.of(user)[-2:]
         history = [[str(data.catalog.ids[last])]]
-        items = run.recommend(history, data.catalog.n_items, seen=True).items[0]
-        place = items.tolist().index(int(target)) + 1
+        listed = run.recommend(histories=history, k=data.catalog.n_items, seen=True)["item"]
+        place = listed.tolist().index(str(data.catalog.ids[target])) + 1
         values.append(1 / np.log2(1 + place) if place <= 10 else 0.0)
     assert one.score.mean == pytest.approx(np.mean(values), abs=1e-6)
 

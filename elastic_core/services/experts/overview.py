@@ -17,10 +17,10 @@ from elastic_core.errors import InputError
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, check_expert_count, load_status, random_load_limits
 from elastic_core.memory.routing_metrics import mean_shares
+from elastic_core.memory.user_experts import expert_grid
 from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, Label
-from elastic_core.services.person.inspect import grid
 from elastic_core.services.person.recommend import read_batches
 
 SHUFFLES = 5
@@ -134,7 +134,7 @@ def survey(of: EvaluationContext) -> Survey:
 def expert_table(found: Survey) -> pd.DataFrame:
     """Tell all experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
     traffic = found.traffic
-    frame = grid(found.side).assign(
+    frame = expert_grid(found.side).assign(
         load=traffic.load,
         status=found.status(),
         traffic=traffic.traffic / max(traffic.traffic.sum(), 1e-12),

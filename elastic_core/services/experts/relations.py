@@ -5,17 +5,17 @@ import pandas as pd
 import torch
 
 from elastic_core.memory.routing import Routing
+from elastic_core.memory.user_experts import expert_grid
 from elastic_core.models import Recommender, memory_of
 from elastic_core.results.statistics import wilson_interval
 from elastic_core.services.experts.overview import Survey
-from elastic_core.services.person.inspect import grid
 
 
 def cosine_table(survey: Survey, model: Recommender, expert: int) -> pd.DataFrame:
     """Compare all experts: expert, row, column, load, status, cosine of its vector with this expert's."""
     values = memory_of(model).expert_values().detach().float()
     vectors = torch.nn.functional.normalize(values, dim=-1).numpy()
-    return grid(survey.side).assign(load=survey.traffic.load, status=survey.status(), cosine=vectors @ vectors[expert])
+    return expert_grid(survey.side).assign(load=survey.traffic.load, status=survey.status(), cosine=vectors @ vectors[expert])
 
 
 def same_line(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:

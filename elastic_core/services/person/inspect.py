@@ -12,15 +12,13 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES
 from elastic_core.data.traits import find_titles
-from elastic_core.errors import InputError
-from elastic_core.memory.routing import route_users, too_many_experts
+from elastic_core.memory.routing import too_many_experts
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
-from elastic_core.services.person.recommend import History, batch_of, retrieve_experts, user_history
-from elastic_core.services.person.user_lookup import user_number
+from elastic_core.services.person.recommend import History, batch_of
 
 
 def first_genres(dataset: Dataset, user: int) -> list[str]:
@@ -83,30 +81,6 @@ def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     users = np.searchsorted(offsets, where, side="right") - 1
     table = pd.DataFrame({"user": users, "events": dataset.readable()[users], "since": dataset.ends("test")[users] - 1 - where})
     return table[table["since"] >= 0].sort_values(["since", "user"]).drop_duplicates("user", ignore_index=True)
-
-
-def grid(side: int) -> pd.DataFrame:
-    """All experts of a memory: expert, row, column."""
-    numbers = np.arange(side**2)
-    return pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
-
-
-def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFrame:
-    """The experts that a person's history retrieves, best first: expert, row, column, row_score, column_score, score (what they
-    are chosen by: the sum of the two, where nothing votes), load (how many people retrieve it), rank, gate.
-
-    `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a memory of its own
-    for everybody, and for somebody who is not there."""
-    found = retrieve_experts(model, user_history(dataset, user_number(dataset, user) if isinstance(user, str) else user))
-    (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
-    if not len(rows):
-        raise InputError("this run's experts are the same for everybody: it has no keys to look up")
-    table = grid(len(rows)).iloc[numbers].reset_index(drop=True)
-    return table.assign(
-        row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.every[0].numpy()[numbers],
-        load=route_users(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
-        gate=found.gates[0].numpy().astype(float),
-    )  # fmt: skip
 
 
 def memory_size(model: Recommender) -> int:

@@ -5,7 +5,6 @@ import pandas as pd
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
 
 TOP = 8  # people that a search lists
 
@@ -24,15 +23,6 @@ def own_id(dataset: Dataset, user: int) -> str:
     """A person's id in the data; nothing where it is the number that the app gives them anyway."""
     raw = str(dataset.histories.user_ids[user])
     return "" if raw == str(user + 1) else raw
-
-
-def user_number(dataset: Dataset, raw: str) -> int:
-    """The number, from 0, of the person with this id. Raises InputError if there is none."""
-    ids = dataset.histories.user_ids
-    matches = np.flatnonzero(ids.astype(str) == raw)
-    if not len(matches):
-        raise InputError(f"{dataset.label} has no user {raw!r}; there are {len(ids):,}, for example {ids[0]} and {ids[-1]}")
-    return int(matches[0])
 
 
 def find_users(dataset: Dataset, text: str) -> list[int]:

@@ -13,7 +13,8 @@ import pandas as pd
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing, binomial_load_limits, gini_index, limits_of, load_status, random_choices
-from elastic_core.services.person.inspect import common_genres, grid
+from elastic_core.memory.user_experts import expert_grid
+from elastic_core.services.person.inspect import common_genres
 from elastic_core.services.person.user_lookup import genre_share
 
 Measure = Literal["people", "gate"]
@@ -140,7 +141,7 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
     )
     return UsageReport(
         now=now,
-        experts=grid(now.side).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
+        experts=expert_grid(now.side).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
         sides=sides,
         each=each,
         line=line,

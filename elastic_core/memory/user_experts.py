@@ -1,0 +1,36 @@
+"""Which experts one user's history retrieves, and where they stand in the memory."""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.contract import Recommender, memory_of
+from elastic_core.core.histories import Dataset
+from elastic_core.errors import InputError
+from elastic_core.memory.routing import route_users
+
+
+def expert_grid(side: int) -> pd.DataFrame:
+    """All experts of a memory: expert, row, column."""
+    numbers = np.arange(side**2)
+    return pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
+
+
+@torch.inference_mode()
+def user_experts(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
+    """The experts that a user's history before the test retrieves, best first: expert, row, column, row_score, column_score,
+    score (what they are chosen by: the sum of the two, where nothing votes), load (how many users retrieve it), rank, gate.
+
+    `user` is a number from 0. Raises InputError for a model without a memory of its own for everybody."""
+    users = np.array([user])
+    found = memory_of(model).retrieve(reading_batch(dataset, users, dataset.ends("test")[users], model.length))
+    (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
+    if not len(rows):
+        raise InputError("this run's experts are the same for everybody: it has no keys to look up")
+    table = expert_grid(len(rows)).iloc[numbers].reset_index(drop=True)
+    return table.assign(
+        row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.every[0].numpy()[numbers],
+        load=route_users(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
+        gate=found.gates[0].numpy().astype(float),
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""What a run answers in a notebook: its evaluation, its experts and its vectors as tables, against slow twins."""
+
+import doctest
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import elastic_core
+from elastic_core.core.evaluate import expected, rank_people
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender
+from elastic_core.recipes import toy
+from elastic_core.runs import Run, open_run
+from elastic_core.runs.evaluation import popularity_places
+from elastic_core.runs.training import train
+
+Tiny = tuple[Recommender, Dataset, Run]
+
+
+def test_every_example_in_the_documentation_runs(tiny_runs: Path) -> None:
+    run = open_run(tiny_runs / "tiny")
+    finder = doctest.DocTestFinder(recurse=False)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for thing in (elastic_core.load, Run.recommend, Run.evaluate, Run.experts, Run.embeddings):
+        for example in finder.find(thing, thing.__name__, globs={"run": run}):
+            assert example.examples, thing
+            runner.run(example)
+    assert runner.failures == 0 and runner.tries > 8
+
+
+def test_evaluate_tells_the_ranks_of_the_test_with_intervals(tiny: Tiny) -> None:
+    model, data, run = tiny
+    table = run.evaluate(metrics=["HR@10"])
+    hits = expected(rank_people(model, data, "test", ("pop100",))["pop100"])["HR@10"]
+    row = table.set_index(["protocol", "metric"]).loc[("pop100", "HR@10")]
+    assert row["value"] == pytest.approx(hits.mean()) and row["low"] < row["value"] < row["high"] and row["people"] == 80
+    assert table["protocol"].iloc[0] == run.protocol == "full"
+    valid = run.evaluate("valid", protocols=["full-seen", "full"])
+    assert valid["protocol"].iloc[0] == "full" and valid["value"].iloc[0] != table["value"].iloc[0]
+    with pytest.raises(InputError, match="half"):
+        run.evaluate(protocols=["half"])
+
+
+def test_coverage_and_popularity_are_counted_over_the_lists_of_everybody(tiny: Tiny) -> None:
+    _, data, run = tiny
+    table = run.evaluate().set_index("metric")
+    lists = run.recommend(before_test=True)
+    assert table.loc["coverage@10", "value"] == pytest.approx(lists["item"].nunique() / data.catalog.n_items, abs=0.02)
+    counts = dict(zip(data.catalog.ids[1:].astype(str), data.counts()[1:], strict=True))
+    others = {item: [other for name, other in counts.items() if name != item] for item in counts}
+    place = {item: np.mean([(other < counts[item]) + (other == counts[item]) / 2 for other in others[item]]) for item in counts}
+    by_user = lists["item"].map(place).groupby(lists["user"]).mean()
+    assert table.loc["popularity@10", "value"] == pytest.approx(by_user.mean(), abs=0.01)
+    chosen = np.mean([place[str(data.catalog.ids[item])] for item in data.targets("test")])
+    assert table.loc["popularity of what came next", "value"] == pytest.approx(chosen)
+    assert popularity_places(np.array([0, 5, 1, 1, 9])).tolist() == [0, 2 / 3, 1 / 6, 1 / 6, 1]
+
+
+def test_vectors_score_as_the_lists_do(tiny: Tiny) -> None:
+    _, data, run = tiny
+    items, users, experts = (run.embeddings(kind) for kind in ("items", "users", "experts"))
+    assert items.index.tolist() == data.catalog.ids[1:].tolist() and users.index.tolist() == data.histories.user_ids.tolist()
+    scores = users @ items.T
+    listed = run.recommend(k=3)
+    by_hand = [scores.loc[user, item] for user, item in zip(listed["user"], listed["item"], strict=True)]
+    assert listed["score"].to_numpy() == pytest.approx(by_hand, abs=1e-4)
+    table = run.experts("7")
+    assert len(experts) == 64 and set(table["expert"]) < set(experts.index)
+    with pytest.raises(InputError, match="no user '999'"):
+        run.experts(999)
+    with pytest.raises(InputError, match="embeddings of items, experts, users"):
+        run.embeddings("genres")  # type: ignore[arg-type]
+
+
+def test_a_peer_has_no_experts_and_a_count_no_vectors(tiny_peer: Tiny, tmp_path: Path) -> None:
+    _, data, peer = tiny_peer
+    for ask in (lambda: peer.experts("1"), lambda: peer.embeddings("experts")):
+        with pytest.raises(InputError, match="no interest memory"):
+            ask()
+    config = replace(toy("popularity"), data=peer.config.data)
+    counting = train(config, data, tmp_path / "counting")
+    assert counting.recommend("1", k=2)["rank"].tolist() == [1, 2] and counting.evaluate()["value"].notna().all()
+    with pytest.raises(InputError, match="no embeddings"):
+        counting.embeddings()
+
+
+def test_a_run_without_its_data_tells_its_test_and_lists_after_histories(tiny: Tiny, tmp_path: Path) -> None:
+    rows = [(f"u{u}", f"i{(u * 7 + n * n) % 12}", n) for u in range(40) for n in range(9)]
+    frame = pd.DataFrame(rows, columns=["user", "item", "time"])
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    data = elastic_core.load(tmp_path / "shop.csv")
+    run = train(replace(toy().override("train.epochs=1"), data=data.config), data, tmp_path / "run")
+    whole = run.evaluate()
+    (tmp_path / "shop.csv").unlink()
+    alone = open_run(tmp_path / "run")
+    assert alone.evaluate().equals(whole.iloc[: len(alone.evaluate())]) and "coverage@10" not in set(alone.evaluate()["metric"])
+    assert len(alone.recommend(histories=[["i1", "i5"]], k=3)) == 3
+    with pytest.raises(InputError, match=r"shop\.csv"):
+        alone.recommend("u1")
+
+
+def test_where_people_return_to_what_they_know_lists_and_numbers_do_so_by_default(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [(u, rng.choice([u % 40, u * 3 % 40, u * 7 % 40, rng.integers(40)]), n) for u in range(120) for n in range(12)]
+    pd.DataFrame(rows, columns=["user", "item", "time"]).to_csv(tmp_path / "shop.csv", index=False)
+    data = elastic_core.load(tmp_path / "shop.csv")
+    run = train(replace(toy().override("train.epochs=1"), data=data.config), data, tmp_path / "run")
+    assert run.last("start")["repeats"] > 0.5 and run.protocol == "full-seen"
+    assert run.evaluate()["protocol"].iloc[0] == "full-seen"
+    with_seen, without = run.ranker.recommend(), run.ranker.recommend(seen=False)
+    seen = [set(data.histories.of(user)) for user in range(data.histories.n_users)]
+    assert sum(len(set(row) & items) for row, items in zip(with_seen.items, seen, strict=True)) > 0
+    assert not any(set(row) & items for row, items in zip(without.items, seen, strict=True))
+
+
+def test_a_run_shows_what_it_is(tiny: Tiny) -> None:
+    shown = tiny[2]._repr_html_()
+    assert "ELASTIC" in shown and "NDCG@10" in shown and "2 epochs" in shown and "80 people" in shown
