@@ -115,7 +115,7 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
             "MRR@5": sum(1 / (r + 1) for r in places if r < 5) / len(places),
         }
         for metric, value in chance.items():
-            assert report.per_user[protocol][metric][user] == pytest.approx(value, abs=1e-12)
+            assert report.values(protocol, metric)[user] == pytest.approx(value, abs=1e-12)
 
 
 def test_a_target_seen_before_stays_and_padding_may_hold_anything() -> None:
@@ -124,8 +124,8 @@ def test_a_target_seen_before_stays_and_padding_may_hold_anything() -> None:
     histories = Histories(items, np.arange(8), np.array([0, 5, 8]), np.array(["a", "b"]))
     dataset = Dataset(name="w", label="W", catalog=dataset.catalog, histories=histories, licence="none")
     report = evaluate(Fixed(torch.tensor([math.nan, 1.0, 9.0, 8.0, 7.0, -math.inf])), dataset, protocols=("full", "full-seen"))
-    assert report.per_user["full"]["MRR@5"].tolist() == [1 / 2, 1.0]  # below item 4 only; item 4 above item 1, 5
-    assert report.per_user["full-seen"]["MRR@5"].tolist() == [1 / 4, 1 / 3]
+    assert report.values("full", "MRR@5").tolist() == [1 / 2, 1.0]  # below item 4 only; item 4 above item 1, 5
+    assert report.values("full-seen", "MRR@5").tolist() == [1 / 4, 1 / 3]
 
 
 def test_candidates_do_not_depend_on_batch_size_or_on_who_else_is_evaluated() -> None:
@@ -138,10 +138,10 @@ def test_candidates_do_not_depend_on_batch_size_or_on_who_else_is_evaluated() ->
     other = evaluate(model, dataset, seed=1)
     for protocol in PROTOCOLS:
         for name in NAMES:
-            values = whole_report.per_user[protocol][name]
-            assert np.array_equal(values, small.per_user[protocol][name])
-            assert np.array_equal(values[some], part.per_user[protocol][name])
-    assert not np.array_equal(whole_report.per_user["pop100"]["NDCG@10"], other.per_user["pop100"]["NDCG@10"])
+            values = whole_report.values(protocol, name)
+            assert np.array_equal(values, small.values(protocol, name))
+            assert np.array_equal(values[some], part.values(protocol, name))
+    assert not np.array_equal(whole_report.values("pop100", "NDCG@10"), other.values("pop100", "NDCG@10"))
 
 
 def crowd(items: int, length: int, users: int) -> Dataset:
@@ -195,7 +195,7 @@ def test_constant_and_perfect_scorers_mark_the_ends_of_the_scale() -> None:
     assert constant.metrics["full-seen"]["HR@10"] == pytest.approx(10 / 150, abs=1e-15)
     assert constant.metrics["uniform100"]["HR@10"] == pytest.approx(10 / 101, abs=1e-15)
     sizes = [150 - len(set(read(dataset, u, "test")) - {t}) for u, t in enumerate(dataset.targets("test").tolist())]
-    assert constant.per_user["full"]["HR@10"] == pytest.approx([10 / size for size in sizes], abs=1e-15)
+    assert constant.values("full", "HR@10") == pytest.approx([10 / size for size in sizes], abs=1e-15)
 
     class Perfect:
         length = 2
@@ -211,7 +211,7 @@ def test_constant_and_perfect_scorers_mark_the_ends_of_the_scale() -> None:
 def test_the_report_says_what_its_numbers_rest_on() -> None:
     dataset = world()
     report = evaluate(Hashed(150), dataset, "valid", ("full",), seed=9)
-    values = report.per_user["full"]["HR@10"]
+    values = report.values("full", "HR@10")
     interval = report.interval("full", "HR@10")
     assert interval.mean == report.metrics["full"]["HR@10"] == values.mean()
     assert interval.error == pytest.approx(values.std(ddof=1) / math.sqrt(40))
@@ -270,4 +270,4 @@ def test_people_of_like_lengths_are_read_together_and_stand_in_their_own_order()
     assert np.array_equal(report.users, asked)
     for place in (0, 11, 29):
         alone = evaluate(Hashed(dataset.catalog.n_items), dataset, users=asked[place : place + 1])
-        assert alone.metrics == {p: {n: float(v[place]) for n, v in of.items()} for p, of in report.per_user.items()}
+        assert alone.metrics == {p: {n: float(report.values(p, n)[place]) for n in NAMES} for p in report.ranks}

@@ -90,7 +90,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
     path = tmp_path / FILE
     write_ranks(Report({"full": ranks}, np.arange(4), "test", "abc", 7, 1.0, "c0ffee"), path)
     found = read_ranks(path, "run/ranks")
-    assert (found.seed, found.commit) == (7, "c0ffee") and found.per_user["full"]["HR@5"].tolist() == [1, 1, 1, 0]
+    assert (found.seed, found.commit) == (7, "c0ffee") and found.values("full", "HR@5").tolist() == [1, 1, 1, 0]
     DAMAGE[kind](path)
     with pytest.raises(InputError, match=r"^run/ranks ") as error:
         read_ranks(path, "run/ranks")

@@ -72,10 +72,13 @@ def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
 
 def expected(ranks: Ranks) -> dict[str, np.ndarray]:
     """Every metric in NAMES, per user (float64 [users]), in expectation over the order of ties."""
-    return {f"{kind}@{cutoff}": _expected(ranks, kind, cutoff) for kind in KINDS for cutoff in CUTOFFS}
+    return {name: expected_metric(ranks, name) for name in NAMES}
 
 
-def _expected(ranks: Ranks, kind: str, cutoff: int) -> np.ndarray:
+def expected_metric(ranks: Ranks, name: str) -> np.ndarray:
+    """One of NAMES, likewise."""
+    kind, _, text = name.partition("@")
+    cutoff = int(text)
     gains = np.append(_gains(kind, cutoff), 0.0)  # g(0) … g(K), 0 beyond
     cumulative = np.concatenate([[0.0], np.cumsum(gains[:-1])])  # G(0) … G(K), constant beyond
     first = np.minimum(ranks.above, cutoff)

@@ -113,7 +113,7 @@ def _spread_cell(runs: list[Run], protocol: str) -> str:
     """Standard deviation over seeds."""
     if len(runs) < 2 or not all(run.has_report for run in runs):
         return ""
-    return f"{statistics.stdev(run.report().metrics[protocol][METRIC] for run in runs):.4f}"
+    return f"{statistics.stdev(run.report().interval(protocol, METRIC).mean for run in runs):.4f}"
 
 
 def _n_seeds(runs: list[Run]) -> str:

@@ -75,7 +75,7 @@ def result_table(
                 continue
             for metric in metrics:
                 mean, error, low, high = average_over_seeds(reports, protocol, metric)
-                of_seeds = [report.metrics[protocol][metric] for report in reports]
+                of_seeds = [report.interval(protocol, metric).mean for report in reports]
                 spread = statistics.stdev(of_seeds) if len(of_seeds) > 1 else math.nan
                 lines.append((system, len(runs), protocol, metric, len(reports[0].users), mean, 1.96 * error, low, high, spread))
     columns = ["system", "seeds", "protocol", "metric", "users", "mean", "half", "low", "high", "spread"]

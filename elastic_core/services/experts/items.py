@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
@@ -58,7 +57,7 @@ def measure_pushes(of: EvaluationContext, expert: int) -> PushedItems:
         table = table.join(_measure_by_removal(of, expert))
     if direct is None or "measured" not in table:
         return PushedItems(table, people)
-    *others, own = (float(spearmanr(scores, table["measured"]).statistic) for scores in direct)
+    *others, own = pd.DataFrame(direct.T).assign(measured=table["measured"]).corr("spearman")["measured"].tolist()[:-1]
     control = pd.Series(others, dtype=float)
     return PushedItems(table, people, own, float(control.mean()), float(control.quantile(0.975)))
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import spearmanr
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -108,7 +107,7 @@ def rank_agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:
     n = int(known.sum())
     if n < 5 or not np.ptp(first[known]) or not np.ptp(second[known]):
         return None
-    correlation = float(spearmanr(first[known], second[known]).statistic)
+    correlation = float(pd.DataFrame({"first": first[known], "second": second[known]}).corr("spearman").iloc[0, 1])
     middle = math.atanh(min(max(correlation, -0.999999), 0.999999))
     half = 1.96 * math.sqrt((1 + correlation**2 / 2) / (n - 3))
     return Agreement(correlation, n, math.tanh(middle - half), math.tanh(middle + half))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import linregress
 
 from elastic_core import files
 from elastic_core.bench.events import REFRESH, ROOM, STREAM
@@ -162,10 +161,11 @@ def fit_line(table: pd.DataFrame, system: str, column: str = "ms", start: int = 
     rows = table[(table["system"] == system) & (table["length"] >= start) & (table[column] > 0)]
     if len(rows) < 2:
         return None
-    line = linregress(np.log(rows["length"].to_numpy(float)), np.log(rows[column].to_numpy(float)))
-    error = float(line.stderr) if len(rows) > 2 else math.nan
+    x, y = np.log(rows["length"].to_numpy(float)), np.log(rows[column].to_numpy(float))
+    slope, intercept = np.polyfit(x, y, 1)
+    error = math.sqrt(np.polyfit(x, y, 1, cov=True)[1][0, 0]) if len(rows) > 2 else math.nan
     first, last = int(rows["length"].min()), int(rows["length"].max())
-    return Fit(float(line.slope), error, float(np.exp(line.intercept)), first, last, len(rows))
+    return Fit(float(slope), error, float(np.exp(intercept)), first, last, len(rows))
 
 
 def fit_exponents(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
