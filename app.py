@@ -12,8 +12,8 @@ from pages.layout import browser_history, server
 def load_screens() -> list[Callable[[Any], None]]:
     """First what navigation.py imports, in its order: two threads that enter a package by two doors may each find half of it.
     Returned are the screens that ask everybody, or every run."""
-    from pages.layout import dress, screens, sidebar, worlds  # noqa: F401, I001
-    from pages.components import person, plot, present, view  # noqa: F401
+    from pages.layout import styles, screens, sidebar, world_switch  # noqa: F401, I001
+    from pages.components import user_cards, plot, presenter_mode, page_elements  # noqa: F401
     from pages.tour import classroom, panel  # noqa: F401
 
     from pages.evidence import cached as evidence
@@ -25,7 +25,7 @@ def load_screens() -> list[Callable[[Any], None]]:
 
 app = st.App(
     "pages/navigation.py",
-    lifespan=server.start(load_screens),
+    lifespan=server.make_lifespan(load_screens),
     routes=server.ROUTES,
     on_script_error=server.explain_failure,
     middleware=[Middleware(server.Guard), Middleware(browser_history.MergeEntries)],

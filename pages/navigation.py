@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from pages.components import plot, present, view
-from pages.layout import dress, screens, sidebar, worlds
+from pages.components import page_elements, plot, presenter_mode
+from pages.layout import screens, sidebar, styles, world_switch
 from pages.tour import classroom, panel
 
 st.set_page_config(
     page_title="ELASTIC",
-    page_icon=plot.favicon(),
+    page_icon=plot.draw_favicon(),
     layout="wide",
-    initial_sidebar_state="collapsed" if present.on() else "auto",
+    initial_sidebar_state="collapsed" if presenter_mode.is_presenting() else "auto",
     menu_items={"About": "ELASTIC: a recommender that reads a long history through a few experts."},
 )
 page = st.navigation(  # without sections: with them Streamlit nests what a screen reader cannot take for a list
@@ -26,13 +26,13 @@ page = st.navigation(  # without sections: with them Streamlit nests what a scre
     ],
     expanded=True,  # else many screens hide behind a button
 )
-present.enlarge()
-dress.dress()
-sidebar.sidebar(classroom.read, panel.begin)
-view.begin()
+presenter_mode.enlarge_type()
+styles.apply_styles()
+sidebar.show_sidebar(classroom.read, panel.begin)
+page_elements.forget_tables()
 panel.arrive()
 panel.panel()
 if any(screen.worlds for screen in screens.SCREENS if screen.address == page.url_path):
-    worlds.switch(sidebar.runs())
+    world_switch.show_world_switch(sidebar.runs_by_name())
 page.run()
-sidebar.close(classroom.panel)
+sidebar.show_sidebar_end(classroom.panel)

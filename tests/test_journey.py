@@ -30,7 +30,7 @@ from elastic_core.services.person.prediction import predict_history, predict_use
 from elastic_core.services.person.recommend import History, rank_items, user_history
 from elastic_core.slots import gated_slots
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
-from pages.components import prose
+from pages.components import page_text
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -138,7 +138,7 @@ def scores(of: Iterable[float]) -> str:
 def test_the_tiny_example_is_attention_there_and_back_or_slots() -> None:
     """No number of it stands there that the model's own functions do not give."""
     items, experts = torch.tensor(list(ITEMS.values())), torch.tensor(list(EXPERTS.values()))
-    told = prose.page_text(str(ROOT / "pages/journey/sentences.py"))
+    told = page_text.load_page_text(str(ROOT / "pages/journey/sentences.py"))
     text = told("EXAMPLE")
     holds = scaled_dot_product_attention(experts, items, items, scale=1.0)
     mixed = scaled_dot_product_attention(items[-1:], experts, holds, scale=1.0)

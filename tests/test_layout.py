@@ -159,7 +159,7 @@ def test_pages_ask_services_and_do_no_arithmetic() -> None:
     for path in PAGES:
         names = set(imports(path))
         assert not (found := {name for name in names if away.match(name)}), (path, found)
-        if path.stem.endswith(("charts", "plot", "tiles")):
+        if path.stem.endswith(("charts", "plot", "item_cards")):
             assert "streamlit" not in names, f"{path}: charts are pure: tables in, figures out"
 
 

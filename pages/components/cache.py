@@ -118,7 +118,7 @@ def all_runs(root: Path) -> list[Run]:
 
 
 @cached_resource(8, ttl=LIST_SECONDS)
-def runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
+def list_openable_runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
     """All runs that can be opened, in an order."""
     return sorted((run for run in all_runs(root) if run.has_weights), key=order)
 
@@ -130,13 +130,13 @@ def ranked_runs(root: Path) -> list[Run]:
 
 
 @cached_resource(4, ttl=LIST_SECONDS)
-def labels(root: Path) -> dict[str, str]:
+def label_runs(root: Path) -> dict[str, str]:
     """What people call the runs that can be opened, by the names of their folders."""
-    return {run.name: run_label(run) for run in runs(root)}
+    return {run.name: run_label(run) for run in list_openable_runs(root)}
 
 
 @cached_resource(512)
-def label(run: Run) -> str:
+def label_run(run: Run) -> str:
     """What people call a run."""
     return run_label(run)
 
@@ -179,7 +179,7 @@ def _load_data(config: DataConfig) -> _LoadedData:
         return _LoadedData(config, None, str(error), time.monotonic())
 
 
-def dataset(config: DataConfig) -> Dataset:
+def load_dataset(config: DataConfig) -> Dataset:
     """The data of a configuration. Raises InputError if they cannot be had."""
     loaded = _load_data(config)
     if loaded.data is None:
@@ -196,32 +196,32 @@ class OpenRun:
     model: Recommender
 
     def __init_subclass__(cls) -> None:
-        HASH_FUNCS[cls] = OpenRun.key  # what is cached of a run does not depend on what more a subclass knows
+        HASH_FUNCS[cls] = OpenRun.cache_key  # what is cached of a run does not depend on what more a subclass knows
 
-    def key(self) -> object:
+    def cache_key(self) -> object:
         return run_key(self.run), data_key(self.dataset)
 
     @property
-    def words(self) -> inspect.Words:
+    def item_words(self) -> inspect.Words:
         """What its data call their items."""
         return inspect.item_words(self.dataset)
 
     @property
-    def stay(self) -> bool:
+    def keep_seen(self) -> bool:
         """Do people choose again what they have seen, so that it stays in the running?"""
-        return repeats(self.dataset).stay
+        return measure_repeats(self.dataset).stay
 
 
-HASH_FUNCS[OpenRun] = OpenRun.key
+HASH_FUNCS[OpenRun] = OpenRun.cache_key
 
 
 def open_run(run: Run, data: Dataset) -> OpenRun:
     """Raises InputError where the run does not open, or not on these data."""
-    return OpenRun(run, data, _model(run, data))
+    return OpenRun(run, data, _load_model(run, data))
 
 
 @cached_resource(6)
-def _model(run: Run, data: Dataset) -> Recommender:
+def _load_model(run: Run, data: Dataset) -> Recommender:
     """In eval mode, checked against the data."""
     return run.model(data).requires_grad_(False)
 
@@ -251,21 +251,21 @@ def cached_figure(draw: Callable[..., BaseFigure | Chart], *values: Any, **optio
 
 
 @cached_resource(16)
-def repeats(data: Dataset) -> Repeats:
+def measure_repeats(data: Dataset) -> Repeats:
     """Do people choose again what they have seen?"""
     return count_repeats(data)
 
 
 @cached_data(12)
-def example(of: OpenRun) -> int:
+def example_user(of: OpenRun) -> int:
     """The person that the app opens with."""
     if not of.dataset.in_baskets or not inspect.memory_size(of.model):
         return inspect.good_example(of.model, of.dataset)
-    return inspect.good_household(of.model, of.dataset, count_different_names(names(of), traffic(of).experts))
+    return inspect.good_household(of.model, of.dataset, count_different_names(expert_names(of), route_everybody(of).experts))
 
 
 @cached_resource(64)
-def prediction(of: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: int | None = None) -> Prediction:
+def user_prediction(of: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: int | None = None) -> Prediction:
     return predict_user(of.model, of.dataset, user, edits, keep_seen, n_events)
 
 
@@ -275,37 +275,37 @@ def null_edits(of: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: 
     return null_of_last_edit(of.model, of.dataset, user, edits, keep_seen, n_events)
 
 
-def strongest(of: OpenRun, user: int) -> int | None:
+def strongest_expert(of: OpenRun, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest_expert`)."""
     # Without shares of suggestions it is the expert with most votes, so that nothing need be predicted.
     if can_retrieve(of.model) and not attribution.can_attribute(of.model):
-        return int(traffic(of).experts[user, 0])
-    return prediction(of, user, (), of.stay).strongest
+        return int(route_everybody(of).experts[user, 0])
+    return user_prediction(of, user, (), of.keep_seen).strongest
 
 
 @cached_data(6, "Counting how many people retrieve each expert …")
-def traffic(of: OpenRun, split: Split = "test") -> Routing:
+def route_everybody(of: OpenRun, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
     return route_users(of.model, of.dataset, split)
 
 
 @cached_resource(4, "Asking what everybody’s history retrieves and what each expert reads …")
-def survey(of: OpenRun) -> overview.Survey:
+def survey_experts(of: OpenRun) -> overview.Survey:
     """What everybody's history retrieves and what each expert reads. Only for models that retrieve."""
-    return overview.survey(EvaluationContext(of.model, of.dataset, traffic(of)))
+    return overview.survey(EvaluationContext(of.model, of.dataset, route_everybody(of)))
 
 
 @cached_resource(6)
-def evidence(of: OpenRun) -> Evidence | None:
+def genre_evidence(of: OpenRun) -> Evidence | None:
     """Which genres the people of every expert choose more than others; None for data without genres."""
-    return of_histories(of.model, of.dataset, traffic(of))
+    return of_histories(of.model, of.dataset, route_everybody(of))
 
 
 @cached_resource(6)
-def names(of: OpenRun) -> dict[int, ExpertName]:
+def expert_names(of: OpenRun) -> dict[int, ExpertName]:
     """What experts are called, by what they hold, or where a model does not say, by what their people choose; each name chosen on
     half of the people and tested on the others. None for data without genres."""
-    found = survey(of)
+    found = survey_experts(of)
     return name_experts(found.of_reading or found.of_people) if found.genres else {}
 
 

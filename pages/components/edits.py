@@ -14,9 +14,9 @@ from elastic_core.services import edits as edit_lists
 from elastic_core.services.edits import Edit, EditedPerson, Edits
 from elastic_core.services.person.edited_history import edit_items
 from elastic_core.services.person.inspect import memory_size
-from pages.components import shell
-from pages.components.control import button, write_in_address
-from pages.components.shell import Context
+from pages.components import page_context
+from pages.components.controls import place_button, write_in_address
+from pages.components.page_context import Context
 
 PARAMETER = "edits"  # in the address, and as the name of a lock
 STATE = "edits_of_person"
@@ -32,68 +32,68 @@ class _EditState(NamedTuple):
     text: str
 
 
-def current(now: Context) -> Edits:
+def current_edits(now: Context) -> Edits:
     """The edits of the person in view: what the address says, if it has come to say something else, or what this visit did."""
-    shell.lockable({PARAMETER: "Edits"})
+    page_context.register_controls({PARAMETER: "Edits"})
     state, asked = st.session_state.get(STATE), st.query_params.get(PARAMETER)
     if asked is not None and (state is None or asked != state.text):
-        edit_list = _read(now, asked)
+        edit_list = _parse_edits(now, asked)
     elif state is None or (state.data, state.user) != (now.dataset.hash, now.user):
         edit_list = ()
     else:
         edit_list = state.edits if state.run == now.run.name else edit_lists.history_edits(state.edits)
-    _keep(now, edit_list)
+    _store_edits(now, edit_list)
     return edit_list
 
 
-def change(edit_list: Edits) -> None:
+def set_edits(edit_list: Edits) -> None:
     """For callbacks: this is the list now, unless a link holds it or it grows too long."""
-    now = shell.context()
-    if shell.locked(PARAMETER):
+    now = page_context.require_context()
+    if page_context.is_locked(PARAMETER):
         return
     try:
-        _check(now, edit_list)
+        _check_edits(now, edit_list)
     except InputError as error:
-        st.toast(f"{str(error)[:1].upper()}{shell.plain(str(error)[1:])}.", icon=":material/info:")
+        st.toast(f"{str(error)[:1].upper()}{page_context.escape_markdown(str(error)[1:])}.", icon=":material/info:")
         return
-    _keep(now, edit_list)
+    _store_edits(now, edit_list)
 
 
-def append(*edit: Edit) -> None:
+def append_edits(*edit: Edit) -> None:
     """For callbacks: one edit more, or several."""
-    change((*current(shell.context()), *edit))
+    set_edits((*current_edits(page_context.require_context()), *edit))
 
 
-def person(now: Context, edit_list: Edits, n_events: int | None = None) -> EditedPerson:
+def apply_user_edits(now: Context, edit_list: Edits, n_events: int | None = None) -> EditedPerson:
     """Which of the person's events are left and which were added."""
     return edit_items(now.dataset, now.user, edit_list, n_events)
 
 
 def undo_buttons(edit_list: Edits, prefix: str) -> None:
     """Take back the last edit, or all of them. `prefix` of the buttons' keys is the screen's."""
-    held = not edit_list or shell.locked(PARAMETER)
-    button("Undo", f"{prefix}_undo", change, edit_list[:-1], icon="undo", disabled=held)
-    button("Reset", f"{prefix}_reset", change, (), icon="restart_alt", disabled=held)
+    held = not edit_list or page_context.is_locked(PARAMETER)
+    place_button("Undo", f"{prefix}_undo", set_edits, edit_list[:-1], icon="undo", disabled=held)
+    place_button("Reset", f"{prefix}_reset", set_edits, (), icon="restart_alt", disabled=held)
 
 
-def _read(now: Context, asked: str) -> Edits:
+def _parse_edits(now: Context, asked: str) -> Edits:
     try:
         edit_list = edit_lists.parse_edits(asked)
-        _check(now, edit_list)
+        _check_edits(now, edit_list)
     except InputError:
         st.warning("The edits in this address cannot be read, so you see the unchanged history.", icon=":material/info:")
         return ()
     return edit_list
 
 
-def _check(now: Context, edit_list: Edits) -> None:
+def _check_edits(now: Context, edit_list: Edits) -> None:
     data: Dataset = now.dataset
     edit_lists.check_edits(edit_list, int(data.readable()[now.user]), data.catalog.n_items, memory_size(now.model))
     if len(edit_lists.format_edits(edit_list)) > edit_lists.LONGEST_TEXT:
         raise InputError("these are more edits than an address can hold")
 
 
-def _keep(now: Context, edit_list: Edits) -> None:
+def _store_edits(now: Context, edit_list: Edits) -> None:
     text = edit_lists.format_edits(edit_list)
     st.session_state[STATE] = _EditState(now.dataset.hash, now.user, now.run.name, edit_list, text)
     write_in_address(PARAMETER, text or None)

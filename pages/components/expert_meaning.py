@@ -8,7 +8,7 @@ from elastic_core.jobs.kinds import Meanings
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.meaning import MeaningRow
-from pages.components import cache, job_bar, shell
+from pages.components import cache, job_bar, page_context
 from pages.components.cache import cached_resource
 
 
@@ -19,9 +19,9 @@ def meaning_rows(root: Path) -> dict[str, MeaningRow]:
 
 def meaning_row(run: Run, key: str) -> MeaningRow | None:
     """The row of a run; where there is none, the button that measures it, or the bar while somebody does."""
-    row = _read_rows(shell.RUNS, [run], *meaning.row_files(shell.RUNS)).get(run.name)
+    row = _read_rows(page_context.RUNS, [run], *meaning.row_files(page_context.RUNS)).get(run.name)
     if row is None:
-        queue = Meanings(shell.RUNS)
+        queue = Meanings(page_context.RUNS)
         job_bar.offer_job(
             queue, queue.latest(**queue.about(run)), (run,), key,
             "Not measured for this run: do its experts follow interests?", "Measure it now",

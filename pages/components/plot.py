@@ -1,10 +1,11 @@
 """Tables and arrays to plotly figures. Pure: no streamlit, no state.
 
-A figure of a page is a pure function in its charts.py, of tables and a `Palette`, that ends in `return frame(figure, palette,
-height)`; what comes from data (titles, genres) goes through `elastic_core.text.figure` first, because plotly reads HTML. The page
-shows it by `view.chart(key, cache.cached_figure(function, *values), table, about, alt)`. A heatmap is
-`figure.add_heatmap(z=rows.tolist(), colorscale=scale(palette.load), zmin=0, xgap=1, ygap=1)`, a first line has
-`palette.category(0)`; lists can be read back by a test, numpy cannot. Say *more* and *less* of its colours, which
+A figure of a page is a pure function in its charts.py, of tables and a `Palette`, that ends in `return
+style_figure(figure, palette, height)`; what comes from data (titles, genres) goes through `elastic_core.text.figure` first,
+because plotly reads HTML. The page shows it by
+`page_elements.show_chart(key, cache.cached_figure(function, *values), table, about, alt)`. A heatmap is
+`figure.add_heatmap(z=rows.tolist(), colorscale=colour_scale(palette.load), zmin=0, xgap=1, ygap=1)`, a first line has
+`palette.category_colour(0)`; lists can be read back by a test, numpy cannot. Say *more* and *less* of its colours, which
 differ by theme."""
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ class Palette(NamedTuple):
     gold: str  # what really came next
     categories: tuple[str, ...]
 
-    def category(self, i: int) -> str:
+    def category_colour(self, i: int) -> str:
         """One of them for the i-th of any number."""
         return self.categories[i % len(self.categories)]
 
@@ -74,11 +75,11 @@ DARK = Palette(
 )
 
 
-def palette(dark: bool) -> Palette:
+def choose_palette(dark: bool) -> Palette:
     return DARK if dark else LIGHT
 
 
-def frame(figure: go.Figure, p: Palette, height: int, legend: bool = False, **layout: Any) -> go.Figure:
+def style_figure(figure: go.Figure, p: Palette, height: int, legend: bool = False, **layout: Any) -> go.Figure:
     """The same margins, letters, axes and legend for every figure."""
     margin = {"l": 8, "r": 8, "t": 46 if legend else 30, "b": 8}
     figure.update_layout(
@@ -93,7 +94,7 @@ def frame(figure: go.Figure, p: Palette, height: int, legend: bool = False, **la
     return figure
 
 
-def panels(
+def panel_layout(
     shares: Sequence[float], titles: Sequence[str], colours: Palette, *, gap: float, stacked: bool = False
 ) -> dict[str, Any]:
     """The layout of plots side by side, or `stacked`, the first on top: axes that are shared across, and a title above each."""
@@ -118,17 +119,17 @@ def panels(
     return layout
 
 
-def scale(ramp: Sequence[str]) -> list[list[Any]]:
+def colour_scale(ramp: Sequence[str]) -> list[list[Any]]:
     """A ramp as plotly's scale of colours."""
     return [[i / (len(ramp) - 1), colour] for i, colour in enumerate(ramp)]
 
 
-def whiskers(rows: pd.DataFrame, column: str, **look: Any) -> dict[str, Any]:
+def error_bars(rows: pd.DataFrame, column: str, **look: Any) -> dict[str, Any]:
     """From `low` to `high` around a column."""
     return {"array": rows["high"] - rows[column], "arrayminus": rows[column] - rows["low"], **look}
 
 
-def shades(values: np.ndarray, ramp: tuple[str, ...], low: float | None = None, at: np.ndarray | None = None) -> list[str]:
+def shade_values(values: np.ndarray, ramp: tuple[str, ...], low: float | None = None, at: np.ndarray | None = None) -> list[str]:
     """A colour of the ramp, `#rrggbb`, for each value from `low` (or the least) to the largest; only for those `at` places."""
     low = float(values.min()) if low is None else low
     shown = values if at is None else values[at]
@@ -138,7 +139,7 @@ def shades(values: np.ndarray, ramp: tuple[str, ...], low: float | None = None, 
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed.tolist()]
 
 
-def favicon() -> Image.Image:
+def draw_favicon() -> Image.Image:
     """A small grid with lit squares; drawn here because icons by name are fetched from elsewhere."""
     image = np.full((32, 32, 3), 255, dtype=np.uint8)
     for i in range(4):

@@ -33,50 +33,52 @@ def _data_sets(runs: list[Run]) -> tuple[list[DataSet], list[files.UnreadableFol
     return data_sets(runs)
 
 
-def leaderboard(data_set: DataSet, protocol: str) -> pd.DataFrame:
-    return _leaderboard(*_parts(data_set), protocol, data_set)
+def cached_leaderboard(data_set: DataSet, protocol: str) -> pd.DataFrame:
+    return _compute_leaderboard(*_runs_and_cards(data_set), protocol, data_set)
 
 
 @cached_data(32, "Holding every system against the baseline …")
-def _leaderboard(runs: list[Run], cards: list[Path], protocol: str, _data_set: DataSet) -> pd.DataFrame:
-    return table.leaderboard(_data_set, protocol, compare)
+def _compute_leaderboard(runs: list[Run], cards: list[Path], protocol: str, _data_set: DataSet) -> pd.DataFrame:
+    return table.leaderboard(_data_set, protocol, compare_systems)
 
 
-def differences(data_set: DataSet, ours: System, protocol: str) -> pd.DataFrame:
-    return _differences(*_parts(data_set), ours, protocol, data_set)
+def cached_differences(data_set: DataSet, ours: System, protocol: str) -> pd.DataFrame:
+    return _compute_differences(*_runs_and_cards(data_set), ours, protocol, data_set)
 
 
 @cached_data(64, "Comparing with every other system …")
-def _differences(runs: list[Run], cards: list[Path], ours: System, protocol: str, _data_set: DataSet) -> pd.DataFrame:
-    return table.difference_table(_data_set, ours, protocol, compare)
+def _compute_differences(runs: list[Run], cards: list[Path], ours: System, protocol: str, _data_set: DataSet) -> pd.DataFrame:
+    return table.difference_table(_data_set, ours, protocol, compare_systems)
 
 
-def _parts(data_set: DataSet) -> tuple[list[Run], list[Path]]:
+def _runs_and_cards(data_set: DataSet) -> tuple[list[Run], list[Path]]:
     """What tells a data set from others: its runs, and the baselines scored beside them, which come after the ranks."""
     runs = [run for runs in data_set.systems.values() for run in runs]
     return runs, [run.path / baselines.FILE for run in runs]
 
 
-def verdicts(measured: Sequence[DataSet]) -> Iterator[Verdict]:
+def answer_questions(measured: Sequence[DataSet]) -> Iterator[Verdict]:
     """The claims that paired differences answer, each when it is known."""
-    known = str([(*map(run_key, runs), *map(path_key, cards)) for runs, cards in map(_parts, measured)])  # once for all questions
+    known = str(
+        [(*map(run_key, runs), *map(path_key, cards)) for runs, cards in map(_runs_and_cards, measured)]
+    )  # once for all questions
     for question in claims.QUESTIONS:
-        yield _verdict(question, known, measured)
+        yield _answer_question(question, known, measured)
 
 
 @cached_resource(32)
-def _verdict(question: Question, known: str, _measured: Sequence[DataSet]) -> Verdict:
-    return claims.answer_question(question, _measured, differences)
+def _answer_question(question: Question, known: str, _measured: Sequence[DataSet]) -> Verdict:
+    return claims.answer_question(question, _measured, cached_differences)
 
 
-def compare(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | None:
+def compare_systems(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | None:
     """The system of the runs `a` minus that of the runs `b`; None where the two were not measured on the same users and
     candidates."""
-    return _compare(list(a), list(b), protocol)
+    return _compare_run_lists(list(a), list(b), protocol)
 
 
 @cached_data(1024)
-def _compare(a: list[Run], b: list[Run], protocol: str) -> Comparison | None:
+def _compare_run_lists(a: list[Run], b: list[Run], protocol: str) -> Comparison | None:
     with suppress(InputError):
         return compare_runs(a, b, protocol)
     return None
@@ -84,7 +86,7 @@ def _compare(a: list[Run], b: list[Run], protocol: str) -> Comparison | None:
 
 def compare_by_protocol(a: Sequence[Run], b: Sequence[Run]) -> list[Comparison]:
     """The same under every protocol that both were ranked under."""
-    return [each for protocol in PROTOCOLS if (each := compare(a, b, protocol)) is not None]
+    return [each for protocol in PROTOCOLS if (each := compare_systems(a, b, protocol)) is not None]
 
 
 def usual_protocol(data_set: DataSet) -> str:
@@ -94,11 +96,11 @@ def usual_protocol(data_set: DataSet) -> str:
     if any(system.model in BASELINES for system in data_set.systems) or not runs:
         return baselines.ONLY_UNSEEN
     if runs[0].config.data.source == PLANTED:
-        return baselines.usual_protocol(cache.dataset(runs[0].config.data))
+        return baselines.usual_protocol(cache.load_dataset(runs[0].config.data))
     return next((card.protocol for run in runs if (card := baselines.read_comparison(run))), baselines.ONLY_UNSEEN)
 
 
 @cached_data(16)
-def chance(data: Dataset, protocol: str) -> float | None:
+def random_ndcg(data: Dataset, protocol: str) -> float | None:
     """NDCG@10 of a random order of everybody's candidates, where it is known exactly."""
     return baselines.random_ndcg(data, protocol) if protocol in (baselines.ONLY_UNSEEN, baselines.WITH_SEEN) else None

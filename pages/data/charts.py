@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from elastic_core.memory.gaps import ALL
 from elastic_core.results.systems import model_label
 from elastic_core.text import figure as safe
-from pages.components.plot import LAYOUT, SYMBOLS, Palette, scale, whiskers
+from pages.components.plot import LAYOUT, SYMBOLS, Palette, colour_scale, error_bars
 
 ACROSS = 30  # events in one row of the split picture
 
@@ -68,7 +68,7 @@ def blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
     homes = np.tile(table["home"].to_numpy()[: counts.shape[1]], (len(names), 1))
     figure = go.Figure(
         go.Heatmap(
-            z=np.log1p(counts), y=names, customdata=np.stack([counts, homes], axis=2), colorscale=scale(colours.load),
+            z=np.log1p(counts), y=names, customdata=np.stack([counts, homes], axis=2), colorscale=colour_scale(colours.load),
             showscale=False,
             hovertemplate="moved by <b>%{y}</b><br>to items of %{customdata[1]}<br>%{customdata[0]:,} events<extra></extra>",
         )
@@ -91,7 +91,7 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
             figure.add_scatter(
                 x=rows["event"], y=rows["interest"], mode="markers", name=name, customdata=rows["title"].map(safe),
                 marker_symbol="x-thin" if quiet else "square", marker_size=9,
-                marker_color=colours.muted if quiet else colours.category(i), marker_line_width=2 if quiet else 0,
+                marker_color=colours.muted if quiet else colours.category_colour(i), marker_line_width=2 if quiet else 0,
                 marker_line_color=colours.muted,
                 hovertemplate="<b>%{customdata}</b><br>event %{x}<extra>" + name + "</extra>",
             )  # fmt: skip
@@ -106,7 +106,7 @@ def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
     figure = go.Figure()
     for i, (name, rows) in enumerate(table[table["gap"] != ALL].groupby("system", sort=False)):
         chosen, null = name == system, name == model_label("popularity")
-        colour = colours.picked if chosen else colours.muted if null else colours.category(i)
+        colour = colours.picked if chosen else colours.muted if null else colours.category_colour(i)
         figure.add_scatter(
             x=rows["gap"], y=rows["share"], mode="lines+markers", name=safe(str(name)), customdata=rows["people"],
             line_width=4 if chosen else 1.5, line_color=colour, line_dash="dot" if null else "solid",
@@ -137,9 +137,9 @@ def study(part: dict[str, Any], colours: Palette) -> go.Figure:
     for i, (name, rows) in enumerate(shown.groupby("name", sort=False)):
         figure.add_scatter(
             x=rows["x"], y=rows["y"], name=safe(str(name)), mode="markers" if spots else "lines+markers",
-            line_color=colours.category(i), line_width=2,
+            line_color=colours.category_colour(i), line_width=2,
             marker_size=9, marker_symbol=SYMBOLS[i % len(SYMBOLS)],
-            error_y=whiskers(rows, "y", width=3, thickness=1),
+            error_y=error_bars(rows, "y", width=3, thickness=1),
             hovertemplate="%{x}: %{y:.4f}<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
     return figure.update_layout(

@@ -12,24 +12,24 @@ from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
-from pages.components import cache, prose, shell, view
+from pages.components import cache, page_context, page_elements, page_text
 from pages.components.cache import cached_resource
-from pages.components.control import bound
+from pages.components.controls import bind_widget
 from pages.data import cached, charts
-from pages.layout import finding
+from pages.layout import user_search
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 length_histogram, popularity_histogram, top_share = map(  # numbers alone: titles are not part of what tells data from others
     cached_resource(16), (data_cards.length_histogram, data_cards.popularity_histogram, data_cards.top_share)
 )
 split_table = cached_resource(32)(data_cards.split_table)
-SPLIT, LENGTHS, ITEMS, OVERVIEW = map(TEXT.about, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
+SPLIT, LENGTHS, ITEMS, OVERVIEW = map(TEXT.chart_text, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
 
 
 def part() -> str | None:
     """Returns the name of the source that is shown, if it has one that holds everywhere."""
-    now, choices = shell.current(), shell.data_choices()
-    name = bound(
+    now, choices = page_context.current_context(), page_context.data_choices()
+    name = bind_widget(
         st.selectbox,
         "Data",
         list(choices),
@@ -38,10 +38,10 @@ def part() -> str | None:
     )
     place = st.empty()
     try:
-        data = cache.dataset(choices[name])
+        data = cache.load_dataset(choices[name])
         card = cached.card(data, choices[name].k_core, data.label)
     except InputError as error:
-        place.error(f"These data cannot be shown: {shell.plain(error)}.")
+        place.error(f"These data cannot be shown: {page_context.escape_markdown(error)}.")
         return None
     place.empty()
     words = inspect.item_words(data)
@@ -56,7 +56,7 @@ def part() -> str | None:
 
 
 def _facts(card: Card, words: Words) -> None:
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         for label, value, help in (
             ("People", f"{card.people:,}", ""),
             (words.many.capitalize(), f"{card.items:,}", ""),
@@ -65,7 +65,7 @@ def _facts(card: Card, words: Words) -> None:
             ("Median length", f"{card.median:,.0f}", "Half of the people have at most this many events"),
         ):
             st.metric(label, value, border=True, width=146 if len(value) < 7 else 172, help=help or None)
-    said = {"label": shell.plain(card.label), "span": card.span}
+    said = {"label": page_context.escape_markdown(card.label), "span": card.span}
     st.caption(TEXT("rare", **said, core=card.k_core) if card.k_core else TEXT("all", **said))
     if card.ties:
         st.caption(f"Equal times: {card.ties}.")
@@ -77,20 +77,20 @@ def _in_millions(number: int) -> str:
 
 
 def _terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
-    st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
+    st.markdown(f"**How exact is the copy?** {page_context.escape_markdown(card.exact)}")
     if understood:
-        said = "; ".join(f"{what}: {shell.plain(said)}" for what, said in understood)
+        said = "; ".join(f"{what}: {page_context.escape_markdown(said)}" for what, said in understood)
         st.markdown(f"**How was it read?** {said[:1].upper()}{said[1:]}.")
-    st.markdown(f"**Licence.** {shell.plain(card.licence)}")
+    st.markdown(f"**Licence.** {page_context.escape_markdown(card.licence)}")
     st.caption(f"Split {card.hash}.")
     if card.official:
-        st.caption(shell.plain(card.official))
+        st.caption(page_context.escape_markdown(card.official))
     for note in card.notes:
-        st.caption(f"Note: {shell.plain(note)}")
+        st.caption(f"Note: {page_context.escape_markdown(note)}")
 
 
 def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
-    view.heading("One person, and what the model must guess")
+    page_elements.show_heading("One person, and what the model must guess")
     user = chosen
     if user is None:
         people, key = data.histories.n_users, f"dat_person_{data.hash}"
@@ -98,19 +98,21 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
         with left:
             number = st.number_input("Person of these data", 1, people, 1, key=key)
         with right:
-            finding.box(data, source, f"dat_who_{data.hash}", functools.partial(_meet, key))
+            user_search.show_search_box(data, source, f"dat_who_{data.hash}", functools.partial(_meet, key))
         user = int(number) - 1
     table = split_table(data, user)
-    last, name = table.iloc[-1]["title"], finding.called(data, user)
+    last, name = table.iloc[-1]["title"], user_search.format_user(data, user)
     length = int(data.histories.lengths[user])
     cut = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
     who = {"name": name[:1].upper() + name[1:], "length": f"{length:,}"}
     if data.in_baskets:
         st.write(TEXT("household", **who, many=len(data.next_items(user))) + cut)
     else:
-        st.write(TEXT("person", **who, last=shell.plain(last)) + cut)
+        st.write(TEXT("person", **who, last=page_context.escape_markdown(last)) + cut)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
-    view.chart("dat_split", cache.cached_figure(charts.split, table, shell.palette()), table, SPLIT, alt)
+    page_elements.show_chart(
+        "dat_split", cache.cached_figure(charts.split, table, page_context.theme_palette()), table, SPLIT, alt
+    )
 
 
 def _meet(key: str, user: int) -> None:
@@ -118,43 +120,45 @@ def _meet(key: str, user: int) -> None:
 
 
 def _shapes(data: Dataset, card: Card, words: Words) -> None:
-    colours = shell.palette()
+    colours = page_context.theme_palette()
     left, right = st.columns(2)
     with left:
-        view.heading("How long histories are")
+        page_elements.show_heading("How long histories are")
         st.caption(f"{card.shortest:,} to {card.longest:,} events.")
         frame = length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         figure = cache.cached_figure(charts.histogram, frame, "people", "events in the history", colours)
-        view.chart("dat_lengths", figure, frame, LENGTHS, alt)
+        page_elements.show_chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right:
-        view.heading(f"How popular {words.many} are")
+        page_elements.show_heading(f"How popular {words.many} are")
         share = top_share(data)
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
         figure = cache.cached_figure(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)
-        view.chart("dat_items", figure, frame, ITEMS, alt)
+        page_elements.show_chart("dat_items", figure, frame, ITEMS, alt)
 
 
 def _all(choices: dict[str, DataConfig]) -> None:
     """Every dataset side by side; reading the large ones takes a while, so only when asked for."""
-    st.write(", ".join(shell.plain(name) for name in choices) + ".")
+    st.write(", ".join(page_context.escape_markdown(name) for name in choices) + ".")
     if st.button("Count them all", key="dat_count", help="This takes a few seconds for large ones."):
         st.session_state["dat_counted"] = True
     if st.session_state.get("dat_counted"):
         cards, bar = [], st.progress(0.0, "Reading …")
         for i, (name, config) in enumerate(choices.items()):
-            bar.progress(i / len(choices), f"Reading {shell.plain(name)} …")
+            bar.progress(i / len(choices), f"Reading {page_context.escape_markdown(name)} …")
             try:
                 cards.append(cached.counted(config))
             except InputError as error:
-                st.caption(f"{shell.plain(name)} cannot be read: {shell.plain(error)}.")
+                st.caption(f"{page_context.escape_markdown(name)} cannot be read: {page_context.escape_markdown(error)}.")
         bar.empty()
-        formats = view.numbers("localized", "people", "items", "events", "longest") | view.numbers("percent", "density")
-        formats |= view.numbers("%.1f", "mean length", "median length")
+        formats = page_elements.number_columns(
+            "localized", "people", "items", "events", "longest"
+        ) | page_elements.number_columns("percent", "density")
+        formats |= page_elements.number_columns("%.1f", "mean length", "median length")
         alt = "All data on this machine with people, items, events, density and lengths of history"
-        view.table("dat_overview", data_cards.overview_table(cards), OVERVIEW, alt, column_config=formats)
+        page_elements.show_table("dat_overview", data_cards.overview_table(cards), OVERVIEW, alt, column_config=formats)
     missing = data_cards.unavailable_data()
     if len(missing):
         st.caption("Known, but not on this machine: " + ", ".join(missing["data"]) + ".")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.components import shell, view
-from pages.components.control import switch
+from pages.components import page_context, page_elements
+from pages.components.controls import choose_without_label
 from pages.data import look, study, upload, world
 
 PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, study.PART: study.part}
@@ -15,7 +15,7 @@ COMMANDS = {
 }
 
 st.title("What is in the data, and can I bring mine?")
-part = switch("Part of the page", list(PARTS), "dat_part")
+part = choose_without_label("Part of the page", list(PARTS), "dat_part")
 shown = PARTS[part]()
-if shell.current() is not None:
-    view.foot(COMMANDS[part], *([shown or "--list"] if part == "What is in it" else []), part=part)
+if page_context.current_context() is not None:
+    page_elements.show_footer(COMMANDS[part], *([shown or "--list"] if part == "What is in it" else []), part=part)

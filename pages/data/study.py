@@ -9,24 +9,24 @@ from elastic_core.jobs.queue import Job
 from elastic_core.run_config import DataConfig
 from elastic_core.study import sheet
 from elastic_core.study.asked import StudyAsked
-from pages.components import job_bar, prose, shell, view
-from pages.components.control import button, number
+from pages.components import job_bar, page_context, page_elements, page_text
+from pages.components.controls import number_input, place_button
 from pages.data import charts
 
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30
 PART = "Which model for these data?"
-TEXT = prose.page_text(__file__)
-PICTURE = TEXT.about("PICTURE")
+TEXT = page_text.load_page_text(__file__)
+PICTURE = TEXT.chart_text("PICTURE")
 
 
 def part() -> None:
     st.write(TEXT("study"))
-    choices = shell.data_choices()
+    choices = page_context.data_choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
-    minutes = float(number("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
-    queue = Studies(shell.RUNS)
+    minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
+    queue = Studies(page_context.RUNS)
     last = queue.of(data)
     _job(queue, last, data, minutes)
     asked = last.request if last is not None else StudyAsked(data, minutes)
@@ -36,10 +36,10 @@ def part() -> None:
 
 def _job(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
-    if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
-        with view.row():
+    if last is not None and last.state in ("interrupted", "stopped") and not page_context.is_switched_off(queue.act):
+        with page_elements.place_in_row():
             st.warning("The last study of these data ended before it was done. What it has found is kept.")
-            button("Go on", "dat_study_on", job_bar.call_queue, queue, "resume", last.id, type="primary")
+            place_button("Go on", "dat_study_on", job_bar.call_queue, queue, "resume", last.id, type="primary")
         job_bar.show_refusal(queue)
         return
     job_bar.offer_job(
@@ -50,22 +50,22 @@ def _job(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes
 
 
 def _answer(answer: dict[str, Any]) -> None:
-    view.heading(shell.plain(answer["title"]))
-    st.write(shell.plain(answer["headline"]))
+    page_elements.show_heading(page_context.escape_markdown(answer["title"]))
+    st.write(page_context.escape_markdown(answer["headline"]))
     st.download_button(
         "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
         icon=":material/download:", help="One file, to keep, to send or to print",
     )  # fmt: skip
     for section in answer["sections"]:
         word = section["answer"]
-        badge = f" :{COLOURS.get(word, 'gray')}-badge[{shell.plain(word)}]" if word else ""
-        st.markdown(f"#### {shell.plain(section['question'])}{badge}")
+        badge = f" :{COLOURS.get(word, 'gray')}-badge[{page_context.escape_markdown(word)}]" if word else ""
+        st.markdown(f"#### {page_context.escape_markdown(section['question'])}{badge}")
         for sentence in section["sentences"]:
-            st.write(shell.plain(sentence))
+            st.write(page_context.escape_markdown(sentence))
         for i, each in enumerate(section["parts"]):
             key, frame = f"dat_study_{section['key']}_{i}", charts.study_table(each)
             if each["kind"] == "table":
-                view.table(key, frame, None, f"{section['question']} As a table.")
+                page_elements.show_table(key, frame, None, f"{section['question']} As a table.")
             else:
                 alt = f"{each['y_title']} by {each['x_title']}, with intervals"
-                view.chart(key, charts.study(each, shell.palette()), frame, PICTURE, alt)
+                page_elements.show_chart(key, charts.study(each, page_context.theme_palette()), frame, PICTURE, alt)

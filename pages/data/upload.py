@@ -16,35 +16,35 @@ from elastic_core.jobs.kinds import Trainings
 from elastic_core.services import public
 from elastic_core.services.data import upload_store as uploads
 from elastic_core.services.data.upload_store import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, StoredData, UploadStore
-from pages.components import prose, shell, view
-from pages.components.control import button, number
+from pages.components import page_context, page_elements, page_text
+from pages.components.controls import number_input, place_button
 from pages.data import cached, study
-from pages.layout import finding
+from pages.layout import user_search
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
 ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
-TEXT = prose.page_text(__file__)
-PREVIEWED, FAULTS, STEPS = map(TEXT.about, ("PREVIEWED", "FAULTS", "STEPS"))
+TEXT = page_text.load_page_text(__file__)
+PREVIEWED, FAULTS, STEPS = map(TEXT.chart_text, ("PREVIEWED", "FAULTS", "STEPS"))
 WIDTHS = {"step": 106, "events": 62, "people": 58, "items": 54, "why": 520}  # the longest reason is read whole at 1280 pixels
 
 
 def upload_store() -> UploadStore:
-    return UploadStore(shell.RUNS / "uploads")
+    return UploadStore(page_context.RUNS / "uploads")
 
 
 def part() -> None:
     st.write(TEXT("bring"))
-    with view.row():
+    with page_elements.place_in_row():
         st.download_button(
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {files.size_text(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns:,} columns.")
     st.caption(TEXT("larger"))
-    if not shell.off("upload"):
+    if not page_context.is_switched_off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)
         if file is not None:
             _upload(file.name, file.getvalue())
@@ -61,7 +61,7 @@ def _upload(name: str, data: bytes) -> None:
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
         if missing:
             order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
-            reason = f"{shell.plain(uploads.question(sheet))}. " if uploads.question(sheet) else ""
+            reason = f"{page_context.escape_markdown(uploads.question(sheet))}. " if uploads.question(sheet) else ""
             st.info(f"{reason}Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
         dates = _dates(sheet, mapping, digest)
@@ -74,9 +74,9 @@ def _upload(name: str, data: bytes) -> None:
             titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
         found = cached.checked(digest, sheet, mapping, dates, titles)
         _report(found, sheet.notes)
-        beside = view.row("top")
+        beside = page_elements.place_in_row("top")
         with beside:
-            k_core = number(
+            k_core = number_input(
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
                 help="Papers use 5. People need at least 3.",
             )  # fmt: skip
@@ -91,21 +91,21 @@ def _upload(name: str, data: bytes) -> None:
             st.caption(f"Equal times: {outcome.dataset.ties}.")
         _keep(outcome, digest)
     except InputError as error:
-        st.error(f"{shell.plain(error)}.", icon=":material/block:")
+        st.error(f"{page_context.escape_markdown(error)}.", icon=":material/block:")
 
 
 def _preview(sheet: RawTable) -> None:
     rows = sheet.sample.slice(0, PREVIEW).to_pylist()
     frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
-    view.heading(f"1. The first {len(frame)} rows")
-    view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
+    page_elements.show_heading(f"1. The first {len(frame)} rows")
+    page_elements.show_table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
     layout = [f"layout: {'; '.join(dict.fromkeys(sheet.layout_notes))}"] if sheet.layout_notes else []
     _notes([*layout, *sheet.notes])
 
 
 def _mapping(sheet: RawTable, guessed: dict[str, str], digest: str) -> dict[str, str]:
     """Which column is what: guessed from the names, changed by the visitor."""
-    view.heading("2. Which column is what?")
+    page_elements.show_heading("2. Which column is what?")
     names, mapping = list(sheet.sample.column_names), {}
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
@@ -126,7 +126,7 @@ def _dates(sheet: RawTable, mapping: dict[str, str], digest: str) -> Dates | Non
         cached.checked(digest, sheet, mapping)
     except Undecided as error:
         said = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
-        asked = f"Which day is {shell.plain(error.example)}? No row of the file tells."
+        asked = f"Which day is {page_context.escape_markdown(error.example)}? No row of the file tells."
         chosen = st.radio(asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True)
         return chosen
     return ""
@@ -134,25 +134,27 @@ def _dates(sheet: RawTable, mapping: dict[str, str], digest: str) -> Dates | Non
 
 def _notes(notes: Sequence[str]) -> None:
     for note in notes:
-        st.caption(f":material/info: {shell.plain(note[:1].upper() + note[1:])}.")
+        st.caption(f":material/info: {page_context.escape_markdown(note[:1].upper() + note[1:])}.")
 
 
 def _report(found: Table, told: Sequence[str]) -> None:
     """`told`: notes that stand above already."""
-    view.heading("3. What was understood, and what is left?")
+    page_elements.show_heading("3. What was understood, and what is left?")
     rows = f"{len(found.events):,} of {found.faults.rows:,}"
     said = {**dict(found.understood), "rows": rows}
     taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
     frame = pd.DataFrame(taken, columns=["what", "understood"])
-    view.table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})
+    page_elements.show_table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})
     _notes([note for note in found.notes if note not in told])
     if not found.faults.count:
         st.write(f"All {found.faults.rows:,} rows can be read.")
         return
     st.warning(f"{found.faults.count:,} of {found.faults.rows:,} rows cannot be used and are left out.", icon=":material/rule:")
-    view.table("dat_faults", found.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
+    page_elements.show_table("dat_faults", found.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
     if found.faults.rest:
-        kinds = "; ".join(f"{shell.plain(what)}: {count:,}" for what, count in list(found.faults.kinds.items())[:6])
+        kinds = "; ".join(
+            f"{page_context.escape_markdown(what)}: {count:,}" for what, count in list(found.faults.kinds.items())[:6]
+        )
         st.caption(f"… and {found.faults.rest:,} more. By kind: {kinds}.")
 
 
@@ -160,12 +162,12 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
     alt = "Events, people and items that each rule leaves"
-    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, widths=WIDTHS)
+    page_elements.show_table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, widths=WIDTHS)
     ties = outcome.dataset.ties  # said beside their rule
     _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
-    view.heading("4. Keep it")
+    page_elements.show_heading("4. Keep it")
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
-    button(
+    place_button(
         "Keep these data", "dat_keep", _store, outcome, label, icon="save", type="primary",
         help="In the project’s folder on this machine; git ignores it.",
     )  # fmt: skip
@@ -174,7 +176,12 @@ def _keep(outcome: FileOutcome, digest: str) -> None:
 def _store(outcome: FileOutcome, label: str) -> None:
     with telling():
         kept, data = upload_store().keep(outcome, label), outcome.dataset
-        sentence = TEXT("kept", label=shell.plain(kept.label), version=kept.id[:4], example=shell.quoted(finding.example(data)))
+        sentence = TEXT(
+            "kept",
+            label=page_context.escape_markdown(kept.label),
+            version=kept.id[:4],
+            example=page_context.quote_code(user_search.example_id(data)),
+        )
         st.session_state[SAID] = (True, sentence)
 
 
@@ -184,7 +191,7 @@ def telling() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
+        st.session_state[SAID] = (False, f"{page_context.escape_markdown(error)}.")
 
 
 def say() -> None:
@@ -205,14 +212,14 @@ def kept() -> None:
         st.caption("Nothing yet.")
     faults = upload_store().unreadable()
     if mine or faults:
-        shell.off("deletion")
-    view.unreadable_folders(faults, "no data", "dat_odd", _remove)
+        page_context.is_switched_off("deletion")
+    page_elements.show_unreadable_folders(faults, "no data", "dat_odd", _remove)
     for entry in mine:
-        with view.row(border=True):
+        with page_elements.place_in_row(border=True):
             facts = entry.facts
             st.markdown(
-                f"**{shell.plain(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
-                f"{facts['events']:,} events; {shell.plain(entry.when)} UTC",
+                f"**{page_context.escape_markdown(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
+                f"{facts['events']:,} events; {page_context.escape_markdown(entry.when)} UTC",
                 width="stretch",
             )
             now = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
@@ -221,7 +228,7 @@ def kept() -> None:
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
-                button(said, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
+                place_button(said, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
             if not public.is_public():
                 _delete(entry)
 
@@ -229,12 +236,14 @@ def kept() -> None:
 def _delete(entry: StoredData) -> None:
     panel = st.popover("Delete", icon=":material/delete:", key=f"dat_ask_{entry.id}", on_change="rerun")
     if panel.open:
-        runs = upload_store().runs_on(entry.id, shell.RUNS)
+        runs = upload_store().runs_on(entry.id, page_context.RUNS)
         if runs and entry.kind == "file":
-            panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
-        if waiting := [job.run.name for job in Trainings(shell.RUNS).needing(entry.config)]:
-            panel.warning(f"Trainings that wait or run need it and would fail: {', '.join(map(shell.plain, waiting))}.")
-        button("Delete for good", f"dat_gone_{entry.id}", _forget, entry, place=panel, type="primary")
+            panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(page_context.escape_markdown, runs))}.")
+        if waiting := [job.run.name for job in Trainings(page_context.RUNS).needing(entry.config)]:
+            panel.warning(
+                f"Trainings that wait or run need it and would fail: {', '.join(map(page_context.escape_markdown, waiting))}."
+            )
+        place_button("Delete for good", f"dat_gone_{entry.id}", _forget, entry, place=panel, type="primary")
 
 
 def _remove(name: str) -> None:
@@ -245,4 +254,4 @@ def _remove(name: str) -> None:
 def _forget(entry: StoredData) -> None:
     with telling():
         upload_store().delete(entry.id)
-        st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")
+        st.session_state[SAID] = (True, f"{page_context.escape_markdown(entry.label)} is deleted.")

@@ -12,8 +12,8 @@ from elastic_core.memory.recovery import MOST_USERS
 from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data import cards
 from elastic_core.services.evidence import meaning
-from pages.components import cache, expert_meaning, prose, shell, view
-from pages.components.control import bound, button, number
+from pages.components import cache, expert_meaning, page_context, page_elements, page_text
+from pages.components.controls import bind_widget, number_input, place_button
 from pages.data import cached, charts, upload
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
@@ -31,9 +31,9 @@ SHARES = (
     ("determinism", "Order", 1.0, "How often an interest goes on with one of three known next items"),
     ("drift", "Drift", 1.0, "Chance, at each event, that tastes change"),
 )
-TEXT = prose.page_text(__file__)
-BLOCKS, PATH, GAPS = map(TEXT.about, ("BLOCKS", "PATH", "GAPS"))
-SCORE = prose.parse_chart_text(TEXT("SCORE", people=f"{MOST_USERS:,}"))
+TEXT = page_text.load_page_text(__file__)
+BLOCKS, PATH, GAPS = map(TEXT.chart_text, ("BLOCKS", "PATH", "GAPS"))
+SCORE = page_text.parse_chart_text(TEXT("SCORE", people=f"{MOST_USERS:,}"))
 
 
 def part() -> None:
@@ -42,12 +42,12 @@ def part() -> None:
     try:
         data = cached.world(config)
     except InputError as error:
-        st.error(f"This world cannot be drawn: {shell.plain(error)}.")
+        st.error(f"This world cannot be drawn: {page_context.escape_markdown(error)}.")
     else:
         _truth(data)
-        with view.row():
-            if not shell.off("upload"):
-                button(
+        with page_elements.place_in_row():
+            if not page_context.is_switched_off("upload"):
+                place_button(
                     "Keep this world", "dat_plant", _keep, config, icon="save", type="primary",
                     help="The Train page offers it as data",
                 )  # fmt: skip
@@ -62,11 +62,11 @@ def _controls() -> PlantedConfig:
     values: dict[str, int | float] = {}
     places = st.columns(5)
     for i, (name, label, low, high, step, about) in enumerate(WHOLE):
-        values[name] = number(
+        values[name] = number_input(
             label, low, high, getattr(START, name), step, key=f"dat_{name}", place=places[i % 5], help=about or None
         )
     for i, (name, label, share_high, about) in enumerate(SHARES):
-        values[name] = bound(
+        values[name] = bind_widget(
             places[(i + 1) % 5].slider,
             label,
             0.0,
@@ -80,48 +80,48 @@ def _controls() -> PlantedConfig:
 
 
 def _truth(data: Dataset) -> None:
-    found, colours = cards.measured_truth(data), shell.palette()
+    found, colours = cards.measured_truth(data), page_context.theme_palette()
     counts = {"people": f"{data.histories.n_users:,}", "items": f"{data.catalog.n_items:,}"}
     counts |= {"events": f"{int(data.histories.lengths.sum()):,}", "length": f"{found['mean length']:.0f}"}
     shares = {"interests": f"{found['interests a person']:.1f}", "shared": f"{found['shared by two people']:.1f}"}
     st.caption(TEXT("drawn", **counts, **shares, noise=f"{found['noise']:.0%}", top=f"{found['top tenth']:.0%}"))
     left, right = st.columns(2)
     with left:
-        view.heading("The truth: interests and their items")
+        page_elements.show_heading("The truth: interests and their items")
         table = cards.interest_blocks(data)
         alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
-        view.chart("dat_blocks", charts.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
+        page_elements.show_chart("dat_blocks", charts.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
     with right:
-        view.heading("One person’s interests over time")
+        page_elements.show_heading("One person’s interests over time")
         user = int(st.number_input("Person of this world", 1, data.histories.n_users, 1, key="dat_one", width=220)) - 1
         path = cards.interest_path(data, user)
         counts = path["interest"].value_counts()
         alt = f"Events of person {user + 1} by true interest: " + ", ".join(f"{name} {n}" for name, n in counts.items())
-        view.chart("dat_path", charts.path(path, colours), path, PATH, alt)
+        page_elements.show_chart("dat_path", charts.path(path, colours), path, PATH, alt)
 
 
 def _keep(config: PlantedConfig) -> None:
     with upload.telling():
         kept = upload.upload_store().plant(config)
-        st.session_state[upload.SAID] = (True, TEXT("kept world", label=shell.plain(kept.label)))
+        st.session_state[upload.SAID] = (True, TEXT("kept world", label=page_context.escape_markdown(kept.label)))
 
 
 def _scores() -> None:
-    view.heading("Did a model find the interests?")
-    able = (run for run in cache.runs(shell.RUNS) if run.config.data.source == PLANTED)
+    page_elements.show_heading("Did a model find the interests?")
+    able = (run for run in cache.list_openable_runs(page_context.RUNS) if run.config.data.source == PLANTED)
     runs = {run.name: run for run in able if getattr(run.config.model, "memory", "none") != "none"}
     if not runs:
         st.caption(TEXT("no world"))
         return
-    called = {name: cache.label(run) for name, run in runs.items()}
+    called = {name: cache.label_run(run) for name, run in runs.items()}
     run = runs[st.selectbox("Run on a made-up world", list(runs), format_func=called.__getitem__, key="dat_scored", width=420)]
     row = expert_meaning.meaning_row(run, "dat_score")
     if row is None:
         return
     try:
-        curves = cached.remembered(cache.ranked_runs(shell.RUNS), cache.dataset(run.config.data), run.name)
+        curves = cached.remembered(cache.ranked_runs(page_context.RUNS), cache.load_dataset(run.config.data), run.name)
     except InputError as error:
-        st.error(f"{shell.plain(error)}.")
+        st.error(f"{page_context.escape_markdown(error)}.")
         return
     table = meaning.recovered(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
@@ -129,9 +129,11 @@ def _scores() -> None:
     random = f"{nulls.loc['keys drawn anew', 'people']:.2f}"
     st.write(TEXT("found", **ours, broken=f"{nulls['events'].max():.2f}", random=random))
     alt = "How well experts tell the interests, beside broken models"
-    view.table("dat_recovery", table, SCORE, alt, column_config=view.numbers("%.3f", "people", "events"))
+    page_elements.show_table(
+        "dat_recovery", table, SCORE, alt, column_config=page_elements.number_columns("%.3f", "people", "events")
+    )
     if len(curves):
-        view.heading("What does it remember?")
+        page_elements.show_heading("What does it remember?")
         many, own = curves["system"].nunique(), cards.system_of(run.name)
         alt = f"Share of the oracle’s NDCG@10 by gap for {many} systems on this world, falling as the gap grows."
-        view.chart("dat_gaps", charts.gaps(curves, own, shell.palette()), curves, GAPS, alt)
+        page_elements.show_chart("dat_gaps", charts.gaps(curves, own, page_context.theme_palette()), curves, GAPS, alt)

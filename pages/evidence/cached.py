@@ -4,7 +4,7 @@ from pathlib import Path
 
 from elastic_core.results.claims import Verdict
 from elastic_core.services.evidence import speed
-from pages.components import results, shell
+from pages.components import page_context, results
 from pages.components.cache import OpenRun, cached_resource
 
 
@@ -20,6 +20,6 @@ def _speed_verdict(root: Path, file: Path) -> Verdict:
 
 def warm(of: OpenRun) -> None:
     """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
-    measured, _ = results.measured_data(shell.RUNS)
-    for _ in results.verdicts(measured):
+    measured, _ = results.measured_data(page_context.RUNS)
+    for _ in results.answer_questions(measured):
         pass

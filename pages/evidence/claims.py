@@ -7,11 +7,11 @@ import streamlit as st
 from elastic_core.results.claims import Finding, Verdict, count_sentence, verdict_table
 from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
 from elastic_core.services.evidence import meaning
-from pages.components import expert_meaning, glossary, prose, results, shell, view
-from pages.components.control import button
+from pages.components import expert_meaning, glossary, page_context, page_elements, page_text, results
+from pages.components.controls import place_button
 from pages.evidence import cached
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 # Of an answer: what the badge says, its icon and its colour.
 BADGES = {
     "yes": ("Yes", "check", "green"), "in part": ("Yes, in part", "rule", "green"), "no": ("No", "close", "red"),
@@ -23,13 +23,15 @@ SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "
 
 
 def show() -> None:
-    now = shell.current()  # none where no run opens: kept ranks can be read all the same
-    measured, _ = results.measured_data(shell.RUNS)
-    rows = expert_meaning.meaning_rows(shell.RUNS)
+    now = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
+    measured, _ = results.measured_data(page_context.RUNS)
+    rows = expert_meaning.meaning_rows(page_context.RUNS)
     head = st.empty()
     head.markdown("Comparing system by system …")
     found = list[Verdict]()
-    for each in chain(results.verdicts(measured), meaning.verdicts(measured, rows), [cached.speed_verdict(shell.RUNS)]):
+    for each in chain(
+        results.answer_questions(measured), meaning.verdicts(measured, rows), [cached.speed_verdict(page_context.RUNS)]
+    ):
         found.append(each)
         card(each)
     head.markdown(f"**{count_sentence(found)}** {TEXT('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
@@ -42,9 +44,9 @@ def show() -> None:
         with panel:
             table = verdict_table(found)
             alt = f"{len(table)} findings with their numbers and runs"
-            view.table("lrn_findings", table, TEXT.about("FINDINGS"), alt, height=220)
+            page_elements.show_table("lrn_findings", table, TEXT.chart_text("FINDINGS"), alt, height=220)
     if now is not None:
-        view.foot("python -m elastic_core reproduce", "--table")
+        page_elements.show_footer("python -m elastic_core reproduce", "--table")
 
 
 def card(each: Verdict) -> None:
@@ -52,12 +54,14 @@ def card(each: Verdict) -> None:
     if each.answer in ("in part", "made-up") and each.lacking:
         said, colour = f"{said}, not known on {join_names(each.lacking)}", "blue"
     with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
-        with view.row():
+        with page_elements.place_in_row():
             st.markdown(f"**{each.claim}**", width="stretch")
             st.badge(said, icon=f":material/{icon}:", color=colour)
             panel = st.popover("How sure?", key=f"lrn_more_{each.key}", type="tertiary")
         names = {answer: f"**{answer.capitalize()}:** " if answer else "" for answer in each.lines}
-        told = [names[answer] + shell.plain(text) for answer, text in each.lines.items()] + ([each.unit] if each.findings else [])
+        told = [names[answer] + page_context.escape_markdown(text) for answer, text in each.lines.items()] + (
+            [each.unit] if each.findings else []
+        )
         st.markdown(f":small[{' '.join(told)}]")
     with panel:
         doubt(each)
@@ -66,18 +70,18 @@ def card(each: Verdict) -> None:
 def doubt(each: Verdict) -> None:
     """Every finding with its interval, or why it is none; what would change our mind; the way to the numbers."""
     icon = {answer: name for answer, (_, name, _) in BADGES.items()}
-    lines = [f"- :material/{icon[finding.answer]}: {shell.plain(finding.sentence)}" for finding in each.findings]
-    lines += [f"- :material/help: {shell.plain(each.absent)}"] if each.absent else []
+    lines = [f"- :material/{icon[finding.answer]}: {page_context.escape_markdown(finding.sentence)}" for finding in each.findings]
+    lines += [f"- :material/help: {page_context.escape_markdown(each.absent)}"] if each.absent else []
     st.markdown("\n".join(lines))
     if each.note:
-        st.caption(shell.plain(each.note))
+        st.caption(page_context.escape_markdown(each.note))
     st.markdown(f"**What would change our mind:** {each.change}")
     if each.command:
         st.caption("Measures what is missing:")
         st.code(each.command, language="bash", wrap_lines=True)
     first = each.findings[0] if each.findings else None
-    if button(GOES[each.screen], f"lrn_go_{each.key}", lead, each.screen, first, icon="arrow_forward", type="tertiary"):
-        shell.go(SCREENS[each.screen])
+    if place_button(GOES[each.screen], f"lrn_go_{each.key}", lead, each.screen, first, icon="arrow_forward", type="tertiary"):
+        page_context.open_page(SCREENS[each.screen])
 
 
 def lead(screen: str, first: Finding | None) -> None:
@@ -89,5 +93,5 @@ def lead(screen: str, first: Finding | None) -> None:
         st.session_state["res_fitted"] = first.data  # its protocol is chosen here
         settings |= {"res_data": first.data, "res_protocol": first.protocol, "res_ours": first.system}
     for key, value in settings.items():
-        if not shell.locked(key):
+        if not page_context.is_locked(key):
             st.session_state[key] = value

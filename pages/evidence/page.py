@@ -1,10 +1,10 @@
 """Evidence: is it true? Two depths of the same measurements: claims, and the table of systems with their paired differences."""
 
-from pages.components import view
-from pages.components.control import switch
+from pages.components import page_elements
+from pages.components.controls import choose_without_label
 from pages.evidence import claims, systems
 
 DEPTHS = {"Claims": claims.show, "Systems": systems.show}
 
-view.title("Is it true, and how sure is that?")
-DEPTHS[switch("How deep", list(DEPTHS), "ev_depth")]()
+page_elements.show_title("Is it true, and how sure is that?")
+DEPTHS[choose_without_label("How deep", list(DEPTHS), "ev_depth")]()

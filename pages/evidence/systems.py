@@ -19,15 +19,15 @@ from elastic_core.results.table import (
 )
 from elastic_core.runs import unreadable_runs
 from elastic_core.text import minus
-from pages.components import cache, glossary, prose, results, shell, view
-from pages.components.control import bound, button, one_of_list
+from pages.components import cache, glossary, page_context, page_elements, page_text, results
+from pages.components.controls import bind_widget, choose_from_list, place_button
 from pages.evidence import charts
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 ALL, FITTED, FIRST_OTHER = "res_all", "res_fitted", "res_first"  # FITTED: for which data the protocol was last set
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
-COLUMNS = view.columns(
+COLUMNS = page_elements.parse_columns(
     TEXT(
         "COLUMNS",
         ndcg=glossary.METRICS["NDCG@10"],
@@ -40,19 +40,19 @@ FIRST_COLUMNS = 5  # that are shown at first
 
 
 def show() -> None:
-    shell.lockable({SYSTEM: "One system"})
-    measured, faults = results.measured_data(shell.RUNS)
-    faults = [*faults, *unreadable_runs(shell.RUNS)]
+    page_context.register_controls({SYSTEM: "One system"})
+    measured, faults = results.measured_data(page_context.RUNS)
+    faults = [*faults, *unreadable_runs(page_context.RUNS)]
     if not measured:
         st.info("Nothing is tested here yet. Train a model on the page Train; when it is tested, it appears here.")
-        view.unreadable_folders(faults, "no run", "res_fault")
+        page_elements.show_unreadable_folders(faults, "no run", "res_fault")
         return
-    now = shell.current()  # none where no run opens: kept ranks can be read all the same
-    row = view.row("bottom")
+    now = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
+    row = page_elements.place_in_row("bottom")
     with row:
         data_set = choose_data(measured, now)
         protocol = choose_protocol(data_set)
-    table = results.leaderboard(data_set, protocol)
+    table = results.cached_leaderboard(data_set, protocol)
     if table.empty:
         st.info(f"Nothing on this data was ranked under `{protocol}`.")
         return
@@ -61,16 +61,16 @@ def show() -> None:
         names = reference_names(data_set, table)
         opened = table.loc[table["label"] == str(own_system), "system"].tolist()
         first = next((name for name in opened if name in names), names[0])
-        ours_name = one_of_list("System", names, key=OURS, first=first, width=470)
+        ours_name = choose_from_list("System", names, key=OURS, first=first, width=470)
     ours = system_called(data_set, table, ours_name)
-    differences = results.differences(data_set, ours, protocol)
-    st.markdown(f"**{shell.plain(system_summary(table, differences, ours_name))}**")
+    differences = results.cached_differences(data_set, ours, protocol)
+    st.markdown(f"**{page_context.escape_markdown(system_summary(table, differences, ours_name))}**")
     main = main_rows(data_set, table, ours, *([own_system] if own_system else []))
-    with view.row():
+    with page_elements.place_in_row():
         said = f"{data_set.users:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
         st.caption(said, width="stretch", help=f"Data {data_set.hash}")
-        every = len(main) == len(table) or bound(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
-    chance = results.chance(now.dataset, protocol) if now is not None and now.dataset.hash == data_set.hash else None
+        every = len(main) == len(table) or bind_widget(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
+    chance = results.random_ndcg(now.dataset, protocol) if now is not None and now.dataset.hash == data_set.hash else None
     draw_table(with_chance(table if every else main, chance), protocol, list(COLUMNS)[: None if every else FIRST_COLUMNS])
     other = choose_other(data_set, table, ours_name, ours, now)
     draw_differences(differences if every else differences[differences["label"].isin(main["label"])], ours_name)
@@ -78,47 +78,51 @@ def show() -> None:
     draw_memory_size(data_set, ours, protocol)
     if table["system"].str.contains(UNEVEN).any():
         st.caption(UNEVEN_NOTE)
-    view.unreadable_folders(faults, "no run", "res_fault")
+    page_elements.show_unreadable_folders(faults, "no run", "res_fault")
     if now is not None:
         runs = [",".join(run.name for run in data_set.systems[each]) for each in (ours, other)]
         command = ["compare", *runs] if other != ours else ["reproduce", "--table"]
         settings = {"data": data_set.key, "ours": ours_name}
-        view.foot(f"python -m elastic_core {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings)
+        page_elements.show_footer(
+            f"python -m elastic_core {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings
+        )
 
 
 # --- what is chosen ---------------------------------------------------------------------------------------------------
 
 
-def choose_data(measured: list[DataSet], now: shell.Context | None) -> DataSet:
+def choose_data(measured: list[DataSet], now: page_context.Context | None) -> DataSet:
     by_key = {data_set.key: data_set for data_set in measured}
     titles = {data_set.key: data_set.title for data_set in measured}
     home = next((each.key for each in measured if now is not None and each.system_of(now.run.path)), None)
-    return by_key[one_of_list("Data", titles, key=DATA, first=home, width=250)]
+    return by_key[choose_from_list("Data", titles, key=DATA, first=home, width=250)]
 
 
 def choose_protocol(data_set: DataSet) -> str:
     usual = results.usual_protocol(data_set)
-    if st.session_state.get(FITTED) not in (None, data_set.key) and not shell.locked(PROTOCOL):
+    if st.session_state.get(FITTED) not in (None, data_set.key) and not page_context.is_locked(PROTOCOL):
         st.session_state[PROTOCOL] = usual  # other data, judged in their own way
     st.session_state[FITTED] = data_set.key
-    return one_of_list("Protocol", PROTOCOLS, key=PROTOCOL, first=usual, help=glossary.PROTOCOLS, width=140)
+    return choose_from_list("Protocol", PROTOCOLS, key=PROTOCOL, first=usual, help=glossary.PROTOCOLS, width=140)
 
 
-def choose_other(data_set: DataSet, table: pd.DataFrame, ours_name: str, ours: System, now: shell.Context | None) -> System:
+def choose_other(
+    data_set: DataSet, table: pd.DataFrame, ours_name: str, ours: System, now: page_context.Context | None
+) -> System:
     """The system that `ours` is set against below, or whose run is opened."""
-    with view.row("bottom"):
+    with page_elements.place_in_row("bottom"):
         measured = table[table["label"] != ""]
         partner = usual_partner(ours, {system_called(data_set, table, name): None for name in measured["system"]})
         first = measured.loc[measured["label"] == str(partner), "system"].iloc[0] if partner else ours_name
         st.session_state[FIRST_OTHER] = first  # the tour asks whether another one was chosen
         label = "One system (or click the left edge of its row)"
-        name = one_of_list(label, measured["system"].tolist(), key=SYSTEM, first=first, width=470)
+        name = choose_from_list(label, measured["system"].tolist(), key=SYSTEM, first=first, width=470)
         other = system_called(data_set, table, name)
         run = data_set.systems[other][0]
         is_open = now is not None and now.run in data_set.systems[other]
-        button(
-            "Open its run", "res_open", open_run, run.name, cache.label(run), icon="check" if is_open else "open_in_new",
-            disabled=shell.locked("run") or is_open, help="It is open." if is_open else "On every page",
+        place_button(
+            "Open its run", "res_open", open_run, run.name, cache.label_run(run), icon="check" if is_open else "open_in_new",
+            disabled=page_context.is_locked("run") or is_open, help="It is open." if is_open else "On every page",
         )  # fmt: skip
     return other
 
@@ -131,13 +135,13 @@ def system_called(data_set: DataSet, table: pd.DataFrame, name: str) -> System:
 
 def choose_row() -> None:
     """A chosen row is the system that the box below the table names."""
-    if (system := view.chosen_row(TABLE, st.session_state.get(ROWS, []))) and not shell.locked(SYSTEM):
+    if (system := page_elements.selected_row(TABLE, st.session_state.get(ROWS, []))) and not page_context.is_locked(SYSTEM):
         st.session_state[SYSTEM] = system
 
 
 def open_run(name: str, called: str) -> None:
-    shell.choose(name)
-    st.toast(f"The app shows {shell.plain(called)} now, on every page.", icon=":material/check:")
+    page_context.select_run(name)
+    st.toast(f"The app shows {page_context.escape_markdown(called)} now, on every page.", icon=":material/check:")
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------
@@ -147,21 +151,31 @@ def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
     shown = table[[name for name in columns if name != PAPER_COLUMN or table[PAPER_COLUMN].notna().any()]]
     st.session_state[ROWS] = table["system"].where(table["label"] != "", "").tolist()
     alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside counting and chance"
-    view.table(
-        TABLE, shown, TEXT.about("SYSTEMS"), alt, column_config={name: COLUMNS[name] for name in shown}, on_select=choose_row,
-        selection_mode="single-row", placeholder="–", row_height=30, height=min(38 + 30 * len(table), 408),
-    )  # fmt: skip
+    page_elements.show_table(
+        TABLE,
+        shown,
+        TEXT.chart_text("SYSTEMS"),
+        alt,
+        column_config={name: COLUMNS[name] for name in shown},
+        on_select=choose_row,
+        selection_mode="single-row",
+        placeholder="–",
+        row_height=30,
+        height=min(38 + 30 * len(table), 408),
+    )
 
 
 def draw_differences(table: pd.DataFrame, ours: str) -> None:
     if table.empty:
         return
-    st.markdown(f"**{shell.plain(ours)} minus each of the others**")
+    st.markdown(f"**{page_context.escape_markdown(ours)} minus each of the others**")
     sides = (BUDGET.sub("", ours), "the other")
-    figure = cache.cached_figure(charts.forest, table, shell.palette(), sides, family="family")
+    figure = cache.cached_figure(charts.forest, table, page_context.theme_palette(), sides, family="family")
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
-    view.chart("res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), TEXT.about("AGAINST"), alt)
+    page_elements.show_chart(
+        "res_forest", figure, with_names(table.drop(columns=["label", "short"]), *sides), TEXT.chart_text("AGAINST"), alt
+    )
 
 
 def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System], protocol: str) -> None:
@@ -172,18 +186,18 @@ def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System
         return
     titles = table.set_index("label")["system"]
     a, b = (BUDGET.sub("", str(titles[str(system)])) for system in pair)
-    st.markdown(f"**{shell.plain(claim_sentence(here, a, b))}**")
+    st.markdown(f"**{page_context.escape_markdown(claim_sentence(here, a, b))}**")
     draw_numbers(here, a, b)
     across = protocol_table(comparisons)
-    figure = cache.cached_figure(charts.forest, across, shell.palette(), (a, b), row="protocol")
+    figure = cache.cached_figure(charts.forest, across, page_context.theme_palette(), (a, b), row="protocol")
     alt = f"NDCG@10 of {a} minus {b} under {len(across)} protocols, with intervals. {claim_sentence(here, a, b)}"
-    view.chart("res_pair", figure, with_names(across, a, b), TEXT.about("PAIR"), alt)
+    page_elements.show_chart("res_pair", figure, with_names(across, a, b), TEXT.chart_text("PAIR"), alt)
 
 
 def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         for name, mean in ((a, comparison.mean_a), (b, comparison.mean_b)):
-            st.metric(shell.plain(name), f"{mean:.4f}", width="content")
+            st.metric(page_context.escape_markdown(name), f"{mean:.4f}", width="content")
         interval = minus(f"95% {comparison.low:+.4f} to {comparison.high:+.4f}")
         st.metric("Difference", minus(f"{comparison.difference:+.4f}"), interval, delta_color="off", delta_arrow="off")
         about = "p, two-sided, of this pair alone: how often luck gives such a difference. The chart above adjusts for all."
@@ -200,9 +214,9 @@ def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
         return
     with panel:
         model = data_set.systems[ours][0].config.model
-        figure = cache.cached_figure(charts.memory_size, table, model.side, model.k, shell.palette())
+        figure = cache.cached_figure(charts.memory_size, table, model.side, model.k, page_context.theme_palette())
         alt = f"Test NDCG@10 and the share of experts in use of {len(table)} sizes of the memory, against √K and k."
-        view.chart("res_size_chart", figure, table, TEXT.about("SIZE"), alt)
+        page_elements.show_chart("res_size_chart", figure, table, TEXT.chart_text("SIZE"), alt)
 
 
 def with_names(table: pd.DataFrame, a: str, b: str) -> pd.DataFrame:

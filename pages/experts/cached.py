@@ -15,7 +15,7 @@ from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import Scales
-from pages.components import cache, shell
+from pages.components import cache, page_context
 from pages.components.cache import OpenRun, cached_data, cached_resource
 
 MOST_TURNS = 256  # whose cost is remembered
@@ -34,7 +34,7 @@ class Subject(OpenRun):
 
 
 def subject(of: OpenRun) -> Subject:
-    return Subject(of.run, of.dataset, of.model, cache.survey(of))
+    return Subject(of.run, of.dataset, of.model, cache.survey_experts(of))
 
 
 def warm(of: OpenRun) -> None:
@@ -123,7 +123,7 @@ def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> Turned
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
     """Return the effect of removing each expert, if somebody has had it computed."""
-    return Ablations(shell.RUNS).effects(of.run, of.dataset.hash)
+    return Ablations(page_context.RUNS).effects(of.run, of.dataset.hash)
 
 
 @cached_resource(1)
@@ -134,7 +134,7 @@ def _turn_costs() -> dict[object, pd.DataFrame]:
 
 def known_cost(of: Subject, scales: Scales) -> pd.DataFrame | None:
     """Return what a turn costs everybody, if somebody has asked."""
-    return _turn_costs().get((of.key(), *sorted(scales.items())))
+    return _turn_costs().get((of.cache_key(), *sorted(scales.items())))
 
 
 def cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
@@ -142,5 +142,5 @@ def cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataF
     costs, measured = _turn_costs(), steering.turn_cost(of, scales, tell)
     for oldest in list(costs)[: max(len(costs) - MOST_TURNS, 0)]:
         costs.pop(oldest, None)
-    costs[of.key(), *sorted(scales.items())] = measured
+    costs[of.cache_key(), *sorted(scales.items())] = measured
     return measured

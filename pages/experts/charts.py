@@ -5,7 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
-from pages.components.plot import STEADY, Palette, frame, whiskers
+from pages.components.plot import STEADY, Palette, error_bars, style_figure
 
 
 def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -14,7 +14,7 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
     figure = go.Figure()
     figure.add_scatter(
         x=ordered["lift"], y=ordered["genre"].map(safe), mode="markers", customdata=ordered[["low", "high", "share", "base"]],
-        error_x=whiskers(ordered, "lift", type="data", symmetric=False, color=p.muted, thickness=1.5, width=0),
+        error_x=error_bars(ordered, "lift", type="data", symmetric=False, color=p.muted, thickness=1.5, width=0),
         marker_size=11, marker_color=p.categories[0], marker_line_width=2, marker_line_color=p.categories[0],
         marker_symbol=np.where((ordered["low"] > 1) | (ordered["high"] < 1), "circle", "circle-open").tolist(),
         hovertemplate="%{y}: × %{x:.2f} (%{customdata[0]:.2f} to %{customdata[1]:.2f})<br>"
@@ -22,7 +22,7 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
     figure.add_vline(x=1, line_color=p.text, line_width=1)
     ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
-    return frame(
+    return style_figure(
         figure, p, 60 + 24 * max(len(table), 3), xaxis_type="log", xaxis_tickvals=ticks,
         xaxis_ticktext=[f"× {tick:g}" for tick in ticks], yaxis_automargin=True,
     )  # fmt: skip
@@ -39,7 +39,7 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
     figure.add_hline(y=0, line_color=p.line)
     figure.add_vline(x=0, line_color=p.line)
-    return frame(
+    return style_figure(
         figure, p, 360, xaxis_title="alone (only the order counts)", xaxis_zeroline=False,
         yaxis_title="measured: score with it, less without it", yaxis_zeroline=False,
     )  # fmt: skip
@@ -61,7 +61,7 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
     at = table[own].iloc[0]
     figure.add_annotation(x=at[other], y=at["load"], text=f"<b>{expert}</b>", ay=-20, ax=0, arrowcolor=p.text)
-    return frame(
+    return style_figure(
         figure, p, 260, xaxis_title=other, xaxis_dtick=max(1, len(table) // 16), yaxis_title="people", yaxis_rangemode="tozero",
         clickmode="event+select",
     )  # fmt: skip
@@ -73,14 +73,14 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
     figure = go.Figure(
         go.Scatter(
             x=ordered["d_ndcg"], y=ordered["name"], mode="markers", customdata=ordered[["low", "high", "n"]],
-            error_x=whiskers(ordered, "d_ndcg", type="data", symmetric=False, color=p.text, thickness=2),
+            error_x=error_bars(ordered, "d_ndcg", type="data", symmetric=False, color=p.text, thickness=2),
             marker_size=12, marker_color=p.categories[0],
             hovertemplate="%{y}<br>%{x:+.4f} (%{customdata[0]:+.4f} to %{customdata[1]:+.4f}), n = %{customdata[2]}"
             "<extra></extra>",
         )
     )  # fmt: skip
     figure.add_vline(x=0, line_color=p.text, line_width=1)
-    return frame(
+    return style_figure(
         figure, p, 210, xaxis_title="← worse · NDCG@10 · better →", xaxis_tickformat="+.3f", xaxis_zeroline=False,
         xaxis_nticks=4, yaxis_automargin=True,
     )  # fmt: skip

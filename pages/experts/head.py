@@ -3,8 +3,8 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, relations
-from pages.components import cache, glossary, shell, view
-from pages.components.control import bound, button
+from pages.components import cache, glossary, page_context, page_elements
+from pages.components.controls import bind_widget, place_button
 from pages.experts import cached, sentences
 from pages.experts.cached import Subject
 
@@ -16,16 +16,24 @@ OFTEN = {
 
 def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
     """Offer previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
-    size, held = of.survey.size, shell.locked("expert")
+    size, held = of.survey.size, page_context.is_locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),
         ("Next", "chevron_right", (expert + 1) % size, None),
         ("Person’s strongest", "person", strongest, f"Expert {strongest}."),
     )
-    with view.row():
+    with page_elements.place_in_row():
         for name, icon, number, help in ways:
-            button(name, f"exp_go_{name}", shell.look_at, number, icon=icon, help=help, disabled=held or number == expert)
-        button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
+            place_button(
+                name,
+                f"exp_go_{name}",
+                page_context.select_expert,
+                number,
+                icon=icon,
+                help=help,
+                disabled=held or number == expert,
+            )
+        place_button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
         row, column = of.survey.place(expert)
         st.caption(f"Row {row}, column {column}. {why}", help=f"Interest expert: {glossary.WORDS['interest expert']}.")
 
@@ -33,7 +41,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
 def _lucky(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_luck", 0)
     st.session_state["exp_luck"] = turn + 1
-    shell.look_at(ablation.draw_used_expert(of.traffic, expert, seed=turn))
+    page_context.select_expert(ablation.draw_used_expert(of.traffic, expert, seed=turn))
 
 
 def cards(of: Subject, expert: int, user: int) -> list[str]:
@@ -59,14 +67,14 @@ def _meaning(of: Subject, expert: int) -> list[str]:
     label, alone, truth, told = overview.label(of.survey, expert), cached.alone(of, expert), "", []
     if of.survey.met is not None:  # a made-up world, in which the truth is known
         row = cached.table(of).iloc[expert]
-        truth, told = shell.plain(row["interest"]), ["**True interest.** None: it reads nothing."]
+        truth, told = page_context.escape_markdown(row["interest"]), ["**True interest.** None: it reads nothing."]
         if truth:
             said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
             told = [sentences.TEXT("SURE_PLANTED", interest=truth, **said)]
-    name = cache.names(of).get(expert) if of.dataset.in_baskets else None
+    name = cache.expert_names(of).get(expert) if of.dataset.in_baskets else None
     if name is not None and name.holds:  # what Start calls it, too
-        st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {shell.plain(name.genre)}")
-        st.caption(sentences.TEXT("HOLDS", genre=shell.plain(name.genre), lift=name.lift))
+        st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {page_context.escape_markdown(name.genre)}")
+        st.caption(sentences.TEXT("HOLDS", genre=page_context.escape_markdown(name.genre), lift=name.lift))
         return [sentences.TEXT("SURE_NAME", low=name.low, n=name.n), *sentences.meaning_doubts(label, alone)]
     sure = (sentences.LUCK if label.weak else sentences.MORE) if label is not None and label.genres else ""
     st.markdown(f"**What does it stand for?** {sure}\n\n#### {sentences.named(label, alone)}")
@@ -94,4 +102,4 @@ def dead(of: Subject, expert: int) -> bool:
         "from earlier in training.",
         icon=":material/hide_source:",
     )
-    return bound(st.toggle, "Show anyway", key="exp_anyway")
+    return bind_widget(st.toggle, "Show anyway", key="exp_anyway")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.components import cache, edits, shell, view
-from pages.components.control import asked_for, switch
+from pages.components import cache, edits, page_context, page_elements
+from pages.components.controls import choose_without_label, option_in_address
 from pages.experts import cached, head, parts, sentences, turning
 
 PART = "exp_part"
@@ -12,31 +12,31 @@ EVERY, TURN = "All experts", "Turn it"
 PARTS = {EVERY: parts.every, TURN: turning.show, "People and items": parts.people_and_items, "Neighbours": parts.neighbours}
 
 
-now = shell.context()
-view.needs_experts(now, "What does one expert stand for, and does it matter?")
-edits.current(now)  # so that a link's edits are this person's, whichever part is open
+now = page_context.require_context()
+page_elements.require_experts(now, "What does one expert stand for, and does it matter?")
+edits.current_edits(now)  # so that a link's edits are this person's, whichever part is open
 of = cached.subject(now.open_run)
-strongest = cache.strongest(now.open_run, now.user)
+strongest = cache.strongest_expert(now.open_run, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
-turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == TURN
+turned = st.session_state.get(PART, option_in_address(PART, list(PARTS))) == TURN
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
-    view.title(f"What do person {now.user + 1}’s experts do, turned up or down?")
+    page_elements.show_title(f"What do person {now.user + 1}’s experts do, turned up or down?")
     st.write(sentences.TEXT("KNOBS_IDEA"))
     doubts: list[str] = []
 else:
-    view.title(f"What does expert {number} stand for, and does it matter?")
+    page_elements.show_title(f"What does expert {number} stand for, and does it matter?")
     st.write(sentences.TEXT("IDEA"))
     head.walk(of, number, strongest, sentences.TEXT("STRONGEST", person=now.user + 1) if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
 alive = turned or of.traffic.load[number] > 0 or head.dead(of, number)
-chosen = switch("Part", list(PARTS), PART)
+chosen = choose_without_label("Part", list(PARTS), PART)
 if alive or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()
-view.sure(doubts)
+page_elements.show_confidence_notes(doubts)
 swap = st.session_state.get(turning.SWAP)
 command = [] if chosen == EVERY else ["--expert", number]
 if chosen == TURN and swap is not None:
     command += ["--swap", swap]
-view.foot("python -m elastic_core experts", now.run.name, *command, expert=number)
+page_elements.show_footer("python -m elastic_core experts", now.run.name, *command, expert=number)

@@ -13,8 +13,8 @@ from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import PushedItems
 from elastic_core.services.person import inspect
-from pages.components import glossary, job_bar, shell, view
-from pages.components.control import bound, button, one_of, switch
+from pages.components import glossary, job_bar, page_context, page_elements
+from pages.components.controls import bind_widget, choose_one, choose_without_label, place_button
 from pages.experts import cached, charts
 from pages.experts import sentences as expert_words
 from pages.experts.cached import Subject
@@ -29,11 +29,11 @@ FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", 
 def every(of: Subject, *_: int) -> list[str]:
     """Show all experts as a sortable table."""
     effects, size = cached.all_effects(of), of.survey.size
-    with view.row("bottom"):
+    with page_elements.place_in_row("bottom"):
         st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
-        chosen = one_of("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
-        more = bound(st.toggle, "More columns", key="exp_more")
-    columns = view.columns(TEXT("COLUMNS"))
+        chosen = choose_one("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
+        more = bind_widget(st.toggle, "More columns", key="exp_more")
+    columns = page_elements.parse_columns(TEXT("COLUMNS"))
     shown = cached.listed(of, chosen, effects, tuple(columns))
     order = [name for name in shown if more or name in FIRST]
     alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
@@ -48,7 +48,7 @@ def every(of: Subject, *_: int) -> list[str]:
         worse, better, chance = ablation.count_clear_effects(effects)
         doubts.append(TEXT("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
     elif of.traffic.experts.shape[1] > 1:
-        passes, asked = Ablations(shell.RUNS), (of.run, of.dataset.hash)
+        passes, asked = Ablations(page_context.RUNS), (of.run, of.dataset.hash)
         job_bar.offer_job(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all", TEXT("NOT_MEASURED"), "Remove each and measure",
             "Adds a column: the change of NDCG@10. In the background, for everybody.",
@@ -56,19 +56,19 @@ def every(of: Subject, *_: int) -> list[str]:
     return doubts
 
 
-def _table(key: str, frame: pd.DataFrame, about: view.ChartText, alt: str, columns: dict[str, Any], **more: Any) -> None:
+def _table(key: str, frame: pd.DataFrame, about: page_elements.ChartText, alt: str, columns: dict[str, Any], **more: Any) -> None:
     """Show experts, one a row; a chosen row becomes the expert of the page."""
     st.session_state[f"{key}_experts"] = frame["expert"].tolist()
     shown = {name: look for name, look in columns.items() if name in frame}
-    view.table(
+    page_elements.show_table(
         key, frame, about, alt, column_config=shown, on_select=lambda: _look_at(key), selection_mode="single-row", **more
     )  # fmt: skip
 
 
 def _look_at(key: str) -> None:
-    expert = view.chosen_row(key, st.session_state.get(f"{key}_experts", []))
+    expert = page_elements.selected_row(key, st.session_state.get(f"{key}_experts", []))
     if expert is not None:
-        shell.look_at(expert)
+        page_context.select_expert(expert)
 
 
 # --- who uses it -----------------------------------------------------------------------------------------------------
@@ -88,24 +88,30 @@ def people_and_items(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _examples(of: Subject, expert: int) -> None:
-    found, many = cached.examples(of, expert), of.words.many
-    view.heading(f"Its people, and the {many} it reads")
+    found, many = cached.examples(of, expert), of.item_words.many
+    page_elements.show_heading(f"Its people, and the {many} it reads")
     st.caption(TEXT("READS") if of.survey.of_reading is not None else TEXT("READS_NOT", many=many))
     for group, rows in found.groupby("group", sort=False):
         st.markdown(f"**{GROUPS[group]}**")
         for row in rows.to_dict("records"):
             _person(of, row)
-    view.explain(expert_words.PEOPLE)
+    page_elements.show_explanation(expert_words.PEOPLE)
 
 
 def _person(of: Subject, row: dict[str, Any]) -> None:
     left, right = st.columns([1, 4], vertical_alignment="center")
-    number, many = row["user"] + 1, of.words.many
-    button(
-        f"Person {number}", f"exp_meet_{row['group']}_{number}", shell.meet, int(row["user"]), place=left, width="stretch",
-        disabled=shell.locked("user"), help="The expert stays.",
-    )  # fmt: skip
-    titles = [shell.plain(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
+    number, many = row["user"] + 1, of.item_words.many
+    place_button(
+        f"Person {number}",
+        f"exp_meet_{row['group']}_{number}",
+        page_context.select_user,
+        int(row["user"]),
+        place=left,
+        width="stretch",
+        disabled=page_context.is_locked("user"),
+        help="The expert stays.",
+    )
+    titles = [page_context.escape_markdown(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
@@ -118,10 +124,10 @@ def _person(of: Subject, row: dict[str, Any]) -> None:
 
 def _own(of: Subject, user: int) -> None:
     """Show how busy the chosen person's experts are."""
-    view.heading(f"The experts of person {user + 1}")
+    page_elements.show_heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.traffic, user)
     alt = f"The experts of person {user + 1} with weight, load and status"
-    view.table("exp_own", frame, expert_words.HOT, alt, column_config=view.columns(TEXT("OWN")))
+    page_elements.show_table("exp_own", frame, expert_words.HOT, alt, column_config=page_elements.parse_columns(TEXT("OWN")))
 
 
 # --- what it stands for ----------------------------------------------------------------------------------------------
@@ -133,9 +139,9 @@ def _genres(of: Subject, expert: int) -> None:
     found = of.survey
     if not found.genres:
         return
-    view.heading("Its genres")
+    page_elements.show_heading("Its genres")
     able = list(SOURCES) if found.of_reading is not None else ["people"]
-    source = switch("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
+    source = choose_without_label("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
     frame = (found.of_people if source == "people" else found.of_reading).of(expert)
     if frame.empty:
         st.write(f"Only {found.traffic.load[expert]} people use this expert: too few to say anything about genres.")
@@ -145,14 +151,14 @@ def _genres(of: Subject, expert: int) -> None:
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
-    figure = charts.evidence(frame, shell.palette())
-    view.chart("exp_genres", figure, frame, expert_words.GENRES, alt)
+    figure = charts.evidence(frame, page_context.theme_palette())
+    page_elements.show_chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
 def _items(of: Subject, expert: int) -> list[str]:
     """Show what it pushes up and holds back. Return how sure that is."""
-    view.heading("What it suggests")
-    many, found = of.words.many, cached.pushes(of, expert)
+    page_elements.show_heading("What it suggests")
+    many, found = of.item_words.many, cached.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
@@ -170,8 +176,8 @@ def _items(of: Subject, expert: int) -> list[str]:
             f"**Do the two agree?** {'Better' if own > high else 'No better'} than for other experts (correlation {own:+.2f})."
         )
         alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
-        figure = charts.agreement(found.table, shell.palette())
-        view.chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
+        figure = charts.agreement(found.table, page_context.theme_palette())
+        page_elements.show_chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
         doubts.append(TEXT("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
     return doubts
 
@@ -186,7 +192,7 @@ def _pushed(found: PushedItems, by: str, many: str, about: str, why_not: str) ->
         lines = []
         for row in frame.to_dict("records"):
             said = f"{row['direct']:+.3f}" if by == "direct" else _times(row)
-            lines.append(f"- {shell.plain(inspect.split_year(row['title'])[0])} :small[{said}]")
+            lines.append(f"- {page_context.escape_markdown(inspect.split_year(row['title'])[0])} :small[{said}]")
         st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
 
 
@@ -199,7 +205,7 @@ def _times(row: dict[str, float]) -> str:
 
 
 def neighbours(of: Subject, expert: int, _: int) -> None:
-    found, palette = of.survey, shell.palette()
+    found, palette = of.survey, page_context.theme_palette()
     likeness, lines = relations.cosine_table(found, of.model, expert), relations.line_loads(found, expert)
     for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
@@ -209,13 +215,15 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
             alt = f"People of the {len(part)} experts in {line} {at}; the busiest is {most}."
-            view.chart(f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True)
+            page_elements.show_chart(
+                f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True
+            )
     left, right = st.columns(2, gap="medium")
     with left:
         usual, high = relations.mean_cosine(likeness, expert)
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
-        near, columns = relations.nearest_experts(likeness, expert), view.columns(TEXT("NEAR"))
+        near, columns = relations.nearest_experts(likeness, expert), page_elements.parse_columns(TEXT("NEAR"))
         _table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")

@@ -8,10 +8,10 @@ from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import OwnRanking
 from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
-from pages.components import prose
+from pages.components import page_text
 
-TEXT = prose.page_text(__file__)
-ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.abouts(
+TEXT = page_text.load_page_text(__file__)
+ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.chart_texts(
     "ALL PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER KNOBS HOT"
 )
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"

@@ -9,8 +9,9 @@ from elastic_core.services.experts import ablation
 from elastic_core.services.experts.steering import SAMPLE, TurnedList, everybodys_factors, median_and_range, users_touched
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import Scales
-from pages.components import cache, edits, person, shell, view
-from pages.components.control import button, number
+from pages.components import cache, edits, page_context, page_elements, user_cards
+from pages.components.controls import number_input, place_button
+from pages.components.page_context import escape_markdown
 from pages.experts import cached, charts, sentences
 from pages.experts.cached import Subject
 
@@ -19,13 +20,13 @@ SLIDER, SWAP = "exp_scale_", "exp_swap"
 
 def show(of: Subject, expert: int, user: int) -> list[str]:
     """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
-    now = shell.context()
-    edit_list = edits.current(now)
-    here = cache.prediction(now.open_run, user, edit_list, now.stay)
+    now = page_context.require_context()
+    edit_list = edits.current_edits(now)
+    here = cache.user_prediction(now.open_run, user, edit_list, now.keep_seen)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _sliders(of, here, edit_list)
-    turned_list = cached.turned_list(of, user, edit_list, now.stay)
+    turned_list = cached.turned_list(of, user, edit_list, now.keep_seen)
     with right:
         doubts = _list(of, turned_list)
     if here.scales:
@@ -34,7 +35,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
             with st.expander("More: every number", icon=":material/table:"):
                 _numbers(turned_list)
     else:
-        view.explain(sentences.KNOBS)
+        page_elements.show_explanation(sentences.KNOBS)
     _everybody(of, expert)
     return doubts
 
@@ -44,7 +45,7 @@ def show(of: Subject, expert: int, user: int) -> list[str]:
 
 def _sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
     st.markdown("**How strong?** :small[1 = as it is, 0 = silenced]")
-    columns, held = st.columns(2, gap="small"), shell.locked(edits.PARAMETER)
+    columns, held = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
     for rank, expert in enumerate(here.experts):
         key = f"{SLIDER}{expert}"
         st.session_state[key] = float(here.scales.get(expert, 1.0))  # what the list of edits says, whoever changed it
@@ -53,7 +54,7 @@ def _sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
         )
     if unused := [str(expert) for expert in here.scales if expert not in here.experts]:
         st.caption(f"Your edits also turn expert {', '.join(unused)}, which this history does not use.")
-    with view.row():
+    with page_elements.place_in_row():
         edits.undo_buttons(edit_list, "exp")
         if any(isinstance(edit, edit_lists.Remove | edit_lists.Add) for edit in edit_list):
             st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
@@ -62,17 +63,17 @@ def _sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
 def _slide(expert: int) -> None:
     factor = st.session_state.get(f"{SLIDER}{expert}")
     if isinstance(factor, int | float):
-        edits.change(edit_lists.set_scale(edits.current(shell.context()), expert, float(factor)))
+        edits.set_edits(edit_lists.set_scale(edits.current_edits(page_context.require_context()), expert, float(factor)))
 
 
 def _name(of: Subject, expert: int) -> str:
     if genre := cached.genre(of, expert):
-        return f"{expert} · {shell.plain(genre)}{' (may be luck)' if cached.weak(of, expert) else ''}"
+        return f"{expert} · {escape_markdown(genre)}{' (may be luck)' if cached.weak(of, expert) else ''}"
     return f"{expert} · {sentences.named(None, cached.alone(of, expert))}"
 
 
 def _list(of: Subject, turned_list: TurnedList) -> list[str]:
-    many, did, doubts = of.words.many, of.words.did, []
+    many, did, doubts = of.item_words.many, of.item_words.did, []
     if turned_list.table.empty:
         st.markdown(f"**Their ten {many}, with every expert as it is**")
     else:
@@ -83,7 +84,7 @@ def _list(of: Subject, turned_list: TurnedList) -> list[str]:
         )
         rows = turned_list.table[turned_list.table["genre"] != ""].head(2).to_dict("records")
         lines = [
-            f"**{shell.plain(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
+            f"**{escape_markdown(row['genre'])}** (expert {row['expert']}): {row['before']:.0%} → {row['after']:.0%} of the ten."
             for row in rows
         ]
         st.caption("  \n".join(lines))
@@ -92,20 +93,20 @@ def _list(of: Subject, turned_list: TurnedList) -> list[str]:
             doubts = [sentences.TEXT("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned_list.null_new))]
         doubts += [
             f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
-            f"{row['high']:.0%}) {shell.plain(row['genre'])}."
+            f"{row['high']:.0%}) {escape_markdown(row['genre'])}."
             for row in rows
             if row["null"] == row["null"]
         ]
-    person.ranked(shell.context(), turned_list.change, changed=not turned_list.table.empty)
+    user_cards.show_ranked_items(page_context.require_context(), turned_list.change, changed=not turned_list.table.empty)
     return doubts
 
 
 def _numbers(turned_list: TurnedList) -> None:
     rows = turned_list.table.to_dict("records")
-    columns = view.columns(sentences.TEXT("TURNED", tries=len(turned_list.null_new)))
+    columns = page_elements.parse_columns(sentences.TEXT("TURNED", tries=len(turned_list.null_new)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
     shown = turned_list.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
-    view.table("exp_turned", shown, sentences.KNOBS, alt, column_config=columns)
+    page_elements.show_table("exp_turned", shown, sentences.KNOBS, alt, column_config=columns)
 
 
 def _cost(of: Subject, scales: Scales) -> None:
@@ -114,7 +115,7 @@ def _cost(of: Subject, scales: Scales) -> None:
     measured = cached.known_cost(of, scales)
     if measured is None:
         some = f"{SAMPLE} of the {many:,}" if many > SAMPLE else f"the {many:,}"
-        with view.row():
+        with page_elements.place_in_row():
             pressed = st.button(
                 "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not many,
                 help="Two passes over these people. Any other control stops them.",
@@ -132,7 +133,7 @@ def _cost(of: Subject, scales: Scales) -> None:
     if other["n"]:
         null = f"Other experts, turned the same way: {sentences.change(other)}."
     st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{sentences.change(this)}**. {null}")
-    view.remember("exp_turn_cost_rows", measured)
+    page_elements.remember_table("exp_turn_cost_rows", measured)
 
 
 # --- one expert, for everybody ---------------------------------------------------------------------------------------------
@@ -141,30 +142,38 @@ def _cost(of: Subject, scales: Scales) -> None:
 def _everybody(of: Subject, expert: int) -> None:
     """Remove the chosen expert from everybody who uses it, or put another in its place."""
     traffic = of.traffic
-    view.heading(f"Expert {expert}, removed or replaced for everybody")
+    page_elements.show_heading(f"Expert {expert}, removed or replaced for everybody")
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
         st.write(sentences.TEXT("NOTHING_TO_REMOVE"))
         return
     drawn = ablation.draw_used_expert(traffic, expert, apart=True)
     chart, controls = st.columns([5, 3], gap="medium")
     with controls:
-        other = number("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
-        button("Another at random", "exp_swap_lucky", _draw_other, of, expert, icon="casino", disabled=shell.locked(SWAP))
+        other = number_input("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
+        place_button(
+            "Another at random", "exp_swap_lucky", _draw_other, of, expert, icon="casino", disabled=page_context.is_locked(SWAP)
+        )
         replacement = drawn if other is None else int(other)
         if other is None:
             st.caption(f"Now: expert {drawn}, drawn at random.")
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
     table = cached.effects(of, expert, replacement)
-    figure = charts.effects(table.assign(name=table["change"].map(_effect_name)), shell.palette())
+    figure = charts.effects(table.assign(name=table["change"].map(_effect_name)), page_context.theme_palette())
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
     with chart:
-        view.chart("exp_effects", figure, table, sentences.EFFECTS, alt)
+        page_elements.show_chart("exp_effects", figure, table, sentences.EFFECTS, alt)
     st.markdown(_effect_sentence(table))
     with st.expander("More: every effect", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, column_config=view.columns(sentences.TEXT("RANKS")), alt=alt, key="exp_effect_rows")
+        st.dataframe(
+            table,
+            hide_index=True,
+            column_config=page_elements.parse_columns(sentences.TEXT("RANKS")),
+            alt=alt,
+            key="exp_effect_rows",
+        )
 
 
 def _draw_other(of: Subject, expert: int) -> None:

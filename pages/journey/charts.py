@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.text import figure as safe
-from pages.components.plot import Chart, Palette, panels, scale
+from pages.components.plot import Chart, Palette, colour_scale, panel_layout
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
 SIZES = {"training": 8, "validation": 10, "test": 13}
@@ -17,7 +17,7 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Chart
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
     titles = ("with it, the chance is", "attention")[: 1 + known]
-    layout = _layout(panels([0.62, 0.38][: 1 + known], titles, colours, gap=0.04), colours, 50 + 24 * len(table), r=16)
+    layout = _layout(panel_layout([0.62, 0.38][: 1 + known], titles, colours, gap=0.04), colours, 50 + 24 * len(table), r=16)
     change = table["change"].to_numpy()
     bars = _bars(change, "%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places") | {
         "marker": {"color": np.where(change >= 0, colours.warm[1], colours.cool[1]).tolist()},
@@ -55,7 +55,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     ratio = np.sqrt(grid / (width / width.sum()))  # the square root keeps one very hot cell from hiding the others
     heat = {
         "type": "heatmap", "z": ratio, "x": np.arange(len(spans)), "y": np.arange(len(slots)), "xaxis": "x", "yaxis": "y",
-        "colorscale": scale(colours.load), "zmin": 0, "zmax": max(2.0, float(ratio.max())), "showscale": False,
+        "colorscale": colour_scale(colours.load), "zmin": 0, "zmax": max(2.0, float(ratio.max())), "showscale": False,
         "xgap": 1, "ygap": 2, "hovertemplate": "%{text}<extra></extra>",
         "text": [
             [f"{safe(title)}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
@@ -63,7 +63,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
         ],
     }  # fmt: skip
     bars = _bars(reads, "%{x:.1%}", "2") | {"marker": {"color": colours.muted}, "text": [f"{part:.0%}" for part in reads]}
-    layout = panels([0.76, 0.24], ("where each expert looks", "last event"), colours, gap=0.03)
+    layout = panel_layout([0.76, 0.24], ("where each expert looks", "last event"), colours, gap=0.03)
     layout = _layout(layout, colours, 70 + 30 * len(slots), b=24, r=16)
     ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
     marks = [f"event {spans['first'].iloc[0]}", f"event {spans['last'].iloc[-1]}"][: len(ends)]
@@ -80,7 +80,7 @@ def along(
     """Rank of what came next at every moment (click one to go there), and the experts retrieved then, as squares."""
     rows = 1 if experts.empty else 2
     titles = ("rank of what came next (1 is best)", "experts retrieved")[:rows]
-    layout = panels([0.45, 0.55][:rows], titles, colours, gap=0.1, stacked=True)
+    layout = panel_layout([0.45, 0.55][:rows], titles, colours, gap=0.1, stacked=True)
     layout = _layout(layout, colours, 260 if rows == 1 else 560, b=36) | {"clickmode": "event+select"}
     data = [] if other is None else [_line(other, colours.categories[1], names[1], dash="dot")]
     data.append(_line(ranks, colours.picked, names[0], dash="solid"))
@@ -144,7 +144,7 @@ def _squares(experts: pd.DataFrame, places: np.ndarray, colours: Palette) -> dic
         "type": "scatter", "x": experts["event"].to_numpy(), "y": places, "xaxis": "x2", "yaxis": "y2", "mode": "markers",
         "name": "experts", "customdata": experts[["event", "expert", "place", "gate"]].to_numpy(),
         "marker": {
-            "symbol": "square", "size": 8, "color": experts["gate"].to_numpy(), "colorscale": scale(colours.load[1:]),
+            "symbol": "square", "size": 8, "color": experts["gate"].to_numpy(), "colorscale": colour_scale(colours.load[1:]),
             "line": {"width": 0},
         },
         "hovertemplate": "<b>expert %{customdata[1]}</b> after %{x} events<br>"

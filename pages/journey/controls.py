@@ -7,9 +7,9 @@ from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
 from elastic_core.text import number as whole
-from pages.components import edits, shell, view
-from pages.components.control import bound, button
-from pages.components.shell import Context
+from pages.components import edits, page_context, page_elements
+from pages.components.controls import bind_widget, place_button
+from pages.components.page_context import Context
 from pages.journey.sentences import TEXT
 
 MOMENT, EVENT, TITLE_PART, LIST = "jrn_t", "jrn_event", "jrn_add", "jrn_list"
@@ -24,11 +24,11 @@ def moment(now: Context) -> int:
     if st.session_state.get(MOMENT_OF, owner) != owner:
         st.session_state[MOMENT] = last
     elif asked is not None and not 1 <= (whole(asked) or 0) <= last:
-        st.warning(f"This person has no moment {shell.quoted(asked)} (1 to {last}). So you see the last one.")
+        st.warning(f"This person has no moment {page_context.quote_code(asked)} (1 to {last}). So you see the last one.")
         st.session_state[MOMENT] = last
     st.session_state[MOMENT_OF] = owner
-    one, did = now.words.one, now.words.did
-    chosen = int(bound(
+    one, did = now.item_words.one, now.item_words.did
+    chosen = int(bind_widget(
         st.slider, f"Read up to {one}", 1, last, last, key=MOMENT, called="How much is read",
         help=f"What they {did} next is hidden from the model. Gold marks it.",
     ))  # fmt: skip
@@ -44,14 +44,14 @@ def reach(number: int) -> None:
 
 def edit_bar(now: Context, edit_list: Edits, edited: EditedPerson) -> None:
     """One row: the quickest act first."""
-    held, n_left = shell.locked(edits.PARAMETER), len(edited.numbers)
-    with view.row("bottom"):
+    held, n_left = page_context.is_locked(edits.PARAMETER), len(edited.numbers)
+    with page_elements.place_in_row("bottom"):
         last = int(edited.numbers[-1]) if n_left else 0
-        button(
-            f"Remove the last {now.words.one}", "jrn_last", edits.append, Remove(last, last), icon="backspace",
+        place_button(
+            f"Remove the last {now.item_words.one}", "jrn_last", edits.append_edits, Remove(last, last), icon="backspace",
             disabled=held or n_left < 2,
         )  # fmt: skip
-        with st.popover(f"Add {now.words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
+        with st.popover(f"Add {now.item_words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
             _add(now)
         with st.popover("Remove", icon=":material/delete:", disabled=held or n_left < 2, key="jrn_removing"):
             _remove(now, edited)
@@ -66,11 +66,11 @@ def _add(now: Context) -> None:
         return
     table = inspect.find_items(now.dataset, text)
     if table.empty:
-        st.write(f"No title has these words. There are {now.dataset.catalog.n_items:,} {now.words.many}.")
+        st.write(f"No title has these words. There are {now.dataset.catalog.n_items:,} {now.item_words.many}.")
         return
     titles = dict(zip(table["item"], table["title"], strict=True))
-    item = int(st.selectbox(now.words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item"))
-    button("Add it", "jrn_add_do", edits.append, Add((item,)), type="primary")
+    item = int(st.selectbox(now.item_words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item"))
+    place_button("Add it", "jrn_add_do", edits.append_edits, Add((item,)), type="primary")
 
 
 def _remove(now: Context, edited: EditedPerson) -> None:
@@ -80,18 +80,18 @@ def _remove(now: Context, edited: EditedPerson) -> None:
     newest = numbers[::-1]
     if st.session_state.get(EVENT) not in newest:
         st.session_state[EVENT] = newest[0]
-    label = f"{now.words.one.capitalize()} (the latest first)"
+    label = f"{now.item_words.one.capitalize()} (the latest first)"
     names = {number: f"{number}. {catalog.title(int(edited.events[number - 1]))}" for number in newest}
     chosen = int(st.selectbox(label, newest, key=EVENT, format_func=names.__getitem__))
-    button("Remove it", "jrn_remove_one", edits.append, Remove(chosen, chosen), icon="delete")
+    place_button("Remove it", "jrn_remove_one", edits.append_edits, Remove(chosen, chosen), icon="delete")
     first, last = st.select_slider(
         "A stretch", numbers, (numbers[-2], numbers[-1]), key=f"jrn_stretch_{numbers[0]}_{numbers[-1]}_{len(numbers)}"
     )
-    button("Remove the stretch", "jrn_remove_many", edits.append, Remove(first, last), icon="delete")
+    place_button("Remove the stretch", "jrn_remove_many", edits.append_edits, Remove(first, last), icon="delete")
 
 
 def _type(now: Context, edited: EditedPerson) -> None:
-    st.write(TEXT("TYPED", one=now.words.one))
+    st.write(TEXT("TYPED", one=now.item_words.one))
     samples = now.dataset.catalog.called(now.dataset.all_counts().argsort()[::-1][:3])
     text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(samples))
     if not text.strip():
@@ -102,17 +102,17 @@ def _type(now: Context, edited: EditedPerson) -> None:
         st.error(sentence(error))
         return
     for problem in typed.problems[:PROBLEMS]:
-        st.warning(shell.plain(problem), icon=":material/help:")
+        st.warning(page_context.escape_markdown(problem), icon=":material/help:")
     if len(typed.problems) > PROBLEMS:
         lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed.problems[PROBLEMS:])
         st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
     count, some = len(typed.items), "the understood" if typed.problems else "these"
-    label = f"Read {some} {count} {now.words.one if count == 1 else now.words.many}"
+    label = f"Read {some} {count} {now.item_words.one if count == 1 else now.item_words.many}"
     instead = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
-    button(label, "jrn_list_do", edits.append, *instead, type="primary", disabled=not count)
+    place_button(label, "jrn_list_do", edits.append_edits, *instead, type="primary", disabled=not count)
 
 
 def sentence(error: InputError) -> str:
     """What is wrong, as a sentence for a place that reads Markdown."""
-    text = shell.plain(error)
+    text = page_context.escape_markdown(error)
     return f"{text[:1].upper()}{text[1:]}."

@@ -9,9 +9,9 @@ from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest_expe
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
-from pages.components import cache, glossary, shell, view
-from pages.components.control import bound, one_of, switch
-from pages.components.shell import Context
+from pages.components import cache, glossary, page_context, page_elements
+from pages.components.controls import bind_widget, choose_one, choose_without_label
+from pages.components.page_context import Context
 from pages.journey import cached, charts, controls
 from pages.journey.sentences import ALONG, DISPATCHER, INFLUENCE, READING, TEXT
 
@@ -23,25 +23,27 @@ def influence(now: Context, here: Prediction) -> list[str]:
     """Removal of each event, next to attention. Says how sure that is."""
     truth, top = here.recommendation.truth, int(here.recommendation.table["item"].iloc[0])
     targets = {TOP: top} if truth is None else {NEXT: truth, TOP: top}
-    with view.row("top"):
-        target = targets[switch("Behind", [*targets], "jrn_for")]
-        show = switch("Show", [FEW, ALL], "jrn_show")
+    with page_elements.place_in_row("top"):
+        target = targets[choose_without_label("Behind", [*targets], "jrn_for")]
+        show = choose_without_label("Show", [FEW, ALL], "jrn_show")
     try:
         found = cached.event_influence(now.open_run, History(here.history.items, target), here.scales, here.keep_seen)
     except InputError as error:
         st.write(controls.sentence(error))
         return []
     if found.nothing:
-        st.markdown(TEXT("NOTHING", one=now.words.one))
+        st.markdown(TEXT("NOTHING", one=now.item_words.one))
         return []
     name = split_year(now.dataset.catalog.title(target))[0]
-    st.markdown(TEXT("MATTERS", name=shell.plain(name), rank=found.rank, running=found.running, one=now.words.one))
+    st.markdown(
+        TEXT("MATTERS", name=page_context.escape_markdown(name), rank=found.rank, running=found.running, one=now.item_words.one)
+    )
     st.markdown(found.sentence)
     rows = found.table[::-1] if show == ALL else found.strongest(12)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
-    figure = cache.cached_figure(charts.influence, rows, labels, shell.palette())
-    view.chart("jrn_influence", figure, found.table, INFLUENCE, alt)
+    figure = cache.cached_figure(charts.influence, rows, labels, page_context.theme_palette())
+    page_elements.show_chart("jrn_influence", figure, found.table, INFLUENCE, alt)
     if found.agreement is None:
         return []
     _, n, low, high = found.agreement
@@ -77,14 +79,14 @@ def _weights(now: Context, here: Prediction) -> None:
         st.write(controls.sentence(error))
         return
     if found.layers > 1:
-        layer = one_of("Layer", range(1, found.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
+        layer = choose_one("Layer", range(1, found.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
         found = cached.aggregation(now.open_run, here.history.items, layer)
     titles = [_untagged(title) for title in span_titles(now.dataset, here.history.items, found.cells)]
-    figure = cache.cached_figure(charts.aggregation, found.cells, found.slots, titles, shell.palette())
+    figure = cache.cached_figure(charts.aggregation, found.cells, found.slots, titles, page_context.theme_palette())
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
     every_weight, _ = cached.expert_reads(now.open_run, here.history.items)
-    view.chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
+    page_elements.show_chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
 
 
 def along(now: Context, moment: int, keep_seen: bool) -> None:
@@ -96,21 +98,25 @@ def along(now: Context, moment: int, keep_seen: bool) -> None:
     other, second, dotted = None, "", ""
     if now.other is not None:
         other, second = cached.along(now.other, now.user, keep_seen).ranks, now.other.run.name
-        dotted = f" Dotted: {shell.plain(second)}."
+        dotted = f" Dotted: {page_context.escape_markdown(second)}."
     st.caption(f"{TEXT('OVER_TIME')}{some}{dotted}")
-    figure = cache.cached_figure(charts.along, table, experts, moment, shell.palette(), other, (now.run.name, second))
+    figure = cache.cached_figure(
+        charts.along, table, experts, moment, page_context.theme_palette(), other, (now.run.name, second)
+    )
     last = table.iloc[-1]
     alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
     there = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
     if other is not None:
         table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     said = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
-    st.markdown(TEXT("CAME_NEXT", many=now.words.many, title=shell.plain(there["title"]), **said))
-    view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(controls.MOMENT) else _picked)
+    st.markdown(TEXT("CAME_NEXT", many=now.item_words.many, title=page_context.escape_markdown(there["title"]), **said))
+    page_elements.show_chart(
+        "jrn_along", figure, table, ALONG, alt, on_select=None if page_context.is_locked(controls.MOMENT) else _picked
+    )
 
 
 def _picked() -> None:
-    if mark := view.clicked("jrn_along"):
+    if mark := page_elements.clicked_mark("jrn_along"):
         controls.reach(int(mark[0]))
 
 
@@ -148,11 +154,11 @@ _mount = st.components.v2.component(
 
 def _dispatcher(now: Context, here: Prediction) -> None:
     """The slider for N, what it saves, and the picture."""
-    words = now.words
+    words = now.item_words
     events = most = min(here.n_read, MOST)
     if most > LEAST:
         label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
-        events = bound(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
+        events = bind_widget(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
     try:
         found = cached.dispatch(now.open_run, here.history.items, events)
     except InputError as error:
@@ -165,16 +171,20 @@ def _dispatcher(now: Context, here: Prediction) -> None:
     st.markdown(f"{TEXT('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
     holds, hold = ("holds", "hold") if found.apart else ("reads", "read")
     data = {
-        "events": [split_year(title)[0] for title in found.titles], "experts": [f"expert {expert}" for expert in found.experts],
-        "held": found.held.round(4).tolist(), "older": found.older.round(4).tolist(), "back": found.back.round(4).tolist(),
-        "colours": {"muted": shell.palette().muted}, "says": TEXT.named("PICTURE", holds=holds, hold=hold, **said),
-    }  # fmt: skip
+        "events": [split_year(title)[0] for title in found.titles],
+        "experts": [f"expert {expert}" for expert in found.experts],
+        "held": found.held.round(4).tolist(),
+        "older": found.older.round(4).tolist(),
+        "back": found.back.round(4).tolist(),
+        "colours": {"muted": page_context.theme_palette().muted},
+        "says": TEXT.named_paragraphs("PICTURE", holds=holds, hold=hold, **said),
+    }
     _mount(data=data, key="jrn_dispatcher")
     st.markdown(TEXT("LIST_EACH" if found.apart else "LIST_ONE", **said))
     st.caption(TEXT("SAVES", few=2_000 * k, **said))
     _example(found.apart)
-    view.explain(DISPATCHER)
-    view.remember("dispatcher", found.table)
+    page_elements.show_explanation(DISPATCHER)
+    page_elements.remember_table("dispatcher", found.table)
 
 
 def _example(slots: bool) -> None:

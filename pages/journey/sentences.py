@@ -1,6 +1,6 @@
 """What the Journey page says: text.md."""
 
-from pages.components import prose
+from pages.components import page_text
 
-TEXT = prose.page_text(__file__)
-EXPERTS, LISTS, INFLUENCE, READING, ALONG, DISPATCHER = TEXT.abouts("EXPERTS LISTS INFLUENCE READING ALONG DISPATCHER")
+TEXT = page_text.load_page_text(__file__)
+EXPERTS, LISTS, INFLUENCE, READING, ALONG, DISPATCHER = TEXT.chart_texts("EXPERTS LISTS INFLUENCE READING ALONG DISPATCHER")

@@ -11,10 +11,10 @@ from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import html as escape
-from pages.components import cache, person, shell, view
-from pages.components.control import picked
-from pages.components.shell import Context
-from pages.components.tiles import Tile
+from pages.components import cache, page_context, page_elements, user_cards
+from pages.components.controls import picked_number
+from pages.components.item_cards import ItemCard
+from pages.components.page_context import Context
 from pages.journey import cached
 from pages.journey.sentences import EXPERTS, LISTS, TEXT
 
@@ -31,13 +31,13 @@ def ribbon(now: Context, edited: EditedPerson, changed: bool) -> None:
         (name, year), state = inspect.split_year(row["title"]), row["state"]
         sign, note = MARKS.get(state, ("", ""))
         signs |= {sign + state} if sign else set()
-        cells.append(Tile(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
+        cells.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
     shown = sum(not cell.faded for cell in cells)
     before = f" ({edited.n_own} before your edits)" if changed and count != edited.n_own else ""
     parts = [f"The last {shown} of {count}{before}." if shown < count or before else "Oldest first."]
     parts += [f"Read: the last {length}."] if length < count and now.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
-    person.ribbon(now, cells, f"The last {shown} {now.words.many} of this history", " ".join(parts))
+    user_cards.show_history_row(now, cells, f"The last {shown} {now.item_words.many} of this history", " ".join(parts))
 
 
 def command_words(now: Context, edit_list: Edits, edited: EditedPerson, whole: bool) -> list[str]:
@@ -55,15 +55,15 @@ def lists(now: Context, here: Prediction, before: Prediction | None, peer: str) 
     """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
     change = compare_lists((before or here).recommendation, here.recommendation)
     if peer:
-        st.markdown(f"**{shell.plain(cache.label(now.run))}**")
-    person.suggestions(now, here, change, changed=before is not None)
+        st.markdown(f"**{page_context.escape_markdown(cache.label_run(now.run))}**")
+    user_cards.show_suggestions(now, here, change, changed=before is not None)
     if peer and before is not None:
-        st.markdown(f"**{shell.plain(peer)}**")
-        person.suggestions(now, before, compare_lists(before.recommendation, before.recommendation), changed=False)
+        st.markdown(f"**{page_context.escape_markdown(peer)}**")
+        user_cards.show_suggestions(now, before, compare_lists(before.recommendation, before.recommendation), changed=False)
     panel = st.expander("As a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
-            view.table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
+            page_elements.show_table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
 
 
 def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> None:
@@ -72,11 +72,11 @@ def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> No
     if peer:
         truth = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there." if known else ""
         same = len(change.table) - change.counts["new"]
-        text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
+        text = f"**Beside {page_context.escape_markdown(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
     truth = f" What they {words.did} next {change.truth_moved}." if known else ""
-    moves = f"{shell.plain(change.summary(words.many))} {here.others_retrieved(before)}"
+    moves = f"{page_context.escape_markdown(change.summary(words.many))} {here.others_retrieved(before)}"
     st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 
 
@@ -85,27 +85,27 @@ def beside_null(now: Context, edit_list: Edits, keep_seen: bool, n_events: int |
     null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own, others, _), *more = null.rows(did := now.words.did)
+    (_, own, others, _), *more = null.rows(did := now.item_words.did)
     text = TEXT(
         "BY_CHANCE",
-        done=shell.plain(str(null.table["done"].iloc[0])),
+        done=page_context.escape_markdown(str(null.table["done"].iloc[0])),
         what=f"what they {did} next" if null.truth_known else "the item that moved most",
         own=own,
         n=null.n,
-        others="experts" if isinstance(edit_list[-1], Silence | Scale) else now.words.many,
+        others="experts" if isinstance(edit_list[-1], Silence | Scale) else now.item_words.many,
         null=f"median {others}" if others[0].isdigit() else others,
     )
     st.markdown(text, help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None)
-    view.remember("chance", null.table)
+    page_elements.remember_table("chance", null.table)
 
 
 def experts(now: Context, here: Prediction, before: Prediction | None) -> None:
     """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
     assert here.retrieved is not None
     earlier = here.experts if before is None else before.active_experts
-    names = person.expert_names(now, here)
+    names = user_cards.name_user_experts(now, here)
     _, reads = cached.expert_reads(now.open_run, here.history.items)
-    gates, colours, rows = here.retrieved.gates[0].tolist(), shell.palette(), []
+    gates, colours, rows = here.retrieved.gates[0].tolist(), page_context.theme_palette(), []
     largest = max(*gates, 1e-9)
     for place, (expert, gate, part) in enumerate(zip(here.experts, gates, _parts(here.retrieved), strict=True), 1):
         was = earlier.index(expert) + 1 if expert in earlier else None
@@ -126,7 +126,7 @@ def experts(now: Context, here: Prediction, before: Prediction | None) -> None:
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
     if gone := [str(expert) for expert in earlier if expert not in here.experts]:
         st.caption(f"No longer there: expert {', '.join(gone)}.")
-    view.explain(EXPERTS)
+    page_elements.show_explanation(EXPERTS)
     _one(now, here)
 
 
@@ -143,12 +143,12 @@ def _one(now: Context, here: Prediction) -> None:
     st.session_state[EXPERT] = now.expert if now.expert in here.experts else here.strongest
     st.selectbox(
         "Expert", here.experts, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
-        disabled=shell.locked("expert"),
+        disabled=page_context.is_locked("expert"),
     )  # fmt: skip
-    view.expert_card("Who uses it?")
+    page_elements.show_expert_card("Who uses it?")
 
 
 def _looked() -> None:
-    expert = picked(EXPERT)
+    expert = picked_number(EXPERT)
     if expert is not None:
-        shell.look_at(expert)
+        page_context.select_expert(expert)

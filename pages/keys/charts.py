@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from elastic_core.services.person.inspect import Words
 from elastic_core.text import figure as safe
-from pages.components.plot import STEADY, Chart, Palette, frame, panels
+from pages.components.plot import STEADY, Chart, Palette, panel_layout, style_figure
 
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 
@@ -45,7 +45,7 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
         "cliponaxis": False,
         "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>",
     })  # fmt: skip
-    layout = panels([0.78, 0.22], (drawn, "votes (average)"), p, gap=0.02) | {
+    layout = panel_layout([0.78, 0.22], (drawn, "votes (average)"), p, gap=0.02) | {
         "height": 90 + 30 * (k + 1), "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "showlegend": False, "dragmode": False,
         "font": {"color": p.text}, "uirevision": "keep",
     }  # fmt: skip
@@ -80,4 +80,4 @@ def learning(curve: pd.DataFrame, p: Palette) -> go.Figure:
         figure.add_scatter(x=part["step"], y=part["loss"], mode="lines", name=name, line=line, hovertemplate=hover)
     figure.update_xaxes(title_text="training step")
     figure.update_yaxes(title_text="loss (mean squared error)", rangemode="tozero")
-    return frame(figure, p, 320, legend=True)
+    return style_figure(figure, p, 320, legend=True)

@@ -8,9 +8,16 @@ from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import VoteTally
 from elastic_core.services.person import inspect
-from pages.components import cache, glossary, shell, view
+from pages.components import cache, glossary, page_context, page_elements
 from pages.components.cache import cached_resource
-from pages.components.control import bound, button, number, one_of_list, switch, write_in_address
+from pages.components.controls import (
+    bind_widget,
+    choose_from_list,
+    choose_without_label,
+    number_input,
+    place_button,
+    write_in_address,
+)
 from pages.keys import picture, steps, sure
 from pages.keys.sentences import MILLION, OWN, TEXT, TITLE, TOY
 from pages.keys.steps import ANGLES, EVENT, Scene
@@ -19,7 +26,7 @@ SIDE, MANY = 1024, 8  # of "a million"
 MOST = 16
 SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 
-now = shell.context()
+now = page_context.require_context()
 
 
 @cached_resource(4)
@@ -32,7 +39,7 @@ def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
 def election() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     made = votes.tally_votes(now.model, now.dataset, now.user)
-    return made.at(one_of_list(f"Which {made.words.one} searches?", made.offered, key=EVENT, called="Event", width=260))
+    return made.at(choose_from_list(f"Which {made.words.one} searches?", made.offered, key=EVENT, called="Event", width=260))
 
 
 def scene(source: str) -> Scene:
@@ -41,17 +48,24 @@ def scene(source: str) -> Scene:
         first, second, k = steps.toy()
         return Scene(cache.lesson_of_angles(first, second, k), f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
-        with view.row("bottom"):
-            seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
+        with page_elements.place_in_row("bottom"):
+            seed = int(number_input("Seed", 0, 10**6, 0, key=SEED, width=130))
             more = {SEED: seed + 1}
-            button("Draw another", "keys_another", st.session_state.update, more, icon="casino", disabled=shell.locked(SEED))
+            place_button(
+                "Draw another",
+                "keys_another",
+                st.session_state.update,
+                more,
+                icon="casino",
+                disabled=page_context.is_locked(SEED),
+            )
         lesson, found = million(seed, now.model.config.width)
         note = TEXT("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
         return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
-    with view.row("bottom"):
+    with page_elements.place_in_row("bottom"):
         voting = election() if search.has_votes(now.model) else None
         most = min(MOST, search.first_memory(now.model).keys.side ** 2)
-        k = bound(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
+        k = bind_widget(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.lesson_of_user(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
     name = f"Person {now.user + 1}’s {whose}"
@@ -60,12 +74,12 @@ def scene(source: str) -> Scene:
 
 def restart() -> None:
     """Another search was chosen: a person's is told from its beginning."""
-    if st.session_state[SOURCE] == OWN and not shell.locked(steps.STEP):
+    if st.session_state[SOURCE] == OWN and not page_context.is_locked(steps.STEP):
         st.session_state.pop(steps.STEP, None)
         write_in_address(steps.STEP, None)
 
 
-view.title(TITLE)
+page_elements.show_title(TITLE)
 if now.model.retrieves:
     without = inspect.too_many(now.model)
 else:
@@ -73,7 +87,9 @@ else:
 if without:
     st.info(without)
 intro = st.container()
-source = switch("Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLION], SOURCE, width="content", on_change=restart)
+source = choose_without_label(
+    "Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLION], SOURCE, width="content", on_change=restart
+)
 here = scene(source)
 lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
@@ -85,12 +101,12 @@ if voting is not None and step != "Vote":
     m = search.experts_wanted(now.model)
     fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"
     intro.caption(TEXT("VOTING", one=voting.words.one) + fewer)
-locked = {"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}
+locked = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
 picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
 if voting is not None and step == "Vote":
     steps.tally(voting)
-view.remember("keys_halves", lesson.half_scores)
-view.remember("keys_pairs", lesson.candidates)
-view.remember("keys_winners", lesson.gathered)
+page_elements.remember_table("keys_halves", lesson.half_scores)
+page_elements.remember_table("keys_pairs", lesson.candidates)
+page_elements.remember_table("keys_winners", lesson.gathered)
 sure.part(here, now, own=source == OWN)
-view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")
+page_elements.show_footer("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -12,7 +12,7 @@ import streamlit as st
 
 from elastic_core.services.keys.frames import search_frames
 from elastic_core.services.keys.search import TOY_DEGREES
-from pages.components import shell
+from pages.components import page_context
 from pages.keys import sentences
 
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
@@ -36,7 +36,7 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
     data = {
         "name": scene.name, "steps": list(scene.steps), "step": step, "found": search_frames(lesson), "toy": toy,
         "largest": LARGEST, "says": says, "words": sentences.PICTURE | quiet, "note": scene.note, "locked": locked,
-        "colours": shell.palette()._asdict(),
+        "colours": page_context.theme_palette()._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)
 

@@ -1,10 +1,10 @@
 """The short words of the page on product keys; its sentences are in text.md."""
 
-from pages.components import prose
+from pages.components import page_text
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 SURE = "Proofs"
 
-PICTURE = TEXT.named("PICTURE")
+PICTURE = TEXT.named_paragraphs("PICTURE")

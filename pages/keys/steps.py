@@ -10,9 +10,9 @@ from elastic_core import text
 from elastic_core.services.keys import votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import VoteTally
-from pages.components import shell, view
+from pages.components import page_context, page_elements
 from pages.components.cache import cached_figure
-from pages.components.control import asked_for, write_in_address
+from pages.components.controls import option_in_address, write_in_address
 from pages.keys import charts, picture
 from pages.keys.sentences import TEXT
 
@@ -46,7 +46,7 @@ class Scene(NamedTuple):
 
 def toy() -> tuple[int, int, int]:
     """Directions of both halves of the query of the 4 × 4, in degrees, and how many are wanted; the address says them, too."""
-    shell.lockable({ANGLES[0]: "Query of the 4 × 4"})
+    page_context.register_controls({ANGLES[0]: "Query of the 4 × 4"})
     for key, usual in AT_FIRST.items():
         if key not in st.session_state:
             asked, most = text.number(st.query_params.get(key, "")), picture.MOST if key == TOY_K else 359
@@ -58,10 +58,10 @@ def toy() -> tuple[int, int, int]:
 
 def chosen(scene: Scene) -> str:
     """Which step is shown; the address says it, too. One that is not offered (any more) is the first."""
-    shell.lockable({STEP: "Step"})
+    page_context.register_controls({STEP: "Step"})
     asked, first = st.query_params.get(STEP, ""), scene.steps[0]
     if asked and STEP not in st.session_state:
-        st.session_state[STEP] = asked_for(STEP, scene.steps)
+        st.session_state[STEP] = option_in_address(STEP, scene.steps)
         if st.session_state[STEP] is None and st.session_state.get(SAID) != asked:
             st.session_state[SAID] = asked
             said = f"Step: “{text.markdown(asked[:60])}” is not offered here. Shown: {first}."
@@ -80,9 +80,9 @@ def _write(key: str, value: str | int, usual: str | int) -> None:
 def follow(offered: Sequence[str]) -> None:
     """The browser went on to another step, or turned the query."""
     shown = picture.moved()
-    if shown.get("step") in offered and not shell.locked(STEP):
+    if shown.get("step") in offered and not page_context.is_locked(STEP):
         st.session_state[STEP] = shown["step"]
-    if not shell.locked(ANGLES[0]):
+    if not page_context.is_locked(ANGLES[0]):
         for key, angle in zip(ANGLES, shown.get("angles", ()), strict=False):
             st.session_state[key] = angle
         if "k" in shown:
@@ -127,7 +127,7 @@ def tally(election: VoteTally) -> None:
     k = len(sums) - 1
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     drawn = votes.vote_marks(cast).merge(election.events, on="event", how="left")
-    about = view.ChartText(
+    about = page_elements.ChartText(
         f"Which {named.one} asked for which expert?",
         f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
         "Squares: all earlier votes together. Bars: the sum of a row. In brackets: what the average person gives it.",
@@ -137,12 +137,14 @@ def tally(election: VoteTally) -> None:
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
         f"All other experts: {sums['votes'].iloc[k]:.0%}."
     )
-    figure = cached_figure(charts.tally, drawn, sums, election.event, named, shell.palette())
-    view.chart(TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_asked)
+    figure = cached_figure(charts.tally, drawn, sums, election.event, named, page_context.theme_palette())
+    page_elements.show_chart(
+        TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_asked
+    )
     st.caption(f"Click a stroke to follow the search of that {named.one}.")
 
 
 def _asked() -> None:
     """A stroke was clicked: its event is looked at."""
-    if (mark := view.clicked(TALLY)) and not shell.locked(EVENT):
+    if (mark := page_elements.clicked_mark(TALLY)) and not page_context.is_locked(EVENT):
         st.session_state[EVENT] = mark[0]

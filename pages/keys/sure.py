@@ -6,9 +6,9 @@ import numpy as np
 import streamlit as st
 
 from elastic_core.services.keys import checks, gate, search
-from pages.components import glossary, shell, view
+from pages.components import glossary, page_context, page_elements
 from pages.components.cache import cached_figure
-from pages.components.control import asked_for, bound
+from pages.components.controls import bind_widget, option_in_address
 from pages.keys import cached, charts
 from pages.keys.sentences import SURE, TEXT
 from pages.keys.steps import Scene
@@ -17,16 +17,16 @@ CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
 
 
-def part(scene: Scene, now: shell.Context, own: bool) -> None:
+def part(scene: Scene, now: page_context.Context, own: bool) -> None:
     """The doubts, one at a time and only when asked for; only the chosen one is computed."""
     parts = {
         "Exactness": partial(_exactness, scene), "Numbers": partial(_numbers, scene), "Gate": partial(_gate, now),
         "Equation 7": partial(_printed, scene, now, own),
     }  # fmt: skip
-    if PART not in st.session_state and (asked := asked_for(PART, list(parts))):
+    if PART not in st.session_state and (asked := option_in_address(PART, list(parts))):
         st.session_state[PART] = asked
     with st.container(key="keys_sure"):
-        chosen = bound(st.segmented_control, SURE, list(parts), key=PART)
+        chosen = bind_widget(st.segmented_control, SURE, list(parts), key=PART)
     if chosen:
         parts[chosen]()
 
@@ -55,10 +55,10 @@ def _numbers(scene: Scene) -> None:
     st.caption(f"**Careful:** {TEXT('CAREFUL')}")
 
 
-def _gate(now: shell.Context) -> None:
+def _gate(now: page_context.Context) -> None:
     st.markdown(TEXT("GATE"))
     st.info(TEXT("GATE TRAINED"), icon=":material/straighten:")
-    gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
+    gated = bind_widget(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
         table = cached.gradients(now.open_run, now.user)
@@ -80,24 +80,30 @@ def _gate(now: shell.Context) -> None:
         f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
-    view.chart("keys_fig_learning", cached_figure(charts.learning, curve, shell.palette()), curve, TEXT.about("LEARNING"), alt)
+    page_elements.show_chart(
+        "keys_fig_learning",
+        cached_figure(charts.learning, curve, page_context.theme_palette()),
+        curve,
+        TEXT.chart_text("LEARNING"),
+        alt,
+    )
 
 
-def _list(now: shell.Context) -> None:
+def _list(now: page_context.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    found = cached.ungated_list(now.open_run, now.user, now.stay)
+    found = cached.ungated_list(now.open_run, now.user, now.keep_seen)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
         f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
-        f"{now.words.did} next {found.change.truth_moved}. With random weights, {by_chance} are new "
+        f"{now.item_words.did} next {found.change.truth_moved}. With random weights, {by_chance} are new "
         f"({len(found.chance)} tries)."
     )
 
 
-def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
+def _printed(scene: Scene, now: page_context.Context, own: bool) -> None:
     if not len(scene.lesson.values):
         st.info("Choose a smaller memory above. A million experts are too many here.")
         return

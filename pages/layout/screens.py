@@ -1,12 +1,14 @@
 """The screens of the app, in the order of the sidebar. A new one is a folder in `pages/` and one line here: what stands around
 screens, and all tests of every screen, ask this list. tests/app/test_new_screen.py adds one of four small files; copy those:
 
-    page.py      drawn from top to bottom: `shell.context()` is what it is about (pages/components/shell.py);
-                 pages/components/view.py draws title, charts, tables, doubts and foot,
-                 pages/components/control.py what can be set. A plain table:
-                 `view.table(key, frame, TEXT.about("NAME"), alt, column_config=view.columns(TEXT("COLUMNS")))`, where each
-                 column is a paragraph `` `name` Heading | format | width | What it is. `` of text.md
-    text.md     its texts, by name (pages/components/prose.py)
+    page.py      drawn from top to bottom: `page_context.require_context()` is what it is about
+                 (pages/components/page_context.py);
+                 pages/components/page_elements.py draws title, charts, tables, confidence notes and footer,
+                 pages/components/controls.py what can be set. A plain table:
+                 `page_elements.show_table(key, frame, TEXT.chart_text("NAME"), alt,
+                 column_config=page_elements.parse_columns(TEXT("COLUMNS")))`, where each column is a paragraph
+                 `` `name` Heading | format | width | What it is. `` of text.md
+    text.md     its texts, by name (pages/components/page_text.py)
     cached.py    what it keeps between reruns (pages/components/cache.py); the numbers come from a folder of
                  `elastic_core/services/`
     charts.py    its figures (pages/components/plot.py)
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 
 class Screen(NamedTuple):
-    """`worlds`: it is about a run, and has the switch between made-up world and real films (layout/worlds.py) above it."""
+    """`worlds`: it is about a run, and has the switch between made-up world and real films (layout/world_switch.py) above it."""
 
     folder: str
     title: str  # in the sidebar; README.md has a row of this name

@@ -30,7 +30,7 @@ NO_VISITOR = "streamlit.runtime.scriptrunner_utils.script_run_context"  # its wa
 LoadScreens = Callable[[], Sequence[Callable[["OpenRun"], None]]]
 
 
-def start(load_screens: LoadScreens) -> Callable[[st.App], AbstractAsyncContextManager[None]]:
+def make_lifespan(load_screens: LoadScreens) -> Callable[[st.App], AbstractAsyncContextManager[None]]:
     """The life of the server. `load_screens` imports the screens and returns what others would have their first visitor wait for.
 
     It saves the first visitor 3.4 s of processor time, and the first of Evidence another 4 s."""
@@ -72,7 +72,7 @@ def open_first_run(load_screens: LoadScreens) -> None:
     slow_questions = load_screens()
     from pages.layout import sidebar  # imports the libraries, too: not before the server is up
 
-    first = sidebar.open_first()
+    first = sidebar.open_default_run()
     freeze_objects()
     if first is not None:
         time.sleep(QUIET)

@@ -17,31 +17,31 @@ from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.user_lookup import find_users, is_id, own_id
 from elastic_core.text import number as whole
-from pages.components import cache, locks, shell
+from pages.components import cache, control_locks, page_context
 from pages.components.cache import OpenRun
-from pages.components.control import button, number, write_in_address
-from pages.components.locks import locked
-from pages.components.shell import Context, plain, quoted
-from pages.layout import finding, worlds
+from pages.components.control_locks import is_locked
+from pages.components.controls import number_input, place_button, write_in_address
+from pages.components.page_context import Context, escape_markdown, quote_code
+from pages.layout import user_search, world_switch
 
 NOTICE, MEANT, TEACHING = "shell_notice", "shell_meant", "shell_teach_panel"
 WRITTEN = "shell_written"  # what this visit wrote into the address last, by control
 
 
-def sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> None:
+def show_sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> None:
     """The widgets of the frame. Called by navigation.py on every rerun, before the page. `read_class` takes from the address
     which class a visitor is in, `begin_tour` draws the button that starts the tour."""
     machine.one_thread_each()
-    locks.read()
+    control_locks.read_locks()
     read_class()
-    asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
-    known = runs()
-    chosen, problems = _open(known, asked["run"])
-    st.session_state[shell.CONTEXT] = None
+    asked = {key: _requested_value(key) for key in ("run", "vs", "user", "expert")}
+    known = runs_by_name()
+    chosen, problems = _open_requested_run(known, asked["run"])
+    st.session_state[page_context.CONTEXT] = None
     if chosen is None:
         st.sidebar.warning("No trained run can be opened. " + " ".join(problems))
         return
-    worlds.settle(chosen, asked)
+    world_switch.settle_user(chosen, asked)
     with st.sidebar:
         begin_tour()
         _run_box(known, chosen)
@@ -50,47 +50,47 @@ def sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> N
         more = st.expander("More", key="shell_more")
         with more:
             expert = _expert_box(chosen.model, asked["expert"], problems)
-            meet = partial(shell.meet, keep_expert=False)
-            finding.box(chosen.dataset, chosen.run.config.data, "find_who", meet, locked("user"))
+            meet = partial(page_context.select_user, keep_expert=False)
+            user_search.show_search_box(chosen.dataset, chosen.run.config.data, "find_who", meet, is_locked("user"))
             other = _other_box(known, chosen, asked["vs"], problems)
-            st.caption(f"Folder: {quoted(chosen.run.name)}")
+            st.caption(f"Folder: {quote_code(chosen.run.name)}")
             for note in chosen.dataset.notes:
-                st.caption(plain(note))
-        st.session_state[shell.CONTEXT] = Context(chosen, user, expert, other)
-        worlds.remember(chosen.dataset, user)
-        locks.notice()
-    _say(problems, chosen.run, user)
+                st.caption(escape_markdown(note))
+        st.session_state[page_context.CONTEXT] = Context(chosen, user, expert, other)
+        world_switch.remember_user(chosen.dataset, user)
+        control_locks.show_lock_notice()
+    _show_problems(problems, chosen.run, user)
 
 
-def runs() -> dict[str, Run]:
+def runs_by_name() -> dict[str, Run]:
     """All that can be opened, the best first."""
-    return {run.name: run for run in cache.runs(shell.RUNS, preference)}
+    return {run.name: run for run in cache.list_openable_runs(page_context.RUNS, run_preference)}
 
 
-def close(class_panel: Callable[[], None]) -> None:
+def show_sidebar_end(class_panel: Callable[[], None]) -> None:
     """The lower end of the sidebar. Called by navigation.py after the page, when the page has named its controls."""
-    if st.session_state[shell.CONTEXT] is not None:
-        locks.named()
+    if st.session_state[page_context.CONTEXT] is not None:
+        control_locks.update_lock_notice()
         with st.session_state[TEACHING]:
             class_panel()
-            locks.builder(shell.link())
+            control_locks.show_link_builder(page_context.view_address())
 
 
-def open_first() -> OpenRun | None:
+def open_default_run() -> OpenRun | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
     machine.one_thread_each()
-    run = next(iter(cache.runs(shell.RUNS, preference)), None)
+    run = next(iter(cache.list_openable_runs(page_context.RUNS, run_preference)), None)
     with suppress(InputError):
         if run is not None and at_hand(run.config.data.source):
-            opened = cache.open_run(run, cache.dataset(run.config.data))
-            cache.example(opened)
+            opened = cache.open_run(run, cache.load_dataset(run.config.data))
+            cache.example_user(opened)
             if inspect.memory_size(opened.model):
-                cache.traffic(opened)
+                cache.route_everybody(opened)
                 return opened
     return None
 
 
-def _asked(key: str) -> str | None:
+def _requested_value(key: str) -> str | None:
     """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text. A run that the address has
     come to name by itself, as Back does, goes before the session's."""
     said = st.query_params.get(key)
@@ -101,7 +101,7 @@ def _asked(key: str) -> str | None:
     return st.query_params.get(key)
 
 
-def preference(run: Run) -> tuple[bool | int | str, ...]:
+def run_preference(run: Run) -> tuple[bool | int | str, ...]:
     """Finished first, shipped before local, with a memory before without, experts that were asked to stand for items before
     others, worlds with a known truth before real data, those of many interests first."""
     model, data = run.config.model, run.config.data
@@ -112,21 +112,21 @@ def preference(run: Run) -> tuple[bool | int | str, ...]:
     return not run.last("test"), local, not remembers, not stand, -interests, run.name
 
 
-def _open(runs: dict[str, Run], asked: str | None) -> tuple[OpenRun | None, list[str]]:
+def _open_requested_run(runs: dict[str, Run], asked: str | None) -> tuple[OpenRun | None, list[str]]:
     """The run that was asked for, else the one that was open, else the best other one, and why it is another. Drops from `runs`
     what cannot be opened."""
     problems: list[str] = []
     lacking: list[DataConfig] = []  # data that cannot be had are said once, not for every run on them
-    wanted = st.session_state.pop(shell.WANTED, None) or asked
+    wanted = st.session_state.pop(page_context.WANTED, None) or asked
     if wanted and wanted not in runs:
-        fault = next((f for f in unreadable_runs(shell.RUNS) if wanted in (f.name, f.path.name)), None)
+        fault = next((f for f in unreadable_runs(page_context.RUNS) if wanted in (f.name, f.path.name)), None)
         if fault is not None:
-            problems.append(f"The run {quoted(fault.name)} cannot be shown: {plain(fault.reason)}.")
-        elif wanted in [run.name for run in cache.ranked_runs(shell.RUNS)]:
+            problems.append(f"The run {quote_code(fault.name)} cannot be shown: {escape_markdown(fault.reason)}.")
+        elif wanted in [run.name for run in cache.ranked_runs(page_context.RUNS)]:
             again = f"`python -m elastic_core reproduce --only {wanted}` trains it again."
-            problems.append(f"The weights of the run {quoted(wanted)} did not come along. {again}")
+            problems.append(f"The weights of the run {quote_code(wanted)} did not come along. {again}")
         else:
-            problems.append(f"There is no run called {quoted(wanted)} here.")
+            problems.append(f"There is no run called {quote_code(wanted)} here.")
     for name in [wanted, asked, *list(runs)]:
         run = runs.get(name or "")
         if run is None:
@@ -135,9 +135,9 @@ def _open(runs: dict[str, Run], asked: str | None) -> tuple[OpenRun | None, list
             if run.config.data in lacking:
                 del runs[run.name]
                 continue
-            opened = cache.open_run(run, _dataset(run, lacking))
+            opened = cache.open_run(run, _load_dataset(run, lacking))
         except InputError as error:
-            problems.append(f"The run {plain(cache.label(run))} cannot be shown: {plain(error)}.")
+            problems.append(f"The run {escape_markdown(cache.label_run(run))} cannot be shown: {escape_markdown(error)}.")
             del runs[run.name]
             continue
         if st.session_state.get("run") != run.name:
@@ -146,26 +146,26 @@ def _open(runs: dict[str, Run], asked: str | None) -> tuple[OpenRun | None, list
     return None, problems
 
 
-def _dataset(run: Run, lacking: list[DataConfig]) -> Dataset:
+def _load_dataset(run: Run, lacking: list[DataConfig]) -> Dataset:
     try:
-        return cache.dataset(run.config.data)
+        return cache.load_dataset(run.config.data)
     except InputError:
         lacking.append(run.config.data)
         raise
 
 
 def _run_box(runs: dict[str, Run], chosen: OpenRun) -> None:
-    labels = cache.labels(shell.RUNS)  # a run that is gone is called by its folder
+    labels = cache.label_runs(page_context.RUNS)  # a run that is gone is called by its folder
     st.selectbox(
         "Trained run", list(runs), key="run", format_func=lambda name: labels.get(name, str(name)),
-        help="A model with its settings and weights.", disabled=locked("run"),
+        help="A model with its settings and weights.", disabled=is_locked("run"),
     )  # fmt: skip
-    _write("run", chosen.run.name)
-    said, graded = shell.describe(chosen.run, chosen.dataset)
+    _write_run("run", chosen.run.name)
+    said, graded = page_context.describe_quality(chosen.run, chosen.dataset)
     st.caption(said, help=graded)
 
 
-def _write(key: str, name: str | None) -> None:
+def _write_run(key: str, name: str | None) -> None:
     """Puts a run into the address by its folder's name: bound to it, a list would write what people read."""
     write_in_address(key, name)
     st.session_state[WRITTEN] = {**st.session_state.get(WRITTEN, {}), key: name}
@@ -173,40 +173,45 @@ def _write(key: str, name: str | None) -> None:
 
 def _user_box(chosen: OpenRun, asked: str | None, problems: list[str]) -> int:
     """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
-    data, default = chosen.dataset, cache.example(chosen) + 1
+    data, default = chosen.dataset, cache.example_user(chosen) + 1
     people = data.histories.n_users
     if MEANT in st.session_state:
         st.session_state["user"] = st.session_state.pop(MEANT)
     asked = _by_own_id(data, asked, problems)
     if asked is not None and not 1 <= (whole(asked) or 0) <= people:
-        problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
+        problems.append(f"There is no person {quote_code(asked)} here (1 to {people}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default
-    value = number(
+    value = number_input(
         "Person", 1, people, default, key="user", help=f"1 to {people:,}.",
-        on_change=shell.look_at, args=(None,),
+        on_change=page_context.select_expert, args=(None,),
     )  # fmt: skip
     if st.session_state.get(MEANT, value) != value:
         st.rerun()  # the box begins with what the address says; from the second run on it can be told
     st.session_state.pop(MEANT, None)
     if own_id(data, int(value) - 1):
-        st.caption(f"Their id in the data: {quoted(own_id(data, int(value) - 1))}")
-    button(
-        "Surprise me", "shell_surprise", shell.surprise, icon="casino", width="stretch", help="Someone at random.",
-        disabled=locked("user"),
-    )  # fmt: skip
+        st.caption(f"Their id in the data: {quote_code(own_id(data, int(value) - 1))}")
+    place_button(
+        "Surprise me",
+        "shell_surprise",
+        page_context.select_random_user,
+        icon="casino",
+        width="stretch",
+        help="Someone at random.",
+        disabled=is_locked("user"),
+    )
     return int(value) - 1
 
 
 def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | None:
     """`?who=u_8841`: a person by their id in the data, which holds where a number would not; then the number says it."""
-    who = st.query_params.get(shell.WHO)
+    who = st.query_params.get(page_context.WHO)
     if who is None:
         return asked
-    del st.query_params[shell.WHO]
+    del st.query_params[page_context.WHO]
     found = [user for user in find_users(data, who) if is_id(data, user, who)]
     if not found:
-        problems.append(f"Nobody here has the id {quoted(who)}.")
+        problems.append(f"Nobody here has the id {quote_code(who)}.")
         return asked
     st.session_state[MEANT] = found[0] + 1
     return str(found[0] + 1)
@@ -218,9 +223,9 @@ def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> i
     if not size:
         return None
     if asked not in (None, "None", "") and not _is_below(str(asked), size):
-        problems.append(f"There is no expert {quoted(asked)} in this run (0 to {size - 1}).")
-        shell.look_at(None)
-    value = number(
+        problems.append(f"There is no expert {quote_code(asked)} in this run (0 to {size - 1}).")
+        page_context.select_expert(None)
+    value = number_input(
         "Expert",
         0,
         size - 1,
@@ -245,29 +250,29 @@ def _other_box(runs: dict[str, Run], chosen: OpenRun, asked: str | None, problem
     run = chosen.run
     names = [name for name, other in runs.items() if name != run.name and other.config.data == run.config.data]
     if asked not in (None, "None", "") and asked not in names:
-        problems.append(f"There is no other run {quoted(asked)} on the same data to compare with.")
+        problems.append(f"There is no other run {quote_code(asked)} on the same data to compare with.")
         st.session_state["vs"] = None
     elif asked in names and st.session_state.get("vs") != asked:
         st.session_state["vs"] = asked
-    labels = cache.labels(shell.RUNS)
+    labels = cache.label_runs(page_context.RUNS)
     value = st.selectbox(
         "Compare with", names, index=None, key="vs", placeholder="none", format_func=lambda name: labels.get(name, str(name)),
-        help="A second run on the same data.", disabled=locked("vs"),
+        help="A second run on the same data.", disabled=is_locked("vs"),
     )  # fmt: skip
-    _write("vs", value)
+    _write_run("vs", value)
     if not value:
         return None
     try:
         return cache.open_run(runs[value], chosen.dataset)
     except InputError as error:
-        problems.append(f"The second run {plain(labels.get(value, value))} cannot be shown: {plain(error)}.")
+        problems.append(f"The second run {escape_markdown(labels.get(value, value))} cannot be shown: {escape_markdown(error)}.")
         return None
 
 
-def _say(problems: list[str], run: Run, user: int) -> None:
+def _show_problems(problems: list[str], run: Run, user: int) -> None:
     """Says what was replaced, until the visitor chooses something else."""
     if problems:
-        shown = f" Showing the run {plain(cache.label(run))}."
+        shown = f" Showing the run {escape_markdown(cache.label_run(run))}."
         st.session_state[NOTICE] = (" ".join(problems) + shown, run.name, user)
     text, *about = st.session_state.get(NOTICE, ("", run.name, user))
     if text and about == [run.name, user]:

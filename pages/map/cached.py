@@ -34,7 +34,7 @@ def store(of: OpenRun, file: Path) -> Store | None:
 def table(of: OpenRun, files: int) -> pd.DataFrame:
     """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
     how many epochs are kept so far."""
-    found = overview.expert_table(cache.survey(of))
+    found = overview.expert_table(cache.survey_experts(of))
     loads = over_time.load_by_epoch(of.run)
     return found.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(found) else found
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, most_common
 from elastic_core.text import figure as safe
-from pages.components.plot import Chart, Palette, scale
+from pages.components.plot import Chart, Palette, colour_scale
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 DETAILS = ["expert", "row", "column", "load", "label", "said"]  # what a mark carries
@@ -67,7 +67,7 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
     if labels.dtype.kind not in "OUS":
         bar = {"title": {"text": "people" if colour == "load" else "epoch"}, "thickness": 10, "len": 0.6}
         most = max(float(labels.max(initial=0)), 1)
-        marker = {"color": labels, "colorscale": scale(colours.load), "cmin": 0, "cmax": most, "colorbar": bar}
+        marker = {"color": labels, "colorscale": colour_scale(colours.load), "cmin": 0, "cmax": most, "colorbar": bar}
         return [(COLOURS[colour], np.ones(len(labels), dtype=bool), marker)]
     if colour in ("row", "column"):
         names, hues, shapes = sorted(set(labels.tolist()), key=lambda name: int(name.split()[-1])), 8, 8

@@ -9,8 +9,8 @@ from elastic_core.services.map import picture as pictures
 from elastic_core.services.map import trust as trusting
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.map.picture import Map
-from pages.components import cache, job_bar, plot, shell, view
-from pages.components.control import one_of, one_of_list
+from pages.components import cache, job_bar, page_context, page_elements, plot
+from pages.components.controls import choose_from_list, choose_one
 from pages.map import cached, charts, sentences
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP"}
@@ -31,16 +31,16 @@ def drawn_map() -> Map:
 
 def watch_maps() -> None:
     """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
-    maps = Maps(shell.RUNS)
+    maps = Maps(page_context.RUNS)
     active = [job for job in maps.all() if job.active]
-    job_bar.show_bars(maps, active, "map_watch", lambda job: f"Map of {shell.plain(job.request.title)}")
+    job_bar.show_bars(maps, active, "map_watch", lambda job: f"Map of {page_context.escape_markdown(job.request.title)}")
     if any(not job.share for job in active):
         st.caption(sentences.TEXT("FIRST_TIME"))
 
 
 def offer_map(experts: np.ndarray) -> None:
     """Says that a layout is missing, and how to get it."""
-    maps = Maps(shell.RUNS)
+    maps = Maps(page_context.RUNS)
     last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance)
     if last is not None and last.active:
         st.info(sentences.TEXT("UNTIL"))
@@ -58,7 +58,7 @@ def picked() -> None:
     points = st.session_state[KEY]["selection"]["points"]
     experts = [int(point["customdata"][0]) for point in points if point.get("customdata")]
     if experts:
-        shell.look_at(experts[0])
+        page_context.select_expert(experts[0])
 
 
 def picture() -> None:
@@ -68,7 +68,7 @@ def picture() -> None:
         f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
         f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
     )
-    view.chart(KEY, figure, frame, sentences.MAP, alt, on_select=picked, selection_mode="points")
+    page_elements.show_chart(KEY, figure, frame, sentences.MAP, alt, on_select=picked, selection_mode="points")
     said = sentences.TEXT("NUMBERED", person=now.user + 1)
     if len(drawn.laid) < len(values):
         said += " " + sentences.TEXT("SAMPLE", shown=len(drawn.laid), placed=int(drawn.placed.sum()))
@@ -78,13 +78,15 @@ def picture() -> None:
 def neighbours() -> None:
     row = table.iloc[focus]
     label = str(pictures.colour_labels(table, "genre")[focus]) if "genre" in offered else pictures.NO_GENRE
-    genre = "" if label == pictures.NO_GENRE else f"{shell.plain(label)}, "
-    view.expert_card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
+    genre = "" if label == pictures.NO_GENRE else f"{page_context.escape_markdown(label)}, "
+    page_elements.show_expert_card(
+        f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}."
+    )
     near = trusting.neighbour_table(values, drawn.experts, drawn.xy, focus)
     st.markdown(f"**{near['true?'].sum()} of its {len(near)} nearest** on the map are its nearest in truth, too.")
     shown = near.head(SHOWN).round(2)
     alt = f"The {len(shown)} nearest of expert {focus} in truth and on the map"
-    view.table("map_near_table", shown, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
+    page_elements.show_table("map_near_table", shown, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
 
 
 def trust() -> None:
@@ -102,7 +104,7 @@ def trust() -> None:
             shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"})
             if panel["seed"].isna().all():  # PCA needs none
                 shown = shown.drop(columns="seed")
-            view.table("map_trust", shown.round(3), sentences.TRUST, f"How far {len(panel)} maps keep neighbours")
+            page_elements.show_table("map_trust", shown.round(3), sentences.TRUST, f"How far {len(panel)} maps keep neighbours")
         with right:
             noise = None if umap is None else umap.get(settings, 0, "null")
             if noise is None:
@@ -112,9 +114,9 @@ def trust() -> None:
             st.plotly_chart(cache.cached_figure(charts.plain, noise, palette), key="map_null", config=plot.CONFIG, alt=alt)
 
 
-now = shell.context()
-view.needs_experts(now, TITLE)
-view.title(TITLE)
+now = page_context.require_context()
+page_elements.require_experts(now, TITLE)
+page_elements.show_title(TITLE)
 st.write(sentences.TEXT("IDEA", width=now.model.config.width))
 file = now.run.path / layouts.FOLDER / layouts.STORE
 values, store, table = (
@@ -122,23 +124,23 @@ values, store, table = (
     cached.store(now.open_run, file),
     cached.table(now.open_run, len(now.run.snapshots())),
 )
-load, palette = table["load"].to_numpy(), shell.palette()
-retrieved = {int(e): rank for rank, e in enumerate(cache.traffic(now.open_run).experts[now.user], 1)}
-strongest = cache.strongest(now.open_run, now.user)
+load, palette = table["load"].to_numpy(), page_context.theme_palette()
+retrieved = {int(e): rank for rank, e in enumerate(cache.route_everybody(now.open_run).experts[now.user], 1)}
+strongest = cache.strongest_expert(now.open_run, now.user)
 focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 settings, start = Settings(), 0
-with view.row("top"):
-    layout = one_of("Map", LAYOUTS, key="map_layout", width="content")
+with page_elements.place_in_row("top"):
+    layout = choose_one("Map", LAYOUTS, key="map_layout", width="content")
     offered = pictures.colour_choices(table)
     first = next(name for name in ("interest", "genre", "load") if name in offered)
-    colour = one_of_list("Colour", offered, key="map_colour", first=first, width=260)
+    colour = choose_from_list("Colour", offered, key="map_colour", first=first, width=260)
 if layout == "umap":
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         settings = Settings(
-            one_of("Neighbours", NEIGHBOURS, key="map_near", default=settings.neighbours, width="content"),
-            one_of("Distance", DISTANCES, key="map_dist", default=settings.distance, named="{:g}".format, width="content"),
+            choose_one("Neighbours", NEIGHBOURS, key="map_near", default=settings.neighbours, width="content"),
+            choose_one("Distance", DISTANCES, key="map_dist", default=settings.distance, named="{:g}".format, width="content"),
         )
-        start = one_of("Random start", SEEDS, key="map_seed", width="content")
+        start = choose_one("Random start", SEEDS, key="map_seed", width="content")
 watch_maps()
 drawn = drawn_map()
 labels = pictures.colour_labels(table, colour)
@@ -150,7 +152,7 @@ with right:
 found = cached.region(now.open_run, drawn.laid, labels[drawn.laid])
 alike, colours = sentences.regions(labels.dtype.kind in "OUS", found)
 trust()
-view.foot(
+page_elements.show_footer(
     "python -m elastic_core.services.map.compute checkpoints",
     *("--run", now.run.name, "--neighbours", settings.neighbours, "--distance", f"{settings.distance:g}"),
     map_layout=layout,

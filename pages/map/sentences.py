@@ -4,10 +4,10 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.map.trust import Region
-from pages.components import prose
+from pages.components import page_text
 
-TEXT = prose.page_text(__file__)
-MAP, NEAR, TRUST = TEXT.abouts("MAP NEAR TRUST")
+TEXT = page_text.load_page_text(__file__)
+MAP, NEAR, TRUST = TEXT.chart_texts("MAP NEAR TRUST")
 NEAR_COLUMNS = {
     "in truth": st.column_config.NumberColumn(width=76, format="expert %d", help="Nearest in all numbers, the best first"),
     "cosine": st.column_config.Column(width=58, help="1 = the same direction"),

@@ -4,11 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.data.source_catalog import SOURCES
-from pages.components import glossary, prose, shell, view
-from pages.components.control import switch
+from pages.components import glossary, page_context, page_elements, page_text
+from pages.components.controls import choose_without_label
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 QUESTIONS = "abcdefghi"
 
 
@@ -25,26 +25,28 @@ def ablations() -> None:
     alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
     widths = {"variant": 260, "NDCG@10 ± 95%": 130, "trainings": 80, "ELASTIC minus variant": 210, "paper, ML-1M": 110}
     table = read_table(TEXT("ABLATIONS TABLE"))
-    view.table("mth_ablations", table, TEXT.about("ABLATIONS"), alt, height="content", row_height=56, widths=widths)
+    page_elements.show_table(
+        "mth_ablations", table, TEXT.chart_text("ABLATIONS"), alt, height="content", row_height=56, widths=widths
+    )
 
 
 def equations() -> None:
     table = read_table(TEXT("EQUATIONS TABLE"))
     widths = dict(zip(table.columns, (105, 180, 235, 300), strict=True))
     alt = "Equations with their modules and tests"
-    view.table("mth_equations", table, TEXT.about("EQUATIONS"), alt, height=700, row_height=72, widths=widths)
+    page_elements.show_table("mth_equations", table, TEXT.chart_text("EQUATIONS"), alt, height=700, row_height=72, widths=widths)
     with st.expander("The test behind every chart", icon=":material/rule:", key="mth_charts"):
-        rows = [{"chart": about.question, "test": about.test} for about in prose.all_chart_texts() if about.test]
+        rows = [{"chart": about.question, "test": about.test} for about in page_text.all_chart_texts() if about.test]
         st.dataframe(rows, hide_index=True, alt="Questions of charts with their tests", key="mth_chart_tests")
 
 
 def words() -> None:
     left, right = st.columns(2)
     with left:
-        view.heading("Words")
+        page_elements.show_heading("Words")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in glossary.WORDS.items()))
     with right:
-        view.heading("Metrics and protocols")
+        page_elements.show_heading("Metrics and protocols")
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in glossary.METRICS.items()))
         st.caption(TEXT("PROTOCOLS"))
 
@@ -52,17 +54,19 @@ def words() -> None:
 def limits() -> None:
     left, right = st.columns(2)
     with left:
-        view.heading("Limits")
+        page_elements.show_heading("Limits")
         st.markdown(TEXT("LIMITS"))
     with right:
-        view.heading("Accessibility and privacy")
+        page_elements.show_heading("Accessibility and privacy")
         st.markdown(TEXT("ACCESSIBILITY"))
-        view.heading("Papers")
+        page_elements.show_heading("Papers")
         st.markdown(TEXT("PAPERS"))
-    view.heading("Data and their terms")
+    page_elements.show_heading("Data and their terms")
     rows = [(source.label, source.url, source.licence) for source in SOURCES.values()]
     terms = pd.DataFrame(rows, columns=["data", "official address", "terms and citation"])
-    view.table("mth_terms", terms, TEXT.about("TERMS"), "Where data come from, how they may be used, and what to cite")
+    page_elements.show_table(
+        "mth_terms", terms, TEXT.chart_text("TERMS"), "Where data come from, how they may be used, and what to cite"
+    )
 
 
 def read_table(section: str) -> pd.DataFrame:
@@ -72,10 +76,10 @@ def read_table(section: str) -> pd.DataFrame:
 
 
 st.title("What is implemented, and what did the paper leave open?")
-shell.context()
-part = switch("Part of the page", PARTS, "mth_part")
+page_context.require_context()
+part = choose_without_label("Part of the page", PARTS, "mth_part")
 {
     "Left open": left_open, "Ablations": ablations, "Equations and tests": equations, "Words and metrics": words,
     "Limits and sources": limits,
 }[part]()  # fmt: skip
-view.foot("python -m elastic_core reproduce --table --only ml-100k", part=part)
+page_elements.show_footer("python -m elastic_core reproduce --table --only ml-100k", part=part)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from elastic_core.services.speed.curves import Fit, round_length
 from elastic_core.text import figure as safe
-from pages.components.plot import Palette, whiskers
+from pages.components.plot import Palette, error_bars
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
 COLOURS = (0, 4, 1, 5, 2, 3, 6, 7)  # of the palette's categories, in the order of systems
@@ -40,7 +40,7 @@ def curves(
         colour, symbol = style(system, table["system"], colours)
         figure.add_scatter(
             x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]),
-            error_y=whiskers(rows, "ms", width=3, thickness=1) if column == "ms" and "low" in rows else None,
+            error_y=error_bars(rows, "ms", width=3, thickness=1) if column == "ms" and "low" in rows else None,
             line_color=colour, line_width=1.5, marker_color=colour, marker_size=8, marker_symbol=symbol,
             hovertemplate=f"<b>%{{fullData.name}}</b><br>N = %{{x:,}}<br>%{{y:.3g}} {title.split(',')[0]}<extra></extra>",
         )  # fmt: skip
@@ -78,7 +78,7 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
         figure.add_scatter(
             x=rows["length"], y=rows["ms"], mode="markers+lines", name=name, line_color=colour, line_width=2, line_dash=dash,
             marker_color=colour, marker_size=10 if state_symbol else 8, marker_symbol=symbol,
-            error_y=whiskers(rows, "ms", width=3, thickness=1),
+            error_y=error_bars(rows, "ms", width=3, thickness=1),
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3g} ms per person<extra></extra>",
         )  # fmt: skip
     return _with_logarithmic_axes(figure, sorted(set(table["length"])), "ms per person and new event")
@@ -88,7 +88,7 @@ def style(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> 
     """Colour and symbol of a system."""
     others = [name for name in _in_order(present) if name not in SYSTEMS]
     place = SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS) + others.index(system)
-    return colours.category(COLOURS[place % len(COLOURS)]), SYMBOLS[place % len(SYMBOLS)]
+    return colours.category_colour(COLOURS[place % len(COLOURS)]), SYMBOLS[place % len(SYMBOLS)]
 
 
 def _in_order(present: Sequence[str] | pd.Series) -> list[str]:

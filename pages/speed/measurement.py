@@ -6,33 +6,35 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.kinds import Measurement, Measurements
 from elastic_core.services.speed import costs, curves, measure
 from elastic_core.services.speed.plan import Plan, all_systems
-from pages.components import job_bar, shell, view
-from pages.components.control import bound, button, number
+from pages.components import job_bar, page_context, page_elements
+from pages.components.controls import bind_widget, number_input, place_button
 
 
 def choose_plan() -> Plan | None:
     """What the controls ask for; None where they ask for something impossible, which is then said."""
     usual = Plan()
-    lengths = bound(
+    lengths = bind_widget(
         st.pills, "History lengths", measure.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
-    systems = bound(st.multiselect, "Systems", all_systems(), default=list(usual.systems), key="spd_systems")
-    with view.row("top"):
-        batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
-        threads = number(
+    systems = bind_widget(st.multiselect, "Systems", all_systems(), default=list(usual.systems), key="spd_systems")
+    with page_elements.place_in_row("top"):
+        batch = bind_widget(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
+        threads = number_input(
             "Threads", 1, measure.usable_cores(), usual.threads, key="spd_threads", width=130,
             help="Two share the work of many histories. Beside another program that works, one is faster.",
         )  # fmt: skip
-        repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
-        k = bound(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110, help="Experts retrieved")
-        side = bound(st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110, help="Side of the memory")
+        repeats = number_input("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
+        k = bind_widget(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110, help="Experts retrieved")
+        side = bind_widget(
+            st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110, help="Side of the memory"
+        )
     try:
         made = Plan(
             lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
             k=k, side=side,
         )  # fmt: skip
     except InputError as error:
-        st.warning(f"{shell.plain(error).capitalize()}.")
+        st.warning(f"{page_context.escape_markdown(error).capitalize()}.")
         return None
     if made.left_out():
         many = ", ".join(f"{n:,}" for n in made.left_out())
@@ -42,19 +44,19 @@ def choose_plan() -> Plan | None:
 
 def submit_plan(wanted: Plan) -> None:
     """A button's callback."""
-    if job_bar.call_queue(Measurements(shell.RUNS), "submit", wanted):
+    if job_bar.call_queue(Measurements(page_context.RUNS), "submit", wanted):
         st.session_state["spd_source"] = curves.MEASURED
 
 
 def show_panel() -> Measurement | None:
     """Controls, button and progress; returns the measurement of this machine that answers."""
-    jobs = Measurements(shell.RUNS)
+    jobs = Measurements(page_context.RUNS)
     latest, shown = jobs.latest(), jobs.shown()
     active = latest is not None and latest.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         wanted = choose_plan()
-        held = shell.off("measurement")
-        button(
+        held = page_context.is_switched_off("measurement")
+        place_button(
             "Start measuring", "spd_start", submit_plan, wanted, icon="play_arrow", type="primary",
             disabled=wanted is None or active or held, help="You may leave the page meanwhile.",
         )  # fmt: skip
@@ -64,7 +66,7 @@ def show_panel() -> Measurement | None:
         return shown
     job_bar.show_bars(jobs, [latest], "spd", lambda job: "Measuring")
     if latest.state == "failed":
-        st.error(f"The last measurement failed: {shell.plain(latest.reason)}")
+        st.error(f"The last measurement failed: {page_context.escape_markdown(latest.reason)}")
         with st.expander("What it said"):
             st.code(latest.log or "nothing", language=None)
     elif latest.state in ("interrupted", "stopped"):

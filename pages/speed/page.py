@@ -6,13 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.speed import curves
-from pages.components import prose, shell, view
+from pages.components import page_context, page_elements, page_text
 from pages.components.cache import cached_data
-from pages.components.control import one_of, switch
+from pages.components.controls import choose_one, choose_without_label
 from pages.speed import calculator, reading
 from pages.speed.measurement import show_panel
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 SOURCES = (curves.SHIPPED, curves.MEASURED)
 READING, EVENT, CALCULATOR = PARTS = ("Reading a history", "One new event", "Calculator")
 
@@ -37,7 +37,7 @@ def reading_a_history() -> None:
     """The curves, what they say, and behind *How sure?* where they are from."""
     heading, doubt = st.container(), st.expander("How sure?", icon=":material/help:", key="spd_sure")
     with doubt:
-        source = one_of("Numbers", SOURCES, key="spd_source")
+        source = choose_one("Numbers", SOURCES, key="spd_source")
         table = shipped_passes(file)
         if source == curves.MEASURED:
             table = measurement.latencies() if measurement else table[:0]
@@ -49,17 +49,17 @@ def reading_a_history() -> None:
             if source == curves.MEASURED and measurement and measurement.cut:
                 st.warning(measurement.cut)
             say_where(table, source)
-            if source == curves.SHIPPED and (card := graphics_card(shell.RUNS, file)):
+            if source == curves.SHIPPED and (card := graphics_card(page_context.RUNS, file)):
                 st.markdown(TEXT("graphics card", **card))
             reading.curves_of(reading.choose_systems(table), column, doubt)
     with doubt:
         if not table.empty:
-            st.caption(f"{source.capitalize()}: {shell.plain(curves.machine_text(table))}")
+            st.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.machine_text(table))}")
         reading.reported()
 
 
 def one_new_event() -> None:
-    source = one_of("Numbers", SOURCES, key="spd_source")
+    source = choose_one("Numbers", SOURCES, key="spd_source")
     table = shipped_events(file)
     if source == curves.MEASURED:
         table = measurement.events() if measurement else table[:0]
@@ -73,15 +73,17 @@ def one_new_event() -> None:
 def say_where(table: pd.DataFrame, source: str) -> None:
     """Below the title: where the numbers are from."""
     if len(table):
-        where.caption(f"{source.capitalize()}: {shell.plain(curves.shape_text(table))}")
+        where.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.shape_text(table))}")
 
 
-now = shell.context()
-view.title("When is ELASTIC faster?")
+now = page_context.require_context()
+page_elements.show_title("When is ELASTIC faster?")
 where = st.container()
 st.write(TEXT("idea"))
-part = switch("View", PARTS, "spd_part")
-measurement, file = show_panel(), curves.shipped_file(shell.RUNS)
+part = choose_without_label("View", PARTS, "spd_part")
+measurement, file = show_panel(), curves.shipped_file(page_context.RUNS)
 {READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show}[part]()
 command = "events --batch 8 --threads 1" if part == EVENT else "latency --directions forward --threads 1"
-view.foot(f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part)
+page_elements.show_footer(
+    f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part
+)

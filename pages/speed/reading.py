@@ -5,16 +5,16 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from elastic_core.services.speed import curves
-from pages.components import cache, prose, shell, view
-from pages.components.control import bound, one_of
+from pages.components import cache, page_context, page_elements, page_text
+from pages.components.controls import bind_widget, choose_one
 from pages.speed import charts
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 PEERS = ("sasrec-fused", "sasrec-eager")
 FORMS = ("elastic", "elastic-two-way")
 USUAL = {"elastic", "sasrec-fused"}
 TIMES = {"clock": "ms", "processor": "processor"}
-FITS = view.columns(TEXT("FITS"))
+FITS = page_elements.parse_columns(TEXT("FITS"))
 
 
 def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -22,14 +22,14 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if table.empty:
         return table, "ms"
     shapes = {curves.shape_name(shape): shape for shape in curves.list_shapes(table)}
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         name = next(iter(shapes), "")
         if len(shapes) > 1:
             if st.session_state.get("spd_shape") not in shapes:
                 st.session_state.pop("spd_shape", None)
-            name = bound(st.selectbox, "Machine and sizes", list(shapes), key="spd_shape", width=420)
+            name = bind_widget(st.selectbox, "Machine and sizes", list(shapes), key="spd_shape", width=420)
         rows = curves.of_shape(table, shapes[name]) if name else table
-        by = one_of(
+        by = choose_one(
             "Time by", list(TIMES), key="spd_time_by", default="processor" if curves.busy_machine(rows) else "clock",
             help="On a busy machine the processor’s own time changes less.",
         )  # fmt: skip
@@ -38,7 +38,7 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def choose_systems(table: pd.DataFrame) -> pd.DataFrame:
     """The two that are in use, unless all forms are chosen."""
-    if not set(table["system"]) > USUAL or bound(st.toggle, "The paper’s forms, too", key="spd_all", help=TEXT("forms")):
+    if not set(table["system"]) > USUAL or bind_widget(st.toggle, "The paper’s forms, too", key="spd_all", help=TEXT("forms")):
         return table
     return table[table["system"].isin(USUAL)]
 
@@ -50,17 +50,17 @@ def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
         start = _first_length(lengths, doubt)
         (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
         with left:
-            view.heading("Time")
+            page_elements.show_heading("Time")
             crossings = curves.crossing_table(curves.speed_ratio(table, "elastic", "sasrec-fused", column))
-            _curve("spd_time", table, column, "milliseconds per history", start, TEXT.about("TIME"), crossings, below[0])
+            _curve("spd_time", table, column, "milliseconds per history", start, TEXT.chart_text("TIME"), crossings, below[0])
         with right:
-            view.heading("Memory")
-            _curve("spd_memory", table, "memory", "megabytes per history", start, TEXT.about("MEMORY"), [], below[1])
+            page_elements.show_heading("Memory")
+            _curve("spd_memory", table, "memory", "megabytes per history", start, TEXT.chart_text("MEMORY"), [], below[1])
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
-        st.markdown(f"- {shell.plain(curves.speed_sentence(table, ours, peer, column))}")
+        st.markdown(f"- {page_context.escape_markdown(curves.speed_sentence(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
-        st.markdown(f"- {shell.plain(memory)}")
+        st.markdown(f"- {page_context.escape_markdown(memory)}")
 
 
 def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
@@ -70,18 +70,18 @@ def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
     if st.session_state.get("spd_from") not in lengths:
         st.session_state.pop("spd_from", None)
     place = lengths.index(default)
-    return int(bound(doubt.selectbox, "Lines begin at N =", lengths, index=place, key="spd_from", width=200))
+    return int(bind_widget(doubt.selectbox, "Lines begin at N =", lengths, index=place, key="spd_from", width=200))
 
 
 def _curve(
-    key: str, table: pd.DataFrame, column: str, title: str, start: int, about: prose.ChartText, crossings: list[float],
+    key: str, table: pd.DataFrame, column: str, title: str, start: int, about: page_text.ChartText, crossings: list[float],
     below: DeltaGenerator,
 ) -> None:  # fmt: skip
     fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
-    figure = cache.cached_figure(charts.curves, table, fits, shell.palette(), column, title, crossings)
+    figure = cache.cached_figure(charts.curves, table, fits, page_context.theme_palette(), column, title, crossings)
     exponents = curves.fit_exponents(table, column, start)
     words = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
-    view.chart(key, figure, table, about, f"{title} against history length. {words}.")
+    page_elements.show_chart(key, figure, table, about, f"{title} against history length. {words}.")
     below.markdown(f"**{'Memory' if column == 'memory' else 'Time'}**")
     below.dataframe(
         exponents, hide_index=True, key=f"{key}_fits", alt=f"Fitted exponents. {words}.",
@@ -100,7 +100,7 @@ def new_event(table: pd.DataFrame) -> None:
     """One new event after histories of all lengths."""
     table, clock = curves.trusted_rows(table)
     words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
-    st.markdown(shell.plain(f"{words} Times are {clock}."))
-    figure = cache.cached_figure(charts.events, curves.with_refresh(table), shell.palette())
-    view.chart("spd_event", figure, table, TEXT.about("EVENT"), f"Time of one new event. {words}")
-    st.caption(shell.plain(curves.machine_text(table)))
+    st.markdown(page_context.escape_markdown(f"{words} Times are {clock}."))
+    figure = cache.cached_figure(charts.events, curves.with_refresh(table), page_context.theme_palette())
+    page_elements.show_chart("spd_event", figure, table, TEXT.chart_text("EVENT"), f"Time of one new event. {words}")
+    st.caption(page_context.escape_markdown(curves.machine_text(table)))

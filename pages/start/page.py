@@ -9,12 +9,12 @@ from elastic_core.services.person.edited_history import event_rows
 from elastic_core.services.person.model_trace import SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
-from pages.components import cache, edits, person, prose, shell, view
+from pages.components import cache, edits, page_context, page_elements, page_text, user_cards
 from pages.components.cache import OpenRun, cached_data
-from pages.components.control import button
+from pages.components.controls import place_button
 from pages.start import strip
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 MOST_CHOSEN = 10  # products of a visitor's own history
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
@@ -33,7 +33,7 @@ def share_agreement(of: OpenRun, people: int, keep_seen: bool) -> Agreement | No
 def toggle(what: str, number: int) -> None:
     """Something in the picture was clicked: an event or an expert goes, or comes back."""
     if what in (strip.PICKED, strip.OPENED):
-        shell.look_at(number)
+        page_context.select_expert(number)
         return
     of_event = what == strip.REMOVED
     after = toggle_event(edit_list, number) if of_event else toggle_expert(edit_list, number)
@@ -41,7 +41,7 @@ def toggle(what: str, number: int) -> None:
     if is_last and len(after) > len(edit_list):
         st.toast(TEXT("stays"))
     else:
-        edits.change(after)
+        edits.set_edits(after)
 
 
 def opening() -> None:
@@ -63,19 +63,23 @@ def opening() -> None:
 
 def edit_buttons() -> None:
     """Two causal acts, and the way back."""
-    last, held = int(edited_person.numbers[-1]), shell.locked(edits.PARAMETER)
-    with view.row("bottom", gap="small"):
-        button(
-            f"Remove the last {words.one}", "start_remove", edits.append, Remove(last, last), icon="backspace",
+    last, held = int(edited_person.numbers[-1]), page_context.is_locked(edits.PARAMETER)
+    with page_elements.place_in_row("bottom", gap="small"):
+        place_button(
+            f"Remove the last {words.one}", "start_remove", edits.append_edits, Remove(last, last), icon="backspace",
             disabled=held or here.n_events < 2,
             help=f"Forget “{_title(here.history.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.strongest is not None:
-            button(
-                f"Silence expert {here.strongest}", "start_silence", edits.append, Silence(here.strongest), icon="volume_off",
+            place_button(
+                f"Silence expert {here.strongest}",
+                "start_silence",
+                edits.append_edits,
+                Silence(here.strongest),
+                icon="volume_off",
                 disabled=held or len(here.active_experts) < 2,
                 help=f"Takes away expert {here.strongest}, the one behind the first suggestion, and asks again.",
-            )  # fmt: skip
+            )
         if now.dataset.in_baskets:
             with st.popover("What do you usually buy?", icon=":material/shopping_basket:", disabled=held, key="start_yours"):
                 find_yourself()
@@ -91,8 +95,8 @@ def find_yourself() -> None:
         placeholder="For example milk, bananas, cat food",
     )  # fmt: skip
     instead = (Add(tuple(chosen)), Remove(1, len(edited_person.events)))  # in this order, so that something is left all the time
-    button(
-        "Show my experts", "start_yours_do", edits.append, *instead, type="primary", disabled=not chosen,
+    place_button(
+        "Show my experts", "start_yours_do", edits.append_edits, *instead, type="primary", disabled=not chosen,
         help="The model reads these products in place of the household’s. Reset brings the household back.",
     )  # fmt: skip
 
@@ -118,7 +122,7 @@ def verdict() -> None:
     text = " and ".join(phrases)
     with st.container(key="start_said"):
         st.info(
-            f"**{text[:1].upper()}{text[1:]}:** {truth} {shell.plain(change.summary(words.many))} {others}",
+            f"**{text[:1].upper()}{text[1:]}:** {truth} {page_context.escape_markdown(change.summary(words.many))} {others}",
             icon=":material/swap_vert:",
         )
 
@@ -133,20 +137,20 @@ def _removed_name() -> str:
 
 
 def _title(item: int) -> str:
-    return shell.plain(inspect.split_year(now.dataset.catalog.title(int(item)))[0])
+    return page_context.escape_markdown(inspect.split_year(now.dataset.catalog.title(int(item)))[0])
 
 
 def picture() -> None:
     """The strip, and what its list is chosen from."""
     rows = event_rows(now.dataset, edited_person, SHOWN, SHOWN)
-    traffic = cache.traffic(now.open_run) if here.retrieved is not None else None
-    names = person.expert_names(now, here) if here.retrieved is not None else {}
+    traffic = cache.route_everybody(now.open_run) if here.retrieved is not None else None
+    names = user_cards.name_user_experts(now, here) if here.retrieved is not None else {}
     opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle)
     gold = "what the next basket held" if now.dataset.in_baskets else f"the {words.one} they really {words.did} next"
     among = {"left": f"{here.recommendation.n_candidates:,}", "many": words.many, "gold": gold}
     st.caption(TEXT("all" if keep_seen else "new ones", done=words.done, **among))
     if opened:
-        shell.go("experts/page.py")
+        page_context.open_page("experts/page.py")
 
 
 def doubt() -> None:
@@ -157,20 +161,22 @@ def doubt() -> None:
             return
         if line := run_table.hit_line(now.run.last("test"), words, keep_seen):
             st.markdown(line)
-        if now.user == cache.example(now.open_run):
+        if now.user == cache.example_user(now.open_run):
             st.markdown(TEXT("example"))
         st.markdown(TEXT("careful"))
         null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen) if edit_list else None
         if null is None:
             st.markdown(TEXT("nothing yet"))
         else:
-            person.beside_null(null, now, f"other {words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts")
-            view.remember("chance", null.table)
+            user_cards.show_null_comparison(
+                null, now, f"other {words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts"
+            )
+            page_elements.remember_table("chance", null.table)
 
 
 def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = share_agreement(now.open_run, PEOPLE, now.stay)
+    found = share_agreement(now.open_run, PEOPLE, now.keep_seen)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
         held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
@@ -181,24 +187,24 @@ def onwards() -> None:
     """Links that lead on; run, person and edits stay."""
     opens = start.strongest if now.expert is None else now.expert
     which = "one expert" if opens is None else f"expert {opens}"
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         st.page_link("keys/page.py", label="How is the search so fast?", icon=":material/grid_on:")
         st.page_link("journey/page.py", label="What if the history were different?", icon=":material/route:")
         st.page_link("experts/page.py", label=f"What does {which} stand for?", icon=":material/hub:")
 
 
-now = shell.context()
-words = now.words
+now = page_context.require_context()
+words = now.item_words
 
 heading, acting = st.container(), st.container()
-body, controls = st.container(), view.row("bottom")
+body, controls = st.container(), page_elements.place_in_row("bottom")
 with heading:
-    view.title("What does ELASTIC do with one person’s history?")
-    edit_list = edits.current(now)
+    page_elements.show_title("What does ELASTIC do with one person’s history?")
+    edit_list = edits.current_edits(now)
 with controls:
-    keep_seen = person.staying(now, "start_ranked")
-edited_person = edits.person(now, edit_list)
-start, here = (cache.prediction(now.open_run, now.user, edits_made, keep_seen) for edits_made in ((), edit_list))
+    keep_seen = user_cards.choose_keep_seen(now, "start_ranked")
+edited_person = edits.apply_user_edits(now, edit_list)
+start, here = (cache.user_prediction(now.open_run, now.user, edits_made, keep_seen) for edits_made in ((), edit_list))
 change = compare_lists(start.recommendation, here.recommendation)
 
 st.html(LOW)
@@ -212,9 +218,9 @@ with body:
     agree = st.empty()
 doubt()
 onwards()
-view.remember("history", inspect.history_table(now.dataset, start.history, start.n_events))
-view.remember("suggestions", change.table)
-view.foot(
+page_elements.remember_table("history", inspect.history_table(now.dataset, start.history, start.n_events))
+page_elements.remember_table("suggestions", change.table)
+page_elements.show_footer(
     "python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
     *(["--seen"] if keep_seen else []),
     *([f"--edits={format_edits(edit_list)}"] if edit_list else []),

@@ -19,15 +19,15 @@ from elastic_core.services.person.edited_history import REMOVED as GONE
 from elastic_core.services.person.model_trace import ModelTrace, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
-from pages.components import edits, person, plot, prose, shell, tiles
+from pages.components import edits, item_cards, page_context, page_text, plot, user_cards
 from pages.components.cache import OpenRun, cached_resource
-from pages.components.shell import Context
+from pages.components.page_context import Context
 
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
 REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
 HERE = Path(__file__)
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 _mount = st.components.v2.component(
     "elastic_strip", css=HERE.with_suffix(".css").read_text("utf-8"), js=HERE.with_suffix(".js").read_text("utf-8")
 )
@@ -49,7 +49,11 @@ def draw(
     to which event, by its number, or expert. Returns whether an expert's page was asked for."""
     indices = [None if index < 0 else int(index) for index in rows["index"]]
     trace = model_trace(now.open_run, here.history.items, sorted(here.scales.items()), here.keep_seen, indices, here)
-    palette, shades, edits_locked = shell.palette(), person.colours(now), shell.locked(edits.PARAMETER)
+    palette, shades, edits_locked = (
+        page_context.theme_palette(),
+        user_cards.genre_colours(now),
+        page_context.is_locked(edits.PARAMETER),
+    )
     earlier = int(rows["number"].iloc[0]) - 1
     data = {
         "who": f"{now.run.name}~{now.user}",
@@ -58,11 +62,13 @@ def draw(
         "experts": [_expert(now, here, trace, at, names.get(expert, ""), traffic) for at, expert in enumerate(trace.experts)],
         "list": _list(now, shades, change, trace, changed),
         "left": [
-            {"name": _bare(row["title"]), "mark": f"now {row['now'] or now.words.done}"} for row in change.gone.to_dict("records")
+            {"name": _bare(row["title"]), "mark": f"now {row['now'] or now.item_words.done}"}
+            for row in change.gone.to_dict("records")
         ],
-        "locked": {"remove": edits_locked, "silence": edits_locked, "look": shell.locked("expert")},
-        "colours": palette._asdict(), "says": _says(now, trace, earlier),
-    }  # fmt: skip
+        "locked": {"remove": edits_locked, "silence": edits_locked, "look": page_context.is_locked("expert")},
+        "colours": palette._asdict(),
+        "says": _says(now, trace, earlier),
+    }
     result = _mount(
         data=data, key=KEY,
         **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED, OPENED)},
@@ -80,20 +86,22 @@ def _bare(title: str) -> str:
     return inspect.split_year(title)[0]
 
 
-def _thing(shades: tiles.Colours, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def _thing(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """An item as a cover and its name; pointed at, the browser says its whole title and its genres."""
-    colour = shades.of(row["genres"])
-    cover = {"initials": tiles.initials(name), "colour": colour, "ink": tiles.ink(colour)}
+    colour = shades.colour_of(row["genres"])
+    cover = {"initials": item_cards.title_initials(name), "colour": colour, "ink": item_cards.contrast_colour(colour)}
     return {"name": name, "about": " · ".join([row["title"], *row["genres"]]), "cover": cover}
 
 
-def _event(shades: tiles.Colours, row: Mapping[str, Any], trace: ModelTrace, at: int) -> dict[str, Any]:
+def _event(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, at: int) -> dict[str, Any]:
     name = ("+ " if row["state"] == ADDED else "") + _bare(row["title"])
     votes = None if trace.votes is None or row["state"] == GONE else trace.votes[at]
     return _thing(shades, name, row) | {"place": row["number"], "gone": row["state"] == GONE, "votes": votes}
 
 
-def _list(now: Context, shades: tiles.Colours, change: ListChange, trace: ModelTrace, changed: bool) -> list[dict[str, Any]]:
+def _list(
+    now: Context, shades: item_cards.GenreColours, change: ListChange, trace: ModelTrace, changed: bool
+) -> list[dict[str, Any]]:
     """The suggestions, and what really came next where it stands below them and nothing leads to it."""
     titles = inspect.told_apart(change.table["title"], now.dataset.catalog.ids[change.table["item"]])
     titles += [_bare(title) for title in change.below["title"]]
@@ -102,7 +110,7 @@ def _list(now: Context, shades: tiles.Colours, change: ListChange, trace: ModelT
         drawn = at < len(change.table)
         items.append(_thing(shades, titles[at], row) | {
             "item": str(row["item"]), "rank": row["rank"], "gold": row["is_truth"],
-            "mark": person.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
+            "mark": user_cards.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
             "suggestion_share": trace.suggestion_share[at].tolist() if drawn and trace.suggestion_share is not None else None,
             "without": _numbers(trace.without_expert[at]) if drawn else [None] * len(trace.experts),
             "missing": _numbers(trace.without_event[at]) if drawn else [None] * len(trace.indices),
@@ -151,26 +159,26 @@ def _grid(
         drawn = np.unique([*trace.experts, *voted, *([] if now.expert is None else [now.expert])])
     rows, columns = here.retrieved.halves[0].numpy()
     return {
-        "side": side, "drawn": drawn.tolist(), "load": plot.shades(traffic.load, palette.load, low=0, at=drawn),
+        "side": side, "drawn": drawn.tolist(), "load": plot.shade_values(traffic.load, palette.load, low=0, at=drawn),
         "ground": palette.load[0], "people": traffic.load[drawn].astype(int).tolist(),
-        "rows": plot.shades(rows, palette.warm), "columns": plot.shades(columns, palette.cool), "picked": now.expert,
+        "rows": plot.shade_values(rows, palette.warm), "columns": plot.shade_values(columns, palette.cool), "picked": now.expert,
     }  # fmt: skip
 
 
 def _says(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
     """The picture's words: did events vote, and does every expert give suggestions of its own?"""
-    words = now.words
+    words = now.item_words
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
         "one": words.one, "many": words.many, "did": words.did, "k": k, "shown": len(trace.indices), "step": 4 if k else 2,
         "before": f"after {earlier:,} earlier" if earlier else "oldest first", "holds": "holds" if each_suggests else "reads",
-        "gold": person.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
+        "gold": user_cards.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
         "order": "in order" if trace.event_share is None else f"what each then {'holds' if each_suggests else 'reads'}",
     }  # fmt: skip
     rest = TEXT("REST", what=f"{words.a} or an expert" if k else words.a)
     return {
-        **TEXT.named("STRIP", **values),
-        **TEXT.named("QUERIED" if trace.votes is None else "VOTED", **values),
-        **TEXT.named("EACH_GIVES" if each_suggests else "MIXED", **values),
+        **TEXT.named_paragraphs("STRIP", **values),
+        **TEXT.named_paragraphs("QUERIED" if trace.votes is None else "VOTED", **values),
+        **TEXT.named_paragraphs("EACH_GIVES" if each_suggests else "MIXED", **values),
         "rest": rest if each_suggests or not k else f"{rest} {TEXT('NO_VOTES', one=words.one)}",
     }

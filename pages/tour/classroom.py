@@ -12,16 +12,16 @@ import streamlit as st
 
 from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
-from pages.components import locks, present, prose, shell
+from pages.components import control_locks, page_context, page_text, presenter_mode
 from pages.components.cache import cached_resource
-from pages.components.control import button
+from pages.components.controls import place_button
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
 
 CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
 PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # opened by a press, once; below an open panel
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 SMALL, LARGE = 200, 520  # pixels of the code to scan, in the panel and for a projector
 SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
 POLL = 3  # seconds between two looks of a waiting browser
@@ -29,7 +29,7 @@ POLL = 3  # seconds between two looks of a waiting browser
 
 def _classes() -> Classes:
     """In a file, so that a class may be spread over several processes of the app."""
-    return _open_classes(str(shell.RUNS / "jobs" / "classes.sqlite"))
+    return _open_classes(str(page_context.RUNS / "jobs" / "classes.sqlite"))
 
 
 @cached_resource(1)
@@ -39,7 +39,7 @@ def _open_classes(file: str) -> Classes:
 
 def read() -> None:
     """What the address says of a class; stays for the visit and in the address. Called by the frame before any widget."""
-    key, code = st.query_params.get(shell.TEACH), st.query_params.get(shell.CLASS)
+    key, code = st.query_params.get(page_context.TEACH), st.query_params.get(page_context.CLASS)
     if key is not None and re.fullmatch(r"[A-Za-z0-9_-]{16}", key):
         st.session_state[KEY], code = key, classes.new_class_code(key)
     if code is not None:
@@ -47,12 +47,12 @@ def read() -> None:
         st.session_state[SAID] = None if classes.is_code(code) else code
         st.session_state[CODE] = code if classes.is_code(code) else None
     if st.session_state.get(CODE):
-        st.query_params[shell.CLASS] = st.session_state[CODE]
+        st.query_params[page_context.CLASS] = st.session_state[CODE]
         if st.session_state.get(KEY):
-            st.query_params[shell.TEACH] = st.session_state[KEY]
+            st.query_params[page_context.TEACH] = st.session_state[KEY]
     else:
-        st.query_params.pop(shell.CLASS, None)
-        st.query_params.pop(shell.TEACH, None)
+        st.query_params.pop(page_context.CLASS, None)
+        st.query_params.pop(page_context.TEACH, None)
 
 
 def code() -> str | None:
@@ -68,24 +68,26 @@ def panel() -> None:
     """In the sidebar: open a class, its code and link, the lesson, the worksheet, presenter mode, and starting over."""
     inside, name = code(), "Class"
     if wrong := st.session_state.get(SAID):
-        st.warning(f"{shell.quoted(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
+        st.warning(f"{page_context.quote_code(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
     label = f"{name} {inside}" if inside else name
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
             st.write(TEXT("open"))
-            button("Open a class", "class_open", _open, icon="add")
+            place_button("Open a class", "class_open", _open, icon="add")
         else:
             _invite(inside)
-            button("Leave the class", "class_leave", _leave, icon="logout")
+            place_button("Leave the class", "class_leave", _leave, icon="logout")
         if teaches() or not inside:  # a pupil does not see the answers
-            present.switch()
-            button("Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book")
+            presenter_mode.show_presenter_switch()
+            place_button(
+                "Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book"
+            )
         sheet = lesson.sheet()
         st.download_button(
             "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
             on_click=_taken, icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
         )  # fmt: skip
-        button("Start over", "class_over", _over, icon="restart_alt", help="Forgets all of this visit, for the next pupil.")
+        place_button("Start over", "class_over", _over, icon="restart_alt", help="Forgets all of this visit, for the next pupil.")
     if st.session_state.pop(PLANNED, False):
         lesson.show()
     if st.session_state.pop(PROJECTED, False) and inside:
@@ -103,7 +105,7 @@ def _invite(inside: str) -> None:
             st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
-        button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
+        place_button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
     if teaches():
         st.caption(TEXT("teacher"))
 
@@ -115,7 +117,7 @@ def _projected(inside: str) -> None:
         left, right = st.columns([1, 1], vertical_alignment="center")
         left.image(invitation.qr_code(link, LARGE), width=LARGE)
         right.title(inside, anchor=False)
-        right.subheader(shell.plain(link), anchor=False)
+        right.subheader(page_context.escape_markdown(link), anchor=False)
 
 
 def _taken() -> None:
@@ -155,9 +157,9 @@ def _tally(inside: str, stop: int, step: Step) -> None:
     st.markdown(f":material/groups: {many}{told}")
     if teaches():
         label = "Hide the answer again" if out else "Show the answer to the class"
-        button(label, "class_release", _release, stop, not out, icon="visibility")
+        place_button(label, "class_release", _release, stop, not out, icon="visibility")
     elif (there := shared.leads(inside)) and there != stop:
-        button(f"Your teacher is at stop {there}", "class_follow", _follow, icon="directions_walk")
+        place_button(f"Your teacher is at stop {there}", "class_follow", _follow, icon="directions_walk")
 
 
 def _follow() -> None:
@@ -185,13 +187,13 @@ def _open() -> None:
 def _leave() -> None:
     for name in (KEY, CODE, SAID):
         st.session_state.pop(name, None)
-    for name in (shell.TEACH, shell.CLASS):
+    for name in (page_context.TEACH, page_context.CLASS):
         st.query_params.pop(name, None)
 
 
 def _over() -> None:
     """A fresh visit on the same address; the class stays, and what the teacher's link holds."""
-    kept = {name: st.session_state[name] for name in (KEY, CODE, ME, locks.HELD) if name in st.session_state}
+    kept = {name: st.session_state[name] for name in (KEY, CODE, ME, control_locks.HELD) if name in st.session_state}
     st.session_state.clear()
     st.session_state.update(kept)
     st.query_params.clear()
@@ -208,4 +210,4 @@ def _link(inside: str, anyhow: bool = False) -> str | None:
     seen = (st.context.url or "").split("?")[0]
     base = invitation.reachable_address(seen, st.get_option("server.address")) or (seen if anyhow else None)
     view = {name: value for name in ("run", "user") if (value := st.session_state.get(name) or st.query_params.get(name))}
-    return None if base is None else f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1, **view})}"
+    return None if base is None else f"{base}?{urlencode({page_context.CLASS: inside, 'tour': 1, **view})}"

@@ -6,11 +6,11 @@ import streamlit as st
 
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person.recommend import user_history
-from pages.components import cache, prose, shell
+from pages.components import cache, page_context, page_text
 from pages.tour import worksheet
 from pages.tour.steps import STEPS, measured
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 SHOWN = "class_answers"
 TOY = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}  # the controls of the 4 × 4 on Product keys, as they stand at first
 
@@ -25,7 +25,8 @@ class Part(NamedTuple):
 
 
 PLAN = tuple(
-    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask) for when, (stops, ask) in TEXT.named("plan").items()
+    Part(*map(int, when.split("-")), tuple(map(int, stops.split(", "))), ask)
+    for when, (stops, ask) in TEXT.named_paragraphs("plan").items()
 )
 
 
@@ -49,15 +50,15 @@ def _named(stops: tuple[int, ...]) -> str:
 
 
 def _answers() -> None:
-    now = shell.context()
-    st.markdown(TEXT("answers", run=shell.plain(now.run.name), person=now.user + 1))
+    now = page_context.require_context()
+    st.markdown(TEXT("answers", run=page_context.escape_markdown(now.run.name), person=now.user + 1))
     told, bar = [], st.progress(0.0)
     for stop, step in enumerate(STEPS, start=1):
-        step = step.about(now.words)
+        step = step.about(now.item_words)
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
         answer = measured(step)
         right = TEXT("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
-        told.append(f"{stop}. {step.question} {right} {shell.plain(answer.reason) if answer else ''}")
+        told.append(f"{stop}. {step.question} {right} {page_context.escape_markdown(answer.reason) if answer else ''}")
     bar.empty()
     st.markdown("\n".join(told))
     lesson = toy()
@@ -73,8 +74,8 @@ def toy() -> Lesson:
 
 def sheet() -> worksheet.Sheet:
     """Return what a worksheet says of the view that is open."""
-    now = shell.context()
+    now = page_context.require_context()
     items = user_history(now.dataset, now.user).items[-worksheet.LAST :]
     last = tuple(now.dataset.catalog.title(int(item)) for item in items)
     when = tuple(map(minutes, range(1, len(STEPS) + 1)))
-    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), now.words)
+    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), now.item_words)

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import streamlit as st
 
 from elastic_core.services.tour.measured_answers import Answer
-from pages.components import prose, shell, view
-from pages.components.control import button
+from pages.components import page_context, page_elements, page_text
+from pages.components.controls import place_button
 from pages.tour import classroom
 from pages.tour.steps import STEPS, Step, measured
 
 PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 END = len(STEPS) + 1  # the stop after the last, which counts the bets
 SLIM = """<style>
 [data-testid="stBottomBlockContainer"] { padding-top: .25rem; padding-bottom: .4rem }
@@ -78,7 +78,7 @@ def begin() -> None:
     if not at():
         seen = st.session_state.get("tour_left")
         label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
-        button(label, "tour_begin", _go, seen or 1, icon="tour", width="stretch")
+        place_button(label, "tour_begin", _go, seen or 1, icon="tour", width="stretch")
 
 
 def arrive() -> None:
@@ -116,23 +116,23 @@ def panel() -> None:
         if stop == END:
             _summary()
             return
-        step, acts = STEPS[stop - 1].about(shell.context().words), _acts(stop)
+        step, acts = STEPS[stop - 1].about(page_context.require_context().item_words), _acts(stop)
         end = "" if step.title.endswith("?") else "."
         said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with said:
             st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
             (_act if acts else _bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
-            button("Back", "tour_back", _back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
+            place_button("Back", "tour_back", _back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
             onward = "See your bets" if stop == len(STEPS) else "Next stop"
-            button(
+            place_button(
                 onward if acts else "Skip the bet", "tour_next", _next, stop, icon="arrow_forward",
                 type="primary" if acts else "secondary",
             )  # fmt: skip
             if acts:
-                button("Show me", "tour_show", _show, icon="my_location", type="tertiary")
-            button("Leave the tour", "tour_leave", _go, 0, icon="close", type="tertiary")
-        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", shell.palette().gold
+                place_button("Show me", "tour_show", _show, icon="my_location", type="tertiary")
+            place_button("Leave the tour", "tour_leave", _go, 0, icon="close", type="tertiary")
+        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", page_context.theme_palette().gold
         _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
@@ -172,7 +172,7 @@ def _answer(stop: int, step: Step, bet: Bet | None) -> None:
         st.info("For an answer, choose a run with experts on the left: an ELASTIC run.")
         return
     if answer.option is None:
-        st.info(shell.plain(answer.reason))
+        st.info(page_context.escape_markdown(answer.reason))
         return
     right = step.options[answer.option]
     if bet is not None:
@@ -180,7 +180,7 @@ def _answer(stop: int, step: Step, bet: Bet | None) -> None:
     hit = bet is not None and bet.option == right
     st.caption(f"The bet: {step.question}")
     verdict = "Right." if hit else f"Your bet was {bet.option}. Here it is **{right}**." if bet else f"Answer: **{right}**."
-    (st.success if hit else st.info)(f"{verdict} {shell.plain(answer.reason)}")
+    (st.success if hit else st.info)(f"{verdict} {page_context.escape_markdown(answer.reason)}")
 
 
 def _summary() -> None:
@@ -188,12 +188,12 @@ def _summary() -> None:
     made = bets()
     known = [bet for bet in made.values() if bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
-    with view.row(gap="small"):
+    with page_elements.place_in_row(gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
         st.markdown(f"**Tour: the end.** {many} {TEXT('remember')}", width="stretch")
-        button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
-        button("Finish", "tour_next", _go, 0, icon="check", type="primary")
-    with view.row("top", gap=None):
+        place_button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
+        place_button("Finish", "tour_next", _go, 0, icon="check", type="primary")
+    with page_elements.place_in_row("top", gap=None):
         for stop, step in enumerate(STEPS, start=1):
             bet = made.get(stop)
             if bet is None or bet.right is None:
@@ -201,12 +201,12 @@ def _summary() -> None:
             else:
                 mark = "check" if bet.option == bet.right else "close"
                 told = f"your bet: {bet.option}; measured: {bet.right}"
-            button(f"{stop} {step.title}", f"tour_to_{stop}", _go, stop, icon=mark, type="tertiary", help=told)
+            place_button(f"{stop} {step.title}", f"tour_to_{stop}", _go, stop, icon=mark, type="tertiary", help=told)
 
 
 def _measured(step: Step) -> Answer | None:
     """Measured once for a stop, a run and a person."""
-    now = shell.context()
+    now = page_context.require_context()
     about = (step.title, now.run.name, now.user, now.other and now.other.run.name)
     if st.session_state.get(MEASURED, (None, None))[0] != about:
         st.session_state[MEASURED] = (about, measured(step))
@@ -245,4 +245,4 @@ def _go(stop: int) -> None:
     classroom.lead(min(stop, len(STEPS)))
     st.session_state[ARRIVED] = None
     if 0 < stop < END and "expert" in STEPS[stop - 1].bound:
-        shell.look_at(None)
+        page_context.select_expert(None)

@@ -10,7 +10,7 @@ from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import measured_answers as tour_answers
 from elastic_core.services.tour.measured_answers import Answer, TourContext
 from elastic_core.services.traffic.load import EVERYBODY
-from pages.components import cache, edits, prose, results, shell
+from pages.components import cache, edits, page_context, page_text, results
 
 Done = Callable[[Mapping[Any, Any]], bool]
 
@@ -46,7 +46,7 @@ def moved(**usual: object) -> Done:
 
 def _another_event(state: Mapping[Any, Any]) -> bool:
     """Another event than the newest searches."""
-    now, chosen = shell.context(), state.get("keys_event")
+    now, chosen = page_context.require_context(), state.get("keys_event")
     newest = now.dataset.ends("test")[now.user] - now.dataset.histories.offsets[now.user]
     return chosen is not None and not str(chosen).startswith(f"{newest}.")
 
@@ -75,24 +75,24 @@ def _against_its_partner(asked: TourContext) -> Answer:
         if (ours := data_set.system_of(asked.run.path)) is None:
             continue
         other = usual_partner(ours, data_set.systems)
-        if other is not None and (found := results.compare(data_set.systems[ours], data_set.systems[other], "full")):
+        if other is not None and (found := results.compare_systems(data_set.systems[ours], data_set.systems[other], "full")):
             return tour_answers.answer_better(asked, found, data_set.systems[other][0])
     return Answer(None, "There is no other system on this data here, so nothing was compared.")
 
 
 def measured(step: Step) -> Answer | None:
     """Return the answer; None where the run has no experts and the question is about them."""
-    now = shell.context()
+    now = page_context.require_context()
     if step.memory and not now.model.retrieves:
         return None
-    traffic = cache.traffic(now.open_run) if now.model.retrieves else None
+    traffic = cache.route_everybody(now.open_run) if now.model.retrieves else None
     try:
-        return step.answer(TourContext(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS))
+        return step.answer(TourContext(now.run, now.model, now.dataset, now.user, traffic, page_context.RUNS))
     except InputError as error:
         return Answer(None, f"It could not be measured here: {error}")
 
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 
 
 def _stop(
@@ -100,7 +100,7 @@ def _stop(
     bound: Mapping[str, Any] | None = None, memory: bool = True,
 ) -> Step:  # fmt: skip
     """`name`: of the section that has its words."""
-    said = TEXT.named(name)
+    said = TEXT.named_paragraphs(name)
     options = tuple(said.pop("options"))
     return Step(**said, page=page, done=done, options=options, answer=answer, target=target, bound=bound or {}, memory=memory)
 

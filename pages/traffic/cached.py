@@ -11,7 +11,7 @@ from pages.components.cache import OpenRun, cached_data
 def flow(of: OpenRun, split: Split, group: str, measure: Measure) -> UsageReport:
     """What the people of a group retrieve, and what a random router would give them."""
     return load.compare_with_random_router(
-        load.select_traffic(cache.traffic(of, split), load.group_table(of.dataset, group, split), measure)
+        load.select_traffic(cache.route_everybody(of, split), load.group_table(of.dataset, group, split), measure)
     )
 
 

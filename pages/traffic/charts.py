@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from pages.components.glossary import EXPERT_LOAD
-from pages.components.plot import LAYOUT, STEADY, Palette, scale
+from pages.components.plot import LAYOUT, STEADY, Palette, colour_scale
 
 MOST = 16_000  # marks in one chart that answers clicks
 
@@ -62,9 +62,16 @@ def grid(
         horizontal_spacing=0.015, vertical_spacing=0.015,
     )  # fmt: skip
     figure.add_heatmap(
-        z=table["load"].to_numpy().reshape(side, side), colorscale=scale(colours.load), zmin=0, showscale=False, xgap=1, ygap=1,
-        hoverinfo="skip", row=2, col=1,
-    )  # fmt: skip
+        z=table["load"].to_numpy().reshape(side, side),
+        colorscale=colour_scale(colours.load),
+        zmin=0,
+        showscale=False,
+        xgap=1,
+        ygap=1,
+        hoverinfo="skip",
+        row=2,
+        col=1,
+    )
     if side * side <= MOST:
         text = np.where(table["state"] == "dead", "×", "")
         figure.add_scatter(
@@ -107,7 +114,7 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
         edge = {"width": 2.5, "color": colours.picked} if expert == selected else {"width": 0.5, "color": colours.ground}
         figure.add_bar(
             x=part["batch"], y=part["share"], name=str(expert), customdata=part[["expert"]],
-            marker_color=colours.category(i), marker_line=edge,
+            marker_color=colours.category_colour(i), marker_line=edge,
             hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of group %{{x}}<extra></extra>",
             **STEADY,
         )  # fmt: skip
@@ -155,7 +162,7 @@ def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=heat.to_numpy(), x=[str(epoch) for epoch in heat.columns], customdata=[[label] * heat.shape[1] for label in labels],
-            colorscale=scale(colours.load), zmin=0, colorbar_title_text="people", colorbar_thickness=12,
+            colorscale=colour_scale(colours.load), zmin=0, colorbar_title_text="people", colorbar_thickness=12,
             hovertemplate="<b>%{customdata}</b><br>epoch %{x}: %{z} people<extra></extra>",
         )
     )  # fmt: skip

@@ -7,8 +7,8 @@ import streamlit as st
 
 from elastic_core.services.traffic import load, over_time
 from elastic_core.services.traffic.load import UsageReport
-from pages.components import cache, expert_meaning, glossary, shell, view
-from pages.components.control import bound, one_of
+from pages.components import cache, expert_meaning, glossary, page_context, page_elements
+from pages.components.controls import bind_widget, choose_one
 from pages.traffic import cached, charts, sentences
 
 TITLE = "Is the memory used evenly, and is that chance?"
@@ -19,13 +19,13 @@ ORDERS = {"number": "By number", "load": "Hottest first"}
 
 def flows() -> dict[str, UsageReport]:
     """The chosen run and, where it has a memory, the second one."""
-    found = {cache.label(now.run): cached.flow(now.open_run, split, group, measure)}
+    found = {cache.label_run(now.run): cached.flow(now.open_run, split, group, measure)}
     if now.other is not None:
-        called = cache.label(now.other.run)
+        called = cache.label_run(now.other.run)
         if now.other.model.retrieves:
             found[called] = cached.flow(now.other, split, group, measure)
         else:
-            st.caption(f"The second run, {shell.plain(called)}, has no interest memory.")
+            st.caption(f"The second run, {page_context.escape_markdown(called)}, has no interest memory.")
     return found
 
 
@@ -35,7 +35,7 @@ def beside(draw: Callable[[int, str, UsageReport], None]) -> None:
     for place, (name, flow) in enumerate(found.items()):
         with columns[place]:
             if len(found) > 1:
-                st.markdown(f"**{shell.plain(name)}**")
+                st.markdown(f"**{page_context.escape_markdown(name)}**")
             draw(place, name, flow)
 
 
@@ -50,7 +50,7 @@ def loads(place: int, name: str, flow: UsageReport) -> None:
         f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
         f"The hottest is expert {flow.experts['load'].idxmax()}. {said}."
     )
-    view.chart(f"trf_load{place}", figure, flow.experts, sentences.LOAD, alt, experts=True)
+    page_elements.show_chart(f"trf_load{place}", figure, flow.experts, sentences.LOAD, alt, experts=True)
 
 
 def shares(place: int, name: str, flow: UsageReport) -> None:
@@ -58,7 +58,7 @@ def shares(place: int, name: str, flow: UsageReport) -> None:
     hottest = len(set(table["expert"]))
     figure = cache.cached_figure(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
-    view.chart(f"trf_share{place}", figure, table, sentences.SHARE, alt, experts=True)
+    page_elements.show_chart(f"trf_share{place}", figure, table, sentences.SHARE, alt, experts=True)
 
 
 def grids(place: int, name: str, flow: UsageReport) -> None:
@@ -66,7 +66,7 @@ def grids(place: int, name: str, flow: UsageReport) -> None:
     figure = cache.cached_figure(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.side
     alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
-    view.chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
+    page_elements.show_chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
 
 
 def rows() -> None:
@@ -78,11 +78,11 @@ def chosen_expert() -> None:
     if chosen is None:
         st.caption(sentences.TEXT("CHOOSE"))
         return
-    evidence = cache.evidence(now.open_run)
+    evidence = cache.genre_evidence(now.open_run)
     label = evidence.label(chosen) if evidence else None
-    taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
+    taste = f", {page_context.escape_markdown(label.text)}" if label is not None and not label.weak else ""
     row = main.experts.iloc[chosen]
-    view.expert_card(
+    page_elements.show_expert_card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "
         f"{row['times']:.2f} × equal use, {row['state']}."
     )
@@ -95,7 +95,9 @@ def interest() -> list[str]:
     table = sentences.gauge_table(metrics)
     st.markdown(sentences.interest_or_activity(metrics))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
-    view.chart("trf_gauges", cache.cached_figure(charts.routing_metrics, table, palette), table, sentences.GAUGES, alt)
+    page_elements.show_chart(
+        "trf_gauges", cache.cached_figure(charts.routing_metrics, table, palette), table, sentences.GAUGES, alt
+    )
     return sentences.interest_doubts(metrics)
 
 
@@ -106,7 +108,7 @@ def learning() -> None:
         return
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
-    view.chart("trf_epochs", cache.cached_figure(charts.by_epoch, frame, palette), frame, sentences.EPOCHS, alt)
+    page_elements.show_chart("trf_epochs", cache.cached_figure(charts.by_epoch, frame, palette), frame, sentences.EPOCHS, alt)
     kept = over_time.load_by_epoch(now.run)
     if kept.empty:
         st.caption(sentences.TEXT("NO_COPIES"))
@@ -114,7 +116,7 @@ def learning() -> None:
     heat = over_time.load_over_time(kept)
     alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    view.chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, sentences.HEAT, alt)
+    page_elements.show_chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, sentences.HEAT, alt)
 
 
 PARTS: dict[str, Callable[[], list[str] | None]] = {
@@ -122,25 +124,25 @@ PARTS: dict[str, Callable[[], list[str] | None]] = {
     "While it learned": learning,
 }  # fmt: skip
 
-now = shell.context()
-view.needs_experts(now, TITLE)
-view.title(TITLE)
+now = page_context.require_context()
+page_elements.require_experts(now, TITLE)
+page_elements.show_title(TITLE)
 st.write(sentences.TEXT("IDEA"))
-with view.row("top"):
-    measure = one_of("Count", MEASURES, key="trf_measure", width="content")
-    order = one_of("Experts", ORDERS, key="trf_order", width="content")
-    group = bound(st.selectbox, "People", load.length_groups(now.dataset), key="trf_group", width=250)
-    split = bound(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
-palette, chosen = shell.palette(), now.expert
+with page_elements.place_in_row("top"):
+    measure = choose_one("Count", MEASURES, key="trf_measure", width="content")
+    order = choose_one("Experts", ORDERS, key="trf_order", width="content")
+    group = bind_widget(st.selectbox, "People", load.length_groups(now.dataset), key="trf_group", width=250)
+    split = bind_widget(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
+palette, chosen = page_context.theme_palette(), now.expert
 unit = "people" if measure == "people" else "people, by weight"
 found = flows()
 main = next(iter(found.values()))
 st.markdown(sentences.verdict(main), help=glossary.EXPERT_LOAD_HELP)
 beside(loads)
 chosen_expert()
-doubts = PARTS[one_of("More", list(PARTS), key="trf_part")]()
-view.sure([*sentences.doubts(main), *(doubts or ())])
-view.foot(
+doubts = PARTS[choose_one("More", list(PARTS), key="trf_part")]()
+page_elements.show_confidence_notes([*sentences.doubts(main), *(doubts or ())])
+page_elements.show_footer(
     "python -m elastic_core routing", now.run.name, *(["--split", split] if split != "test" else []),
     trf_split=split, trf_group=group, trf_measure=measure, trf_order=order,
 )  # fmt: skip

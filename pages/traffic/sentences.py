@@ -4,10 +4,10 @@ import pandas as pd
 
 from elastic_core.memory.routing_metrics import RoutingMetrics
 from elastic_core.services.traffic.load import UsageReport
-from pages.components import prose
+from pages.components import page_text
 
-TEXT = prose.page_text(__file__)
-LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.abouts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
+TEXT = page_text.load_page_text(__file__)
+LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.chart_texts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
 
 
 def verdict(flow: UsageReport) -> str:

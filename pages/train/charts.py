@@ -29,7 +29,7 @@ def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") ->
         rows = frame[frame["run"] == run]
         for column, dash in zip(columns, ("solid", "dot"), strict=False):
             if rows[column].notna().any():
-                figure.add_trace(_line(rows, run, column, dash, x, colours.category(i), len(runs)))
+                figure.add_trace(_line(rows, run, column, dash, x, colours.category_colour(i), len(runs)))
     figure.update_layout(
         title_text=TITLES[name],
         title_font_size=15,

@@ -18,17 +18,17 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.estimate import estimate_time
 from elastic_core.services.train.presets import Setting
 from elastic_core.training_time import Estimate
-from pages.components import cache, glossary, prose, shell, view
+from pages.components import cache, glossary, page_context, page_elements, page_text
 from pages.components.cache import cached_data
-from pages.components.control import bound, button, number, one_of, one_of_list
+from pages.components.controls import bind_widget, choose_from_list, choose_one, number_input, place_button
 from pages.train.jobs import call_queue
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "model (another system)"
-HELP = TEXT.named("settings")  # what each is
+HELP = TEXT.named_paragraphs("settings")  # what each is
 HELP |= {
     "model.layers": glossary.WORDS["layer"], "model.gate": glossary.WORDS["gate"],
     "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
@@ -37,11 +37,11 @@ HELP |= {
 
 def form(runs: list[Run]) -> RunConfig | None:
     """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
-    how = one_of("Start from", [FRESH, CHANGE], key="train_how")
+    how = choose_one("Start from", [FRESH, CHANGE], key="train_how")
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
-        st.error(f"This cannot be trained: {shell.plain(error)}.")
+        st.error(f"This cannot be trained: {page_context.escape_markdown(error)}.")
         return None
 
 
@@ -49,28 +49,38 @@ def start(config: RunConfig | None) -> None:
     """Name, button, and what the button will cost. The timing probe comes last, when all else is on the page."""
     name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
     place = st.container()
-    button(
-        "Start training", "train_start", call_queue, "submit", config, name.strip(), icon="model_training", type="primary",
-        disabled=config is None or shell.locked("train_start") or public.is_public(), help=public.refusal("training") or None,
-    )  # fmt: skip
+    place_button(
+        "Start training",
+        "train_start",
+        call_queue,
+        "submit",
+        config,
+        name.strip(),
+        icon="model_training",
+        type="primary",
+        disabled=config is None or page_context.is_locked("train_start") or public.is_public(),
+        help=public.refusal("training") or None,
+    )
     if config is not None and not public.is_public():  # the price is measured
         with place:
             _price(config)
 
 
 def _preset() -> RunConfig:
-    choices = shell.data_choices()
+    choices = page_context.data_choices()
     left, middle, right, last = st.columns([3, 3, 4, 2])
-    data = bound(left.selectbox, "Data", list(choices), key="train_data")
-    model = bound(middle.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget)
+    data = bind_widget(left.selectbox, "Data", list(choices), key="train_data")
+    model = bind_widget(
+        middle.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget
+    )
     times = [b.name for b in presets.BUDGETS]
-    time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
-    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=glossary.WORDS["training seed"])
+    time = choose_one("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
+    seed = number_input("Seed", 0, 10_000, 0, key="train_seed", place=last, help=glossary.WORDS["training seed"])
     chosen = presets.find_variant(model)
-    with view.row():
+    with page_elements.place_in_row():
         st.caption(chosen.about)
         part = {"dat_part": "Bring your own"}
-        if button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
+        if place_button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
             st.switch_page("data/page.py", query_params=part)
     sized = st.empty()
     config = _advanced(presets.make_config(choices[data], chosen, presets.find_budget(time), int(seed)))
@@ -80,7 +90,7 @@ def _preset() -> RunConfig:
 
 def _too_few(config: RunConfig) -> str:
     """Of few events the other model is the faster one, by the rows that came along."""
-    crossed = curves.find_crossing(shell.RUNS)
+    crossed = curves.find_crossing(page_context.RUNS)
     longer = presets.longer_budget(config, crossed)
     return TEXT("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
 
@@ -125,30 +135,32 @@ def _advanced(config: RunConfig) -> RunConfig:
     st.session_state[SHOWN] = shown
     made = presets.changed_config(config, values)
     for difference in presets.config_differences(config, made):
-        st.caption(f"Changed: {shell.plain(difference)}")
+        st.caption(f"Changed: {page_context.escape_markdown(difference)}")
     return made
 
 
 def _one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
-    called = {run.name: cache.label(run) for run in runs}
+    called = {run.name: cache.label_run(run) for run in runs}
     left, middle, right = st.columns(3)
     with left:
-        name = one_of_list("Copy of", called, key="train_base", on_change=_forget)
+        name = choose_from_list("Copy of", called, key="train_base", on_change=_forget)
     base = next(run.config for run in runs if run.name == name)
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.form_settings(base, section)}
-    field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
+    field = bind_widget(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
     with right:
         if field == SYSTEM:
             made = presets.twin_config(
                 base,
-                presets.find_variant(bound(st.selectbox, "To", [v.label for v in presets.list_variants()], key="train_twin")),
+                presets.find_variant(
+                    bind_widget(st.selectbox, "To", [v.label for v in presets.list_variants()], key="train_twin")
+                ),
             )
         else:
             told = st.session_state.pop(TOLD, False)
             made = presets.changed_config(base, {field: _field(fields[field], f"{OWN}to", label="To", told=told)})
     for difference in presets.config_differences(base, made) or ["nothing yet, so it would repeat the run"]:
-        st.caption(f"Changed: {shell.plain(difference)}")
+        st.caption(f"Changed: {page_context.escape_markdown(difference)}")
     return made
 
 
@@ -165,13 +177,13 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
         st.session_state[key] = _begin(field)
     name, value, look = label or _spoken(field.key), _begin(field), {"key": key, "help": HELP.get(field.key)}
     if field.kind == "bool":
-        return bound(st.toggle, name, value, **look)
+        return bind_widget(st.toggle, name, value, **look)
     if field.kind == "choice":
-        return bound(st.selectbox, name, field.choices, field.choices.index(value), **look)
+        return bind_widget(st.selectbox, name, field.choices, field.choices.index(value), **look)
     if field.kind == "text":
-        return bound(st.text_input, name, value, **look)
+        return bind_widget(st.text_input, name, value, **look)
     steps = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
-    return type(value)(number(name, value=value, **steps, **look))
+    return type(value)(number_input(name, value=value, **steps, **look))
 
 
 def _spoken(key: str) -> str:
@@ -194,13 +206,13 @@ def _price(config: RunConfig) -> None:
     waiting = st.empty()
     waiting.caption("Timing a few real steps of this model …")
     try:
-        cost = training_cost(config, cache.dataset(config.data))
+        cost = training_cost(config, cache.load_dataset(config.data))
     except InputError as error:
-        waiting.error(f"This cannot be trained: {shell.plain(error)}.")
+        waiting.error(f"This cannot be trained: {page_context.escape_markdown(error)}.")
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:
-        said = TEXT("counted", system=shell.plain(run_table.system_name(config)), time=about(cost.seconds))
+        said = TEXT("counted", system=page_context.escape_markdown(run_table.system_name(config)), time=about(cost.seconds))
     elif not cost.timed:
         said = TEXT("large", **size)
     else:

@@ -7,8 +7,9 @@ from elastic_core.jobs.queue import worker_alive
 from elastic_core.jobs.watching import watch_training
 from elastic_core.services import public
 from elastic_core.services.train import run_table
-from pages.components import job_bar, plot, shell, view
-from pages.components.control import button
+from pages.components import job_bar, page_context, page_elements, plot
+from pages.components.controls import place_button
+from pages.components.page_context import escape_markdown
 from pages.train import charts
 
 EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
@@ -16,7 +17,7 @@ EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine
 
 def show_jobs() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
-    jobs = Trainings(shell.RUNS)
+    jobs = Trainings(page_context.RUNS)
     job_bar.start_next_job(jobs)
     listed = jobs.all()
     drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
@@ -25,31 +26,33 @@ def show_jobs() -> None:
 
 def show_status_line() -> None:
     """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
-    jobs = Trainings(shell.RUNS)
+    jobs = Trainings(page_context.RUNS)
     active = [job for job in jobs.all() if job.active]
     done = jobs.ended()
     if active:
         more = f" {len(active) - 1} more waiting." if len(active) > 1 else ""
-        st.markdown(f":material/model_training: {shell.plain(active[0].run.name)} is in training.{more} [See it below](#now).")
+        st.markdown(
+            f":material/model_training: {escape_markdown(active[0].run.name)} is in training.{more} [See it below](#now)."
+        )
     elif done is not None:
-        st.markdown(f":material/task_alt: {shell.plain(done.run.name)} is trained and tested. [See the result](#now).")
+        st.markdown(f":material/task_alt: {escape_markdown(done.run.name)} is trained and tested. [See the result](#now).")
 
 
 def show_heading() -> None:
     """Where the status line leads."""
-    if Trainings(shell.RUNS).all():
+    if Trainings(page_context.RUNS).all():
         st.header("Trainings", anchor="now")
 
 
 def call_queue(what: str, *arguments: object) -> None:
     """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
-    job_bar.call_queue(Trainings(shell.RUNS), what, *arguments)
+    job_bar.call_queue(Trainings(page_context.RUNS), what, *arguments)
 
 
 def curves(job: Training) -> None:
     """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
     frame = run_table.training_curves([job.run])
-    figures = charts.curves(frame, shell.palette())
+    figures = charts.curves(frame, page_context.theme_palette())
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
     with st.expander("Show as table"):
@@ -57,15 +60,15 @@ def curves(job: Training) -> None:
 
 
 def _draw(drawn: dict[str, str]) -> None:
-    jobs = Trainings(shell.RUNS)
+    jobs = Trainings(page_context.RUNS)
     problem = job_bar.start_next_job(jobs)
     listed = jobs.all()
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
     if problem:
-        st.error(f"No training can begin now: {shell.plain(problem)}.")
+        st.error(f"No training can begin now: {escape_markdown(problem)}.")
     job_bar.show_refusal(jobs)
-    view.unreadable_folders(jobs.unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name))
+    page_elements.show_unreadable_folders(jobs.unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name))
     for job in listed:
         if job.state in ("running", "not responding"):
             _running(job)
@@ -79,17 +82,17 @@ def _draw(drawn: dict[str, str]) -> None:
 def _running(job: Training) -> None:
     now = watch_training(job)
     with st.container(border=True, key="train_running"):
-        st.subheader(f"Training {shell.plain(job.run.name)}")
+        st.subheader(f"Training {escape_markdown(job.run.name)}")
         if job.state == "not responding":
             st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
-        st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
-        with view.row("top"):
+        st.progress(now.share, text=f"{escape_markdown(now.phase)} · {now.clock}")
+        with page_elements.place_in_row("top"):
             st.metric("Whole epochs", now.epochs)
             st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
             st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
             if now.used is not None:
                 st.metric("Experts in use", f"{now.used:.0%}")
-        button(
+        place_button(
             "Stop and keep the best", f"train_stop_{job.id}", call_queue, "stop", job.id, icon="stop_circle",
             disabled=job.stopping or public.is_public(), help="It ends after this step. Then the best weights so far are tested.",
         )  # fmt: skip
@@ -101,23 +104,25 @@ def _running(job: Training) -> None:
 
 def _interrupted(job: Training) -> None:
     with st.container(border=True):
-        st.warning(f"The training {shell.plain(job.run.name)} was interrupted: its process ended suddenly.")
+        st.warning(f"The training {escape_markdown(job.run.name)} was interrupted: its process ended suddenly.")
         _choice(job, "Continue", "It goes on after its last whole epoch. The result is the same as without the break.")
 
 
 def _failed(job: Training) -> None:
     with st.container(border=True):
-        st.error(f"The training {shell.plain(job.run.name)} failed: {shell.plain(job.reason)}")
+        st.error(f"The training {escape_markdown(job.run.name)} failed: {escape_markdown(job.reason)}")
         with st.expander("Its last words"):
             st.code(job.log or "nothing", language=None)
         _choice(job, "Try again", "The same settings once more.")
 
 
 def _choice(job: Training, word: str, explained: str) -> None:
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         off = public.is_public()
-        button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
-        button("Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Removes it for good.", disabled=off)
+        place_button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
+        place_button(
+            "Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Removes it for good.", disabled=off
+        )
 
 
 def _queue(jobs: Trainings, queued: list[Training]) -> None:
@@ -126,6 +131,8 @@ def _queue(jobs: Trainings, queued: list[Training]) -> None:
         if not worker_alive(jobs.folder) and not public.is_public():
             st.caption("Starting a process …")
     for place, job in enumerate(queued, start=1):
-        with view.row():
-            st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system_name(job.config))}")
-            button("Take out", f"train_out_{job.id}", call_queue, "stop", job.id, type="tertiary", disabled=public.is_public())
+        with page_elements.place_in_row():
+            st.write(f"{place}. {escape_markdown(job.run.name)} · {escape_markdown(run_table.system_name(job.config))}")
+            place_button(
+                "Take out", f"train_out_{job.id}", call_queue, "stop", job.id, type="tertiary", disabled=public.is_public()
+            )

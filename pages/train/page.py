@@ -3,19 +3,19 @@
 import streamlit as st
 
 from elastic_core.services.train import presets
-from pages.components import cache, prose, shell, view
+from pages.components import cache, page_context, page_elements, page_text
 from pages.train import form, jobs, result
 from pages.train import runs as train_runs
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 
 
-shell.lockable({"train_start": "Start training"})
-view.title("What happens if I change the model, and train it?")
+page_context.register_controls({"train_start": "Start training"})
+page_elements.show_title("What happens if I change the model, and train it?")
 st.write(TEXT("idea"))
-shell.off("training")
+page_context.is_switched_off("training")
 jobs.show_status_line()
-runs = cache.runs(shell.RUNS)
+runs = cache.list_openable_runs(page_context.RUNS)
 config = form.form(runs)
 price = st.container()
 jobs.show_heading()
@@ -30,6 +30,6 @@ train_runs.take_away(runs)
 with price:
     form.start(config)
 if runs:
-    view.remember("runs", cache.runs_table(runs))
-if (now := shell.current()) is not None:
-    view.foot(presets.retrain_command(now.run))
+    page_elements.remember_table("runs", cache.runs_table(runs))
+if (now := page_context.current_context()) is not None:
+    page_elements.show_footer(presets.retrain_command(now.run))

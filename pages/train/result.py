@@ -9,27 +9,29 @@ from elastic_core.services import public
 from elastic_core.services.person import user_lookup
 from elastic_core.services.train import outcome
 from elastic_core.services.train.outcome import TrainingOutcome
-from pages.components import cache, prose, shell, use, view
-from pages.components.control import button
+from pages.components import cache, model_usage, page_context, page_elements, page_text
+from pages.components.controls import place_button
 from pages.train.jobs import call_queue
 
 START, JOURNEY = "start/page.py", "journey/page.py"
-ABOUT = prose.page_text(__file__).about("outcome")
+ABOUT = page_text.load_page_text(__file__).chart_text("outcome")
 OPEN = "train_opens"
 
 
 def card() -> None:
-    job = Trainings(shell.RUNS).ended()
+    job = Trainings(page_context.RUNS).ended()
     if job is None:
         return
     try:
-        found = outcome.describe_outcome(job.run, cache.runs(shell.RUNS))
+        found = outcome.describe_outcome(job.run, cache.list_openable_runs(page_context.RUNS))
     except InputError as error:
-        st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(error)}.")
+        st.error(
+            f"The training {page_context.escape_markdown(job.run.name)} cannot be shown: {page_context.escape_markdown(error)}."
+        )
         return
     with st.container(border=True, key="train_result"):
         word = "Stopped and tested" if job.state == "stopped" else "Trained and tested"
-        view.heading(f"{word}: {shell.plain(job.run.name)}")
+        page_elements.show_heading(f"{word}: {page_context.escape_markdown(job.run.name)}")
         left, right = st.columns([2, 3], gap="medium")
         with left:
             _score(found)
@@ -37,7 +39,7 @@ def card() -> None:
             _said(found)
         _acts(job, found)
         with st.expander("Use this model", icon=":material/rocket_launch:"):
-            use.card(job.run)
+            model_usage.show_model_usage(job.run)
         _table(job, found)
 
 
@@ -55,17 +57,17 @@ def _score(found: TrainingOutcome) -> None:
         return
     for row in found.beside.rows:
         said = (
-            f" cannot be judged: {shell.plain(row.fault)}."
+            f" cannot be judged: {page_context.escape_markdown(row.fault)}."
             if row.fault
             else f": {row.mean:.4f} ({row.low:.4f} to {row.high:.4f})."
         )
-        st.caption(shell.plain(row.system) + said)
+        st.caption(page_context.escape_markdown(row.system) + said)
     st.caption(f"A random order: {found.beside.chance:.4f}.")
 
 
 def _said(found: TrainingOutcome) -> None:
     """Our own sentences; what they quote of the run are numbers and reasons."""
-    for line in (found.verdict, shell.plain(found.why)):
+    for line in (found.verdict, page_context.escape_markdown(found.why)):
         if line:
             st.markdown(line)
     if found.advice:
@@ -75,26 +77,26 @@ def _said(found: TrainingOutcome) -> None:
 
 
 def _acts(job: Training, found: TrainingOutcome) -> None:
-    now = shell.current()
+    now = page_context.current_context()
     whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
     off, key = public.is_public(), job.id
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
             kind = "primary" if page == START else "secondary"
-            button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
+            place_button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
         if found.longer is not None:
-            button(
+            place_button(
                 "Again, twice as long", f"train_longer_{key}", call_queue, "submit", found.longer, icon="more_time", disabled=off,
                 help="A new run with the same settings",
             )  # fmt: skip
         if found.again is not None:
-            button(
+            place_button(
                 "Train another seed", f"train_again_{key}", call_queue, "submit", found.again, icon="casino", disabled=off,
                 help="A new run with the same settings and other random numbers",
             )  # fmt: skip
         if found.beside is None:
-            button("Judge simple counting", f"train_judge_{key}", call_queue, "resume", key, disabled=off)
-        button(
+            place_button("Judge simple counting", f"train_judge_{key}", call_queue, "resume", key, disabled=off)
+        place_button(
             "Put away", f"train_away_{key}", call_queue, "discard", key, icon="close", disabled=off, help="The run itself stays"
         )
     _follow()
@@ -102,26 +104,26 @@ def _acts(job: Training, found: TrainingOutcome) -> None:
 
 def _open(job: Training, page: str) -> None:
     """The run, and the same person where they are in its data: by the same data, or by an own id."""
-    now = shell.current()
-    shell.choose(job.run.name)
+    now = page_context.current_context()
+    page_context.select_run(job.run.name)
     st.session_state[OPEN] = page
     if now is None or now.run.config.data == job.config.data:
         return
     try:
-        data = cache.dataset(job.config.data)
-        user = user_lookup.same_user(now.dataset, now.user, data, st.session_state.get(shell.OWN))
+        data = cache.load_dataset(job.config.data)
+        user = user_lookup.same_user(now.dataset, now.user, data, st.session_state.get(page_context.OWN_ID))
         if user is None:
-            user = cache.example(cache.open_run(job.run, data))
+            user = cache.example_user(cache.open_run(job.run, data))
     except InputError:  # the sidebar will say what cannot be opened
         return
-    shell.meet(user, keep_expert=False)
+    page_context.select_user(user, keep_expert=False)
 
 
 def _follow() -> None:
     """After the callback, when the list on the left has opened the run."""
     page = st.session_state.pop(OPEN, None)
     if page is not None:
-        shell.go(page)
+        page_context.open_page(page)
 
 
 def _table(job: Training, found: TrainingOutcome) -> None:
@@ -132,4 +134,6 @@ def _table(job: Training, found: TrainingOutcome) -> None:
     if panel.open:
         with panel:
             alt = f"{job.run.name} beside simple counting: NDCG@10 with intervals, and differences"
-            view.table("train_beside", table, ABOUT, alt, column_config=view.numbers("%.4f", *table.columns[1:]))
+            page_elements.show_table(
+                "train_beside", table, ABOUT, alt, column_config=page_elements.number_columns("%.4f", *table.columns[1:])
+            )

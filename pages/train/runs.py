@@ -9,22 +9,22 @@ from elastic_core.jobs.kinds import PREFIX, Trainings
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
 from elastic_core.services.train import presets, run_table
-from pages.components import cache, glossary, prose, shell, use, view
-from pages.components.control import button, one_of
-from pages.layout.sidebar import preference
+from pages.components import cache, glossary, model_usage, page_context, page_elements, page_text
+from pages.components.controls import choose_one, place_button
+from pages.layout.sidebar import run_preference
 from pages.train import charts
 
 SAID = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
-TEXT = prose.page_text(__file__)
-ABOUT = {name: TEXT.about(name) for name in ("loss", "NDCG@10", "used")}
+TEXT = page_text.load_page_text(__file__)
+ABOUT = {name: TEXT.chart_text(name) for name in ("loss", "NDCG@10", "used")}
 WIDTHS = {"run": 190, "model": 130, "data": 140}
 FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]  # that fit; the table's menu has the others
 
 
 def table(runs: list[Run]) -> None:
     st.header("Runs")
-    view.unreadable_folders(unreadable_runs(shell.RUNS), "no run", "train_fault")
+    page_elements.show_unreadable_folders(unreadable_runs(page_context.RUNS), "no run", "train_fault")
     if not runs:
         st.info(TEXT("none"))
         return
@@ -50,22 +50,22 @@ def compare(runs: list[Run]) -> None:
 
 
 def _curves(trained: dict[str, Run]) -> None:
-    now = shell.current()
+    now = page_context.current_context()
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
     chosen = left.multiselect(
         "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
-        format_func=lambda name: cache.label(trained[name]) if name in trained else name,
+        format_func=lambda name: cache.label_run(trained[name]) if name in trained else name,
     )  # fmt: skip
-    x = one_of("Along", ["epoch", "seconds"], key="train_along", place=right)
+    x = choose_one("Along", ["epoch", "seconds"], key="train_along", place=right)
     if chosen:
         frame = run_table.training_curves([trained[name] for name in chosen])
-        palette = shell.palette()
+        palette = page_context.theme_palette()
         figures = {column: cache.cached_figure(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
         for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
             with place:
                 shown = frame[["run", "epoch", "seconds", *charts.COLUMNS[column]]]
-                view.chart(f"train_then_{column}", figure, shown, ABOUT[column], charts.alt(column, frame))
+                page_elements.show_chart(f"train_then_{column}", figure, shown, ABOUT[column], charts.alt(column, frame))
 
 
 def take_away(runs: list[Run]) -> None:
@@ -81,12 +81,12 @@ def take_away(runs: list[Run]) -> None:
 
 def _one(runs: list[Run]) -> None:
     by_name = {run.name: run for run in runs}
-    now = shell.current()
+    now = page_context.current_context()
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.label(by_name[name]), key="train_pick")]
-    button("Show it", "train_use", shell.choose, run.name, place=right, help="On every page", width="stretch")
-    use.card(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
+    run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.label_run(by_name[name]), key="train_pick")]
+    place_button("Show it", "train_use", page_context.select_run, run.name, place=right, help="On every page", width="stretch")
+    model_usage.show_model_usage(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
     st.markdown("**Its files:**")
     events = run.path / EVENTS
     files = {
@@ -94,24 +94,26 @@ def _one(runs: list[Run]) -> None:
         "Metrics (JSON lines)": ("-metrics.jsonl", events.read_bytes() if events.exists() else b""),
         "Curves (CSV)": ("-curves.csv", run_table.training_curves([run]).to_csv(index=False)),
     }
-    with view.row("top"):
+    with page_elements.place_in_row("top"):
         for name, (end, content) in files.items():
             st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.is_public():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
-                button("Delete for good", "train_gone", _forget, run.name, runs, type="primary")
+                place_button("Delete for good", "train_gone", _forget, run.name, runs, type="primary")
     st.caption("This trains it again:")
     st.code(presets.retrain_command(run), language="bash", wrap_lines=True)
 
 
 def _forget(name: str, known: list[Run]) -> None:
     """Who is looking at it looks at the run next that the app would open with."""
-    now = shell.current()
+    now = page_context.current_context()
     try:
-        Trainings(shell.RUNS).remove(name)
+        Trainings(page_context.RUNS).remove(name)
     except InputError as error:
-        st.session_state[SAID] = (False, f"{shell.plain(error)}.")
+        st.session_state[SAID] = (False, f"{page_context.escape_markdown(error)}.")
         return
-    st.session_state[SAID] = (True, f"{shell.plain(name)} is deleted.")
+    st.session_state[SAID] = (True, f"{page_context.escape_markdown(name)} is deleted.")
     if now is not None and now.run.name == name:
-        shell.choose(min((other for other in known if other.name != name), key=preference).name if len(known) > 1 else "")
+        page_context.select_run(
+            min((other for other in known if other.name != name), key=run_preference).name if len(known) > 1 else ""
+        )

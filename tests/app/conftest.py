@@ -18,14 +18,14 @@ from visits import visit
 from elastic_core.data import Dataset
 from elastic_core.jobs.kinds import Meanings
 from elastic_core.jobs.queue import JobContext, begin_job, end_job
-from pages.components import shell
+from pages.components import page_context
 
 
 @pytest.fixture
 def app_runs(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The app sees only copies of the runs `tiny` (ELASTIC) and `tiny-peer` (SASRec); a test may add to them."""
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
-    monkeypatch.setattr(shell, "RUNS", folder)
+    monkeypatch.setattr(page_context, "RUNS", folder)
     return folder
 
 
@@ -71,7 +71,7 @@ def opened(
         untouched.append(shutil.copytree(request.getfixturevalue("tiny_runs"), tmp_path_factory.mktemp("app") / "runs"))
     before = files(untouched[0])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(shell, "RUNS", untouched[0])
+        patched.setattr(page_context, "RUNS", untouched[0])
         yield lambda page="", **address: healthy(visit(page, address))
     if files(untouched[0]) != before:
         untouched.clear()
@@ -80,13 +80,13 @@ def opened(
 @pytest.fixture
 def changed_data(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Dataset], Dataset]], None]:
     """`changed_data(lambda data: replace(data, has_times=False))`: from then on pages are shown other data."""
-    usual = shell.context
+    usual = page_context.require_context
 
     def change(made: Callable[[Dataset], Dataset]) -> None:
-        def now() -> shell.Context:
+        def now() -> page_context.Context:
             found = usual()
             return replace(found, open_run=replace(found.open_run, dataset=made(found.dataset)))
 
-        monkeypatch.setattr(shell, "context", now)
+        monkeypatch.setattr(page_context, "require_context", now)
 
     return change

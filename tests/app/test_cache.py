@@ -104,7 +104,7 @@ def test_data_that_cannot_be_had_are_asked_for_again_after_a_while(monkeypatch: 
     for seconds in (600, 600, 0, 0):
         monkeypatch.setattr(cache, "RETRY_SECONDS", seconds)
         with pytest.raises(InputError, match="no network"):
-            cache.dataset(DataConfig())
+            cache.load_dataset(DataConfig())
     assert len(MADE) == 3
 
 
@@ -114,7 +114,9 @@ def test_two_orders_of_the_same_runs_are_two(tiny_runs: Path) -> None:
     def backwards(run: Run) -> tuple[int, ...]:
         return tuple(-ord(letter) for letter in run.name.ljust(20))
 
-    names = [[run.name for run in cache.runs(tiny_runs, order)] for order in (cache.by_name, backwards, cache.by_name)]
+    names = [
+        [run.name for run in cache.list_openable_runs(tiny_runs, order)] for order in (cache.by_name, backwards, cache.by_name)
+    ]
     assert names == [["tiny", "tiny-peer"], ["tiny-peer", "tiny"], ["tiny", "tiny-peer"]]
 
 

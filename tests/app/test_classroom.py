@@ -12,7 +12,7 @@ from elastic_core.data import Dataset
 from elastic_core.services.keys import search
 from elastic_core.services.person.inspect import item_words
 from elastic_core.services.tour import classes, invitation
-from pages.components import present
+from pages.components import presenter_mode
 from pages.keys import steps
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS
@@ -91,11 +91,15 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
 
 def test_presenter_mode_is_switched_on_by_the_address_and_off_by_its_switch(opened: Open) -> None:
     app = opened("traffic/page.py", run="tiny", present="true")
-    assert present.LARGER in html(app) and app.query_params["present"] == "true"
+    assert presenter_mode.LARGER in html(app) and app.query_params["present"] == "true"
     healthy(app.toggle(key="present_switch").set_value(False).run())
-    assert present.LARGER not in html(app) and "present" not in app.query_params
+    assert presenter_mode.LARGER not in html(app) and "present" not in app.query_params
     app = press(opened("traffic/page.py", run="tiny", present="true"), "Leave presenter mode")
-    assert present.LARGER not in html(app) and "present" not in app.query_params and not app.toggle(key="present_switch").value
+    assert (
+        presenter_mode.LARGER not in html(app)
+        and "present" not in app.query_params
+        and not app.toggle(key="present_switch").value
+    )
 
 
 @pytest.mark.parametrize(

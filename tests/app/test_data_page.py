@@ -135,11 +135,11 @@ def test_a_file_that_was_deleted_is_shown_no_more(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("user,item,time\n" + "".join(f"u{user},{item},{item}\n" for user in range(6) for item in range(6)))
     config = DataConfig(source=str(path))
-    shown = cache.dataset(config)
-    assert cache.dataset(config) is shown
+    shown = cache.load_dataset(config)
+    assert cache.load_dataset(config) is shown
     path.unlink()
     with pytest.raises(InputError, match="there is no file"):
-        cache.dataset(config)
+        cache.load_dataset(config)
 
 
 def test_a_world_that_cannot_be_drawn_says_so(opened: Visit) -> None:

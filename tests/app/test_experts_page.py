@@ -15,7 +15,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import OwnRanking
-from pages.components import shell
+from pages.components import page_context
 from pages.experts import sentences as said_of
 
 PAGE = "experts/page.py"
@@ -101,7 +101,7 @@ def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeyp
     assert "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     press(app, "Remove each and measure")
-    passes = Ablations(shell.RUNS)
+    passes = Ablations(page_context.RUNS)
     (job,) = passes.all()
     assert "exp_all" not in [button.key for button in app.button] and "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
     assert begin_job(job.path.parent, job.id)

@@ -155,6 +155,6 @@ def test_a_world_with_a_known_truth_and_experts_that_stand_for_items_comes_first
     for name, old, new in (("few", '"interests": 64', '"interests": 8'), ("films", '"source": "planted"', '"source": "ml-100k"')):
         config = tmp_path / f"a-world-of-{name}" / "config.json"
         config.write_text(config.read_text().replace(old, new))
-    found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.preference)]
+    found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.run_preference)]
     assert found[:4] == ["planted-64-elastic-slots", "a-world-of-few", "a-world-of-films", "planted-elastic"]
     assert found[-1] == "local-mine"

@@ -105,7 +105,7 @@ def test_a_model_without_memory_still_answers(opened: Opened) -> None:
 def test_an_answer_to_a_page_that_is_gone_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streamlit calls back with the words on the screen where the number behind them is not offered any more."""
     done: list[int] = []
-    monkeypatch.setattr(views.shell, "look_at", done.append)
+    monkeypatch.setattr(views.page_context, "select_expert", done.append)
     for value, expected in (("Expert 46", []), (None, []), (46, [46])):
         monkeypatch.setattr(st, "session_state", {views.EXPERT: value})
         views._looked()

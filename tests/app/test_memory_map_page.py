@@ -16,7 +16,7 @@ from elastic_core.services.map import compute
 from elastic_core.services.map import layouts as projection
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from elastic_core.services.map.trust import Region
-from pages.components import plot, shell
+from pages.components import page_context, plot
 from pages.map import charts, sentences
 
 PAGE = "map/page.py"
@@ -104,7 +104,7 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
         gc.unfreeze()
         gc.collect()
         gc.unfreeze()  # what the app sets aside is not among the objects
-        held.append(sum(type(thing) is shell.Context for thing in gc.get_objects()))
+        held.append(sum(type(thing) is page_context.Context for thing in gc.get_objects()))
     assert held[2] <= held[1], held
 
 

@@ -9,11 +9,11 @@ import pytest
 from driving import said
 from streamlit.testing.v1 import AppTest
 
-from pages.components import prose
+from pages.components import page_text
 
 PAGE = "method/page.py"
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = prose.page_text(str(ROOT / "pages" / PAGE))
+TEXT = page_text.load_page_text(str(ROOT / "pages" / PAGE))
 Visit = Callable[..., AppTest]
 
 

@@ -18,27 +18,27 @@ PAGE = '''"""Diary: which kinds did this person choose, one after the other?"""
 import streamlit as st
 
 from pages.diary import cached, charts
-from pages.components import shell
-from pages.components import cache, person, prose, view
-from pages.components.control import number
+from pages.components import page_context
+from pages.components import cache, page_elements, page_text, user_cards
+from pages.components.controls import number_input
 
-TEXT = prose.page_text(__file__)
+TEXT = page_text.load_page_text(__file__)
 
-now = shell.context()
-view.title("What did this person choose, and when?")
-st.write(TEXT("IDEA", person=now.user + 1, many=now.words.many))
-last = int(number("Latest", 5, 100, 30, key="diary_last", width=150))
+now = page_context.require_context()
+page_elements.show_title("What did this person choose, and when?")
+st.write(TEXT("IDEA", person=now.user + 1, many=now.item_words.many))
+last = int(number_input("Latest", 5, 100, 30, key="diary_last", width=150))
 table = cached.history(now.dataset, now.user, last)
 if now.dataset.catalog.genres is None:
     st.info(TEXT("NO_GENRES"))
 else:
-    figure = cache.cached_figure(charts.strip, table, person.colours(now).by_genre, shell.palette())
+    figure = cache.cached_figure(charts.strip, table, user_cards.genre_colours(now).by_genre, page_context.theme_palette())
     alt = f"The last {len(table)} events of person {now.user + 1}, by genre."
-    view.chart("diary_strip", figure, table, TEXT.about("STRIP"), alt)
-view.sure([TEXT("SURE")])
-view.foot("python -m elastic_core recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
+    page_elements.show_chart("diary_strip", figure, table, TEXT.chart_text("STRIP"), alt)
+page_elements.show_confidence_notes([TEXT("SURE")])
+page_elements.show_footer("python -m elastic_core recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
 '''
-WORDS = """What the Diary page says, by name. How this file is read: pages/components/prose.py.
+WORDS = """What the Diary page says, by name. How this file is read: pages/components/page_text.py.
 
 ## IDEA
 
@@ -80,7 +80,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
-from pages.components.plot import Palette, frame
+from pages.components.plot import Palette, style_figure
 
 
 def strip(table: pd.DataFrame, colours: dict[str, str], palette: Palette) -> go.Figure:
@@ -91,7 +91,7 @@ def strip(table: pd.DataFrame, colours: dict[str, str], palette: Palette) -> go.
         x=table["position"], y=[safe(genre) for genre in first], mode="markers", text=[safe(title) for title in table["title"]],
         marker_color=[colours.get(genre, palette.muted) for genre in first], hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
-    return frame(figure, palette, height=260, xaxis_title="event")
+    return style_figure(figure, palette, height=260, xaxis_title="event")
 '''
 
 

@@ -13,8 +13,8 @@ from test_start import strip
 from elastic_core.data import load
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import list_runs
-from pages.layout import sidebar, worlds
-from pages.layout.worlds import FILMS, MADE_UP, PAPER, SHOPPERS
+from pages.layout import sidebar, world_switch
+from pages.layout.world_switch import FILMS, MADE_UP, PAPER, SHOPPERS
 
 RUN = "groceries-elastic-slots"
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / "demo" / RUN
@@ -27,10 +27,10 @@ def shop(opened: Callable[..., AppTest], app_runs: Path) -> AppTest:
 
 
 def test_they_stand_first_in_the_switch() -> None:
-    shipped = sorted(list_runs(SHIPPED.parent), key=sidebar.preference)
+    shipped = sorted(list_runs(SHIPPED.parent), key=sidebar.run_preference)
     runs = {run.name: run for run in shipped}
-    assert list(worlds.offered(runs, shipped[0])) == [SHOPPERS, MADE_UP, FILMS, PAPER]
-    assert worlds.sentence(SHOPPERS, runs[RUN], load(runs[RUN].config.data)).startswith(
+    assert list(world_switch.offered_worlds(runs, shipped[0])) == [SHOPPERS, MADE_UP, FILMS, PAPER]
+    assert world_switch.describe_world(SHOPPERS, runs[RUN], load(runs[RUN].config.data)).startswith(
         "**2,404 households, a year of groceries**"
     )
 

@@ -21,7 +21,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.run_config import DataConfig
 from elastic_core.services.edits import Edit, Remove, Silence
 from elastic_core.services.person.prediction import Prediction, predict_user
-from pages.components import cache, person, shell
+from pages.components import cache, page_context, user_cards
 
 Open = Callable[..., AppTest]
 
@@ -139,22 +139,22 @@ def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
     assert next(button for button in app.button if button.label == "Surprise me").disabled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(st, "session_state", {"lock_held": ("user",), "user": 5})
-        shell.meet(2)
+        page_context.select_user(2)
         assert st.session_state["user"] == 5
 
 
 def test_surprise_is_somebody_else(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened(user="5")
-    monkeypatch.setattr(shell.random, "randrange", lambda many: 4)  # the person who is there already
+    monkeypatch.setattr(page_context.random, "randrange", lambda many: 4)  # the person who is there already
     assert press(app, "Surprise me").number_input(key="user").value == 6
 
 
 def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(opened: Open) -> None:
     app = opened(user="5")
     again = re.search(r"(\d+) of 80 people", app.segmented_control(key="start_ranked").help)
-    assert again and int(again[1]) >= 8 and app.segmented_control(key="start_ranked").value == person.EVERYTHING
+    assert again and int(again[1]) >= 8 and app.segmented_control(key="start_ranked").value == user_cards.ALL_ITEMS
     assert "Chosen from all 60 items." in said(app)
-    healthy(app.segmented_control(key="start_ranked").set_value(person.UNMET).run())
+    healthy(app.segmented_control(key="start_ranked").set_value(user_cards.UNSEEN_ITEMS).run())
     assert "flatters its rank" in said(app) and "items that this person has not chosen" in said(app)
 
 
@@ -212,7 +212,7 @@ def test_data_that_cannot_be_had_is_said_once(opened: Open, app_runs: Path, monk
 
 
 def test_no_run_at_all_is_a_sentence(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shell, "RUNS", tmp_path)
+    monkeypatch.setattr(page_context, "RUNS", tmp_path)
     app = opened()
     assert "No trained run" in said(app)
 
@@ -222,7 +222,7 @@ def test_a_finished_run_appears_and_can_be_chosen(opened: Open, app_runs: Path) 
     new = app_runs / "local-new"
     shutil.copytree(app_runs / "tiny", new)
     try:
-        app.session_state[shell.WANTED] = "local-new"
+        app.session_state[page_context.WANTED] = "local-new"
         healthy(app.run())
         assert app.selectbox(key="run").value == "local-new"
     finally:

@@ -25,7 +25,7 @@ from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
-from pages.components import plot, shell, use
+from pages.components import model_usage, page_context, plot
 from pages.train import charts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A checkpoints folder of its own, whose queue starts no process."""
     shutil.copytree(trained, tmp_path / "checkpoints")
-    monkeypatch.setattr(shell, "RUNS", tmp_path / "checkpoints")
+    monkeypatch.setattr(page_context, "RUNS", tmp_path / "checkpoints")
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     yield tmp_path / "checkpoints"
 
@@ -219,26 +219,29 @@ def test_a_model_is_used_by_lines_that_run_as_they_stand(
     run = Run(root / DONE)
     data = load(run.config.data)
     for known in ((), (data, 4)):
-        lines = use.python(run, *known)
+        lines = model_usage.python_example(run, *known)
         assert lines in shown or not known
         exec(lines, {})
         assert str(data.histories.user_ids[4]) in capsys.readouterr().out or not known
-    for command in use.commands(run).values():
+    for command in model_usage.shell_commands(run).values():
         assert command in shown
-    assert main(use.commands(run)["Everybody’s next items, as a table:"].split()[3:]) == 0 and Path("top.csv").is_file()
+    assert (
+        main(model_usage.shell_commands(run)["Everybody’s next items, as a table:"].split()[3:]) == 0
+        and Path("top.csv").is_file()
+    )
 
 
 def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root: Path) -> None:
     shutil.copytree(root / DONE, root / "local-other")
     at = page(run="local-other", train_pick="local-other")
-    assert at.session_state[shell.CONTEXT].run.name == "local-other"
+    assert at.session_state[page_context.CONTEXT].run.name == "local-other"
     well(at.selectbox(key="train_pick").select("local-other").run())
     with Run(root / "local-other").lock():
         well(at.button(key="train_gone").click().run())
         assert "another process is training into" in texts(at.error) and (root / "local-other").is_dir()
     well(at.button(key="train_gone").click().run())
     assert "local-other is deleted" in texts(at.success) and not (root / "local-other").exists()
-    assert at.session_state[shell.CONTEXT].run.name == DONE
+    assert at.session_state[page_context.CONTEXT].run.name == DONE
     well(at.button(key="train_start").click().run())  # a training that waits
     (job,) = Trainings(root).all()
     with pytest.raises(InputError, match="only runs that were trained here"):

@@ -13,8 +13,8 @@ from elastic_core import recipes
 from elastic_core.data import load, load_files
 from elastic_core.errors import InputError
 from elastic_core.runs.training import train
-from pages.layout import sidebar, worlds
-from pages.layout.worlds import FILMS, MADE_UP, OTHER, OWN, PAPER
+from pages.layout import sidebar, world_switch
+from pages.layout.world_switch import FILMS, MADE_UP, OTHER, OWN, PAPER
 
 Open = Callable[..., AppTest]
 SHIPPED = Path(__file__).parents[2] / "checkpoints"
@@ -46,13 +46,13 @@ def both(opened: Open, app_runs: Path, trained: Path) -> Open:
 
 
 def turn(app: AppTest, name: str) -> AppTest:
-    return healthy(app.segmented_control(key=worlds.KEY).set_value(name).run())
+    return healthy(app.segmented_control(key=world_switch.KEY).set_value(name).run())
 
 
 def test_the_made_up_world_comes_first_and_the_switch_leads_to_films_and_back(both: Open) -> None:
     app = both()
     assert app.selectbox(key="run").value == "made-up" and "4 hobbies**: we know why they chose" in said(app)
-    assert app.segmented_control(key=worlds.KEY).options == [MADE_UP, FILMS, PAPER]
+    assert app.segmented_control(key=world_switch.KEY).options == [MADE_UP, FILMS, PAPER]
     healthy(app.number_input(key="user").set_value(77).run())
     healthy(app.number_input(key="expert").set_value(9).run())
     turn(app, FILMS)
@@ -60,7 +60,9 @@ def test_the_made_up_world_comes_first_and_the_switch_leads_to_films_and_back(bo
     assert app.number_input(key="user").value <= 20 and app.number_input(key="expert").value is None
     healthy(app.number_input(key="user").set_value(3).run())
     turn(app, MADE_UP)
-    assert app.number_input(key="user").value == 77 and app.segmented_control(key=worlds.KEY).value == MADE_UP, "who was met here"
+    assert app.number_input(key="user").value == 77 and app.segmented_control(key=world_switch.KEY).value == MADE_UP, (
+        "who was met here"
+    )
     turn(app, FILMS)
     assert app.number_input(key="user").value == 3 and not app.warning
 
@@ -70,22 +72,22 @@ def test_the_switch_stands_on_every_screen_of_a_run(both: Open, page: str) -> No
     app = both(f"{page}/page.py")
     assert "we know why they chose" in said(app)
     assert turn(app, FILMS).selectbox(key="run").value == "films" and not app.warning
-    assert worlds.KEY not in [control.key for control in both("train/page.py").segmented_control]
+    assert world_switch.KEY not in [control.key for control in both("train/page.py").segmented_control]
 
 
 def test_a_link_wins_and_a_run_of_one_s_own_is_offered_to_come_back_to(both: Open, app_runs: Path) -> None:
     shutil.copytree(app_runs / "tiny", app_runs / "local-mine")
     app = both(run="local-mine", user="5")
-    assert app.segmented_control(key=worlds.KEY).value == OWN and "a run of your own" in said(app)
+    assert app.segmented_control(key=world_switch.KEY).value == OWN and "a run of your own" in said(app)
     turn(app, PAPER)
     assert app.selectbox(key="run").value == "tiny" and "no suggestion belongs to one expert" in said(app)
     assert app.number_input(key="user").value == 5, "the same data, the same person"
     turn(turn(app, FILMS), OWN)
     assert app.selectbox(key="run").value == "local-mine" and app.number_input(key="user").value == 5
     app = both(run="tiny-peer")
-    assert app.segmented_control(key=worlds.KEY).value == OTHER and "chosen on the left" in said(app)
-    assert both(run="tiny-peer", lock="run").segmented_control(key=worlds.KEY).disabled
-    assert both(run="films").segmented_control(key=worlds.KEY).value == FILMS
+    assert app.segmented_control(key=world_switch.KEY).value == OTHER and "chosen on the left" in said(app)
+    assert both(run="tiny-peer", lock="run").segmented_control(key=world_switch.KEY).disabled
+    assert both(run="films").segmented_control(key=world_switch.KEY).value == FILMS
 
 
 def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
@@ -104,15 +106,18 @@ def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
     assert f"“{FILMS}” first downloads 5 MB" in said(app)
     turn(app, FILMS)
     assert app.selectbox(key="run").value == "tiny" and app.number_input(key="user").value == 5
-    assert "there is no network" in app.warning[0].value and app.segmented_control(key=worlds.KEY).value == PAPER
+    assert "there is no network" in app.warning[0].value and app.segmented_control(key=world_switch.KEY).value == PAPER
     assert turn(app, MADE_UP).selectbox(key="run").value == "made-up" and not app.warning
 
 
 def test_the_shipped_runs_that_are_offered() -> None:
-    runs = {run.name: run for run in sorted(sidebar.cache.runs(SHIPPED, sidebar.preference), key=sidebar.preference)}
+    runs = {
+        run.name: run
+        for run in sorted(sidebar.cache.list_openable_runs(SHIPPED, sidebar.run_preference), key=sidebar.run_preference)
+    }
     first = next(iter(runs.values()))
-    found = {name: run.name for name, run in worlds.offered(runs, first).items()}
+    found = {name: run.name for name, run in world_switch.offered_worlds(runs, first).items()}
     assert first.name == found[MADE_UP] == "planted-64-elastic-slots" and found[PAPER] == "planted-64-elastic"
     if "ml-100k-elastic-slots" in runs:
-        films = worlds.offered(runs, runs["ml-100k-elastic-slots"])
+        films = world_switch.offered_worlds(runs, runs["ml-100k-elastic-slots"])
         assert found[FILMS] == films[FILMS].name == "ml-100k-elastic-slots" and films[PAPER].name == "ml-100k-elastic"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from visits import visit
 
-from pages.components import shell
+from pages.components import page_context
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all
@@ -41,7 +41,7 @@ def test_the_controls_are_found() -> None:
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("turn", range(ROUNDS))
 def test_nonsense_in_every_parameter(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, page: str, turn: int) -> None:
-    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+    monkeypatch.setattr(page_context, "RUNS", tiny_runs)
     words, start = [word for kind in NONSENSE.values() for word in kind], ROUNDS * PAGES.index(page) + turn
     app = visit(page, {key: words[(start + 7 * i) % len(words)] for i, key in enumerate(controls())})
     assert not app.exception, app.exception
@@ -74,7 +74,7 @@ FOUND = {  # what once broke a page, or may be thought to
 
 @pytest.mark.parametrize("name", FOUND)
 def test_an_address_that_broke_a_page(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+    monkeypatch.setattr(page_context, "RUNS", tiny_runs)
     page, address = FOUND[name]
     app = visit(f"{page}/page.py", {"run": "tiny", **address})
     assert not app.exception and app.title, app.exception

@@ -22,7 +22,7 @@ from elastic_core.jobs.kinds import Trainings
 from elastic_core.jobs.queue import open_table
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
-from pages.components import shell
+from pages.components import page_context
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
 Damage = Callable[[Path], Any]
@@ -161,7 +161,7 @@ def test_damage_beside_the_weights_leaves_a_run_that_opens(runs: Path, kind: str
 def test_the_app_says_it_and_shows_another_run(runs: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     damage = HARMLESS.get(kind) or {**LISTED, **OPENED}[kind][0]
     damage(runs / "odd")
-    monkeypatch.setattr(shell, "RUNS", runs)
+    monkeypatch.setattr(page_context, "RUNS", runs)
     app: AppTest = visits.visit("", {"run": "odd", "user": "3"})
     assert not app.exception and app.number_input(key="user").value == 3
     if kind in HARMLESS:

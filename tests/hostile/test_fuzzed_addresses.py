@@ -19,7 +19,7 @@ from visits import visit
 
 from elastic_core.errors import InputError
 from elastic_core.services import edits
-from pages.components import shell
+from pages.components import page_context
 from pages.layout import sidebar
 
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "2"))
@@ -69,14 +69,14 @@ class Page:
 @pytest.fixture(scope="module", params=PAGES)
 def page(request: pytest.FixtureRequest, tiny_runs: Path) -> Page:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell, "RUNS", tiny_runs)
+        patch.setattr(page_context, "RUNS", tiny_runs)
         return Page(request.param)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_no_address_breaks_a_page(page: Page, tiny_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+    monkeypatch.setattr(page_context, "RUNS", tiny_runs)
     seed = int(os.environ.get("ELASTIC_FUZZ_SEED", "0"))
 
     @settings(
@@ -127,4 +127,4 @@ def test_numbers_of_experts_are_read_as_streamlit_reads_them(text: str) -> None:
 @READS
 @given(JUNK)
 def test_what_is_quoted_stays_one_piece_of_code(text: str) -> None:
-    assert re.fullmatch(r"`[^`\n]{1,40}`|without a name", shell.quoted(text))
+    assert re.fullmatch(r"`[^`\n]{1,40}`|without a name", page_context.quote_code(text))

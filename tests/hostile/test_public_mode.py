@@ -25,7 +25,7 @@ from elastic_core.services.data.upload_store import UploadStore, check_upload, o
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train.estimate import estimate_time
-from pages.components import shell
+from pages.components import page_context
 from pages.layout import server
 
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
@@ -51,7 +51,7 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (folder / "jobs" / "spawned").unlink()
     with open_table(folder / "jobs", write=True) as table:
         table.execute("DELETE FROM worker")
-    monkeypatch.setattr(shell, "RUNS", folder)
+    monkeypatch.setattr(page_context, "RUNS", folder)
     return folder
 
 
@@ -189,7 +189,7 @@ def test_an_open_address_is_warned_of(
     monkeypatch.setattr(server, "open_first_run", lambda load_screens: None)
 
     async def live() -> None:
-        async with server.start(list)(None):  # type: ignore[arg-type]
+        async with server.make_lifespan(list)(None):  # type: ignore[arg-type]
             pass
 
     done(live())

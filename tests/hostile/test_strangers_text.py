@@ -16,7 +16,7 @@ from test_addresses import PAGES, ROOT, controls
 from visits import visit
 
 from elastic_core import text
-from pages.components import shell
+from pages.components import page_context
 
 # Where Streamlit shows text as text, by message: tried in tests/browser/test_strangers_text_in_browser.py.
 TEXT = {
@@ -69,7 +69,7 @@ def live(app: AppTest) -> list[str]:
 
 
 def opened(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: str) -> AppTest:
-    monkeypatch.setattr(shell, "RUNS", evil)
+    monkeypatch.setattr(page_context, "RUNS", evil)
     return visit(page, address)
 
 

@@ -14,60 +14,65 @@ from elastic_core.files import UnreadableFolder
 from elastic_core.runs import Run
 from elastic_core.services import exports, public
 from elastic_core.services.person import inspect
-from pages.components import cache, plot, present, shell, use
-from pages.components.control import button
-from pages.components.prose import ChartText
-from pages.components.shell import Context
+from pages.components import cache, model_usage, page_context, plot, presenter_mode
+from pages.components.controls import place_button
+from pages.components.page_context import Context
+from pages.components.page_text import ChartText
 
 Mode = Literal["points", "box", "lasso"]
-SHOWN, CALLED = "view_tables", "view_called"
+TABLES, CALLBACKS = "view_tables", "view_called"
 FEW = 3  # unreadable folders that stand open
 
 
-def begin() -> None:
+def forget_tables() -> None:
     """Forget what the last run of a page showed. Called by the layout before each page."""
-    st.session_state[SHOWN] = {}
+    st.session_state[TABLES] = {}
 
 
-def needs_experts(now: Context, title_: str) -> None:
+def require_experts(now: Context, title_: str) -> None:
     """Stops a page about experts where the run has none, with a way to one that has, or too many to be shown."""
     if not now.model.retrieves:
-        title(title_)
-        here = shell.plain(cache.label(now.run))
+        show_title(title_)
+        here = page_context.escape_markdown(cache.label_run(now.run))
         st.write(f"This page is about experts, and {here} has none: it reads a history without a memory.")
         if (run := _run_with_experts(now)) is not None:
-            button(
-                f"Open {cache.label(run)}", "needs_experts", shell.choose, run.name, type="primary", disabled=shell.locked("run")
+            place_button(
+                f"Open {cache.label_run(run)}",
+                "needs_experts",
+                page_context.select_run,
+                run.name,
+                type="primary",
+                disabled=page_context.is_locked("run"),
             )
         st.stop()
     if reason := inspect.too_many(now.model):
-        title(title_)
+        show_title(title_)
         st.info(reason)
-        foot("python -m elastic_core evaluate", now.run.name)
+        show_footer("python -m elastic_core evaluate", now.run.name)
         st.stop()
 
 
 def _run_with_experts(now: Context) -> Run | None:
     """A run with experts on the same data, or else any."""
-    able = [run for run in cache.runs(shell.RUNS) if getattr(run.config.model, "memory", "none") != "none"]
+    able = [run for run in cache.list_openable_runs(page_context.RUNS) if getattr(run.config.model, "memory", "none") != "none"]
     return next((run for run in able if run.config.data == now.run.config.data), able[0] if able else None)
 
 
-def title(text: str) -> None:
+def show_title(text: str) -> None:
     """The question that a page answers."""
     st.title(text, anchor=False)
 
 
-def heading(text: str) -> None:
+def show_heading(text: str) -> None:
     st.subheader(text, anchor=False)
 
 
-def row(align: str = "center", **look: Any) -> Any:
+def place_in_row(align: str = "center", **look: Any) -> Any:
     """What is drawn in it stands side by side."""
     return st.container(horizontal=True, vertical_alignment=align, **look)
 
 
-def chart(
+def show_chart(
     key: str,
     figure: BaseFigure,
     table: pd.DataFrame,
@@ -83,35 +88,35 @@ def chart(
     chooses one."""
     if experts:
         on_select = functools.partial(_choose_expert, key)
-    chosen = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
-    shown = _larger(figure) if present.on() else figure
+    chosen = {"on_select": _defer_callback(key, on_select), "selection_mode": selection_mode} if on_select else {}
+    shown = _enlarge_letters(figure) if presenter_mode.is_presenting() else figure
     st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
-    remember(key, table)
-    _below(key, about, table, alt, figure)
+    remember_table(key, table)
+    _show_table_panel(key, about, table, alt, figure)
 
 
-def _larger(figure: BaseFigure) -> dict[str, Any]:
+def _enlarge_letters(figure: BaseFigure) -> dict[str, Any]:
     shown = figure.to_dict()
     layout = shown.setdefault("layout", {})
-    layout["font"] = {**layout.get("font", {}), "size": present.FIGURES}
+    layout["font"] = {**layout.get("font", {}), "size": presenter_mode.FIGURES}
     return shown
 
 
-def _later(key: str, call: Callable[[], None]) -> Callable[[], None]:
+def _defer_callback(key: str, call: Callable[[], None]) -> Callable[[], None]:
     """Calls what the chart of this key was last given.
 
     Streamlit identifies a chart that can be clicked by all it shows, and keeps the callback of every one a visit has seen. A
     function of a page's script holds everything that the script computed, so it must not be the one that Streamlit keeps.
     """
-    st.session_state.setdefault(CALLED, {})[key] = call
-    return functools.partial(_call, key)
+    st.session_state.setdefault(CALLBACKS, {})[key] = call
+    return functools.partial(_call_deferred, key)
 
 
-def _call(key: str) -> None:
-    st.session_state[CALLED][key]()
+def _call_deferred(key: str) -> None:
+    st.session_state[CALLBACKS][key]()
 
 
-def table(
+def show_table(
     key: str, frame: pd.DataFrame, about: ChartText | None, alt: str, widths: Mapping[str, int] | None = None, **more: Any
 ) -> None:
     """The same for what is a table in the first place; `about` is None where the chart beside it says it already. `widths` of
@@ -119,12 +124,12 @@ def table(
     if widths is not None:
         more["column_config"] = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
-    remember(key, frame)
-    _below(key, about, frame, alt, None)
+    remember_table(key, frame)
+    _show_table_panel(key, about, frame, alt, None)
 
 
 @functools.cache
-def columns(section: str) -> dict[str, Any]:
+def parse_columns(section: str) -> dict[str, Any]:
     """The columns of a table as `text.md` has them: a paragraph each, `name` and heading | format | width | help. Shared: never
     change it."""
     found: dict[str, Any] = {}
@@ -144,28 +149,28 @@ def columns(section: str) -> dict[str, Any]:
     return found
 
 
-def numbers(form: str, *names: str) -> dict[str, Any]:
+def number_columns(form: str, *names: str) -> dict[str, Any]:
     """How columns of numbers are written."""
     return {name: st.column_config.NumberColumn(format=form) for name in names}
 
 
-def clicked(key: str) -> Any:
+def clicked_mark(key: str) -> Any:
     """For callbacks: what the mark carries as `customdata` that was clicked; None where nothing was."""
     return next((point["customdata"] for point in st.session_state[key]["selection"]["points"] if point.get("customdata")), None)
 
 
-def chosen_row(key: str, known: Sequence[Any]) -> Any:
+def selected_row(key: str, known: Sequence[Any]) -> Any:
     """For callbacks: which of `known` stands in the row of a table that was chosen; None where none does."""
     rows = st.session_state[key]["selection"]["rows"]
     return known[rows[0]] if rows and rows[0] < len(known) else None
 
 
 def _choose_expert(key: str) -> None:
-    if mark := clicked(key):
-        shell.look_at(int(mark[0]))
+    if mark := clicked_mark(key):
+        page_context.select_expert(int(mark[0]))
 
 
-def unreadable_folders(
+def show_unreadable_folders(
     faults: Sequence[UnreadableFolder], what: str, key: str, remove: Callable[[str], None] | None = None
 ) -> None:
     """Folders in a list that are not what the list is of: a line each with its reason, and a way to be rid of them. `what`: what
@@ -173,41 +178,42 @@ def unreadable_folders(
     place = nullcontext() if len(faults) <= FEW else st.expander(f"{len(faults)} folders here are {what} that can be read")
     with place:
         for number, fault in enumerate(faults):
-            with row():
-                st.caption(f"The folder {shell.plain(fault.name)} is {what} that can be read: {shell.plain(fault.reason)}.")
+            name, reason = page_context.escape_markdown(fault.name), page_context.escape_markdown(fault.reason)
+            with place_in_row():
+                st.caption(f"The folder {name} is {what} that can be read: {reason}.")
                 if remove is not None:
-                    button(
+                    place_button(
                         "Remove it", f"{key}_{number}_{fault.name}", remove, fault.path.name, type="tertiary",
                         disabled=public.is_public(),
                     )  # fmt: skip
 
 
-def expert_card(text: str) -> None:
+def show_expert_card(text: str) -> None:
     """A line about the chosen expert, and the link to its page."""
-    with row(border=True):
+    with place_in_row(border=True):
         st.markdown(text, width="stretch")
         st.page_link("experts/page.py", label="Open this expert", icon=":material/hub:", width="content")
 
 
-def foot(command: str, *words: object, **settings: Any) -> None:
+def show_footer(command: str, *words: object, **settings: Any) -> None:
     """The end of a page: its address, all its tables in one file, how its model is used, and the command that computes the same.
 
     `command` is ours; names and ids follow as `words`, each quoted for a shell. Where none prints what the page shows, it is the
     test that holds the numbers: `python -m pytest tests/test_….py`.
     """
     command = " ".join([command, text.shell(*words)]) if words else command
-    here = shell.context()
+    here = page_context.require_context()
     now = {"run": here.run.name, "user": here.user + 1, **settings}
     st.divider()
-    with row("top"):
+    with place_in_row("top"):
         with st.popover("Link", icon=":material/link:", key="foot_link"):
             st.write("The link survives a restart.")
-            st.code(shell.link(), language=None, wrap_lines=True)
+            st.code(page_context.view_address(), language=None, wrap_lines=True)
         panel = st.popover("Download", icon=":material/download:", key="foot_view", on_change="rerun")
         if panel.open:
-            shown = dict(st.session_state[SHOWN])
+            shown = dict(st.session_state[TABLES])
             panel.write(f"This view: settings and {len(shown)} tables, as JSON.")
-            link = shell.link()
+            link = page_context.view_address()
             panel.download_button(
                 "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": command}), "view.json",
                 "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
@@ -217,17 +223,17 @@ def foot(command: str, *words: object, **settings: Any) -> None:
             st.write("In the project’s folder, once it is installed there (`pip install -e .`):")
             st.code(command, language="bash", wrap_lines=True)
     if asked:
-        st.dialog("Use this model", width="large")(use.card)(here.run, here.dataset, here.user)
+        st.dialog("Use this model", width="large")(model_usage.show_model_usage)(here.run, here.dataset, here.user)
 
 
-def sure(doubts: Iterable[str]) -> None:
+def show_confidence_notes(doubts: Iterable[str]) -> None:
     """Draw the one place of a page for doubt: intervals, and what luck alone would give. Nothing where nothing is doubtful."""
     if said := [doubt for doubt in doubts if doubt]:
         with st.popover("How sure?", icon=":material/balance:", key="sure"):
             st.markdown("\n\n".join(said))
 
 
-def explain(about: ChartText) -> None:
+def show_explanation(about: ChartText) -> None:
     """The popover that every chart has; on its own where something other than a chart needs it."""
     with st.popover("Explain", icon=":material/help:", type="tertiary"):
         st.markdown(f"**{about.question}** {about.computed}")
@@ -236,17 +242,17 @@ def explain(about: ChartText) -> None:
         st.markdown(f"**Careful:** {about.misread}")
 
 
-def remember(key: str, table: pd.DataFrame) -> None:
+def remember_table(key: str, table: pd.DataFrame) -> None:
     """Adds a table to what "Download" holds, for what is drawn in another way than as a chart."""
-    st.session_state.setdefault(SHOWN, {})[key] = table
+    st.session_state.setdefault(TABLES, {})[key] = table
 
 
 @st.fragment
-def _below(key: str, about: ChartText | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
+def _show_table_panel(key: str, about: ChartText | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
-    with row("top", gap="small"):
+    with place_in_row("top", gap="small"):
         if about is not None:
-            explain(about)
+            show_explanation(about)
         name = "Table" if figure is not None else "Files"
         panel = st.popover(name, icon=":material/table:", type="tertiary", key=f"{key}_files", on_change="rerun")
     if not panel.open:
@@ -254,14 +260,14 @@ def _below(key: str, about: ChartText | None, table: pd.DataFrame, alt: str, fig
     with panel:
         if figure is not None:
             st.dataframe(table, hide_index=True, alt=f"The numbers behind: {alt}", height=min(320, 40 + 35 * len(table)))
-        with row("top"):
-            _file(key, "CSV", lambda: exports.to_csv(table), f"{key}.csv", "text/csv")
-            _file(key, "JSON", lambda: exports.to_json({key: table}, {}), f"{key}.json", "application/json")
+        with place_in_row("top"):
+            _place_download(key, "CSV", lambda: exports.to_csv(table), f"{key}.csv", "text/csv")
+            _place_download(key, "JSON", lambda: exports.to_json({key: table}, {}), f"{key}.json", "application/json")
             if figure is not None:
-                _file(key, "HTML", lambda: figure.to_html(include_plotlyjs=True), f"{key}.html", "text/html")
+                _place_download(key, "HTML", lambda: figure.to_html(include_plotlyjs=True), f"{key}.html", "text/html")
         if figure is not None:
             st.caption("HTML works without a network. PNG: the camera in the chart’s corner.")
 
 
-def _file(key: str, label: str, data: Callable[[], str], name: str, mime: str) -> None:
+def _place_download(key: str, label: str, data: Callable[[], str], name: str, mime: str) -> None:
     st.download_button(label, data, name, mime, key=f"{key}_{label}", on_click="ignore", icon=":material/download:")

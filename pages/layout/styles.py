@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import shell
+from pages.components import page_context
 
 # On a low window the names of the pages move together, so that the tour and the person are seen without scrolling; and what is
 # above a page's title moves up, so that an act and its answer are seen together. A run's name that is cut says so.
@@ -35,6 +35,6 @@ LIGHT = """<style>
 </style>"""
 
 
-def dress() -> None:
+def apply_styles() -> None:
     """Called by navigation.py before anything is drawn."""
-    st.html(LOW + (DARK if shell.is_dark() else LIGHT))
+    st.html(LOW + (DARK if page_context.is_dark() else LIGHT))

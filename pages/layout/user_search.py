@@ -9,14 +9,15 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
 from elastic_core.services.person import inspect, user_lookup
-from pages.components import cache, shell
-from pages.components.control import button
+from pages.components import cache, page_context
+from pages.components.controls import place_button
+from pages.components.page_context import quote_code
 
 PEOPLE = 6  # that a title lists
 Meet = Callable[[int], None]
 
 
-def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool = False) -> None:
+def show_search_box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool = False) -> None:
     """A line to type into. An id that is there is taken at once; what may be meant otherwise is listed below.
 
     Streamlit keeps what a callback is given: no data, but where they are from."""
@@ -26,51 +27,51 @@ def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool 
         key=key,
         max_chars=80,
         placeholder="id or title",
-        help=f"Such as {shell.quoted(example(data))}, or part of a title they {words.did}.",
-        on_change=_typed,
+        help=f"Such as {quote_code(example_id(data))}, or part of a title they {words.did}.",
+        on_change=_take_typed_id,
         args=(source, key, meet),
         disabled=disabled,
     )
     text = str(st.session_state.get(key) or "").strip()
     if text and not disabled:
-        _listed(data, text, key, meet)
+        _list_matches(data, text, key, meet)
 
 
-def example(data: Dataset) -> str:
+def example_id(data: Dataset) -> str:
     """An id as these data have them."""
     return str(data.histories.user_ids[data.histories.n_users // 2])
 
 
-def called(data: Dataset, user: int) -> str:
+def format_user(data: Dataset, user: int) -> str:
     """`person 17 (id u_8841)`; the id where it says more than the number. Escaped."""
     own = user_lookup.own_id(data, user)
-    return f"person {user + 1} (id {shell.plain(own)})" if own else f"person {user + 1}"
+    return f"person {user + 1} (id {page_context.escape_markdown(own)})" if own else f"person {user + 1}"
 
 
-def _typed(source: DataConfig, key: str, meet: Meet) -> None:
+def _take_typed_id(source: DataConfig, key: str, meet: Meet) -> None:
     text = str(st.session_state.get(key) or "")
     with suppress(InputError):
-        data = cache.dataset(source)
+        data = cache.load_dataset(source)
         found = user_lookup.find_users(data, text)
         if len(found) == 1 and user_lookup.is_id(data, found[0], text):
-            _take(found[0], key, meet, str(data.histories.user_ids[found[0]]))
+            _select_found_user(found[0], key, meet, str(data.histories.user_ids[found[0]]))
 
 
-def _take(user: int, key: str, meet: Meet, own: str | None) -> None:
+def _select_found_user(user: int, key: str, meet: Meet, own: str | None) -> None:
     if own is not None:
-        st.session_state[shell.OWN] = own
+        st.session_state[page_context.OWN_ID] = own
     st.session_state[key] = ""
     meet(user)
 
 
-def _listed(data: Dataset, text: str, key: str, meet: Meet) -> None:
+def _list_matches(data: Dataset, text: str, key: str, meet: Meet) -> None:
     by_id, items = user_lookup.find_users(data, text), inspect.find_items(data, text, top=20)
     for user in by_id:
-        _person(data, user, key, meet, str(data.histories.user_ids[user]))
+        _place_user_button(data, user, key, meet, str(data.histories.user_ids[user]))
     words = inspect.item_words(data)
     if items.empty:
         if not by_id:
-            st.caption(f"No id and no title here has {shell.quoted(text)}. Ids look like {shell.quoted(example(data))}.")
+            st.caption(f"No id and no title here has {quote_code(text)}. Ids look like {quote_code(example_id(data))}.")
         return
     titles = dict(zip(items["item"], items["title"], strict=True))
     item = int(st.selectbox(f"Who {words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
@@ -78,9 +79,9 @@ def _listed(data: Dataset, text: str, key: str, meet: Meet) -> None:
     st.caption(f"{len(found):,} people {words.did} it before their last event" + ("; the latest:" if len(found) else "."))
     for user in found["user"].head(PEOPLE).tolist():
         if user not in by_id:
-            _person(data, user, key, meet, None)
+            _place_user_button(data, user, key, meet, None)
 
 
-def _person(data: Dataset, user: int, key: str, meet: Meet, own: str | None) -> None:
-    name = called(data, user)
-    button(name[:1].upper() + name[1:], f"{key}_{user}", _take, user, key, meet, own, width="stretch")
+def _place_user_button(data: Dataset, user: int, key: str, meet: Meet, own: str | None) -> None:
+    name = format_user(data, user)
+    place_button(name[:1].upper() + name[1:], f"{key}_{user}", _select_found_user, user, key, meet, own, width="stretch")

@@ -13,7 +13,7 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, source_names
 from elastic_core.runs import Run
-from pages.components import cache, shell
+from pages.components import cache, page_context
 from pages.components.cache import OpenRun
 
 SHOPPERS, MADE_UP, FILMS, PAPER = "Real shoppers", "Made-up world", "Real films", "Paper’s model"
@@ -24,12 +24,12 @@ KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 
 
-def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> dict[str, Run]:
+def offered_worlds(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> dict[str, Run]:
     """What the switch offers, by name, the run `here` among it. `runs` in the sidebar's order, the best first; `chosen` is the
     last one that was none of these."""
     shipped = [run for run in runs.values() if not run.name.startswith("local-")]
     shoppers, made_up, films = (
-        next((run for run in shipped if run.config.data.source == source and _asks(run)), None)
+        next((run for run in shipped if run.config.data.source == source and _has_item_experts(run)), None)
         for source in (GROCERIES, PLANTED, FILM_DATA)
     )
     data = [run.config.data for run in (here, made_up, films, shoppers) if run]
@@ -43,13 +43,13 @@ def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> di
     return found
 
 
-def _asks(run: Run) -> bool:
+def _has_item_experts(run: Run) -> bool:
     """Has it experts for everybody to retrieve, which were asked to stand for items?"""
     model = run.config.model
     return getattr(model, "interest_weight", 0) > 0 and getattr(model, "memory", "none") != "none"
 
 
-def sentence(name: str, run: Run, data: Dataset) -> str:
+def describe_world(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
     if name == SHOPPERS:
@@ -62,15 +62,16 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
         where = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {where}**: no suggestion belongs to one expert."
     known = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
-    return f"**{shell.plain(cache.label(run))}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
+    label = page_context.escape_markdown(cache.label_run(run))
+    return f"**{label}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
 
 
-def switch(runs: Mapping[str, Run]) -> None:
+def show_world_switch(runs: Mapping[str, Run]) -> None:
     """Called by navigation.py above the pages that are shown so."""
-    now = shell.current()
+    now = page_context.current_context()
     if now is None:  # the page says so
         return
-    found = offered(runs, now.run, st.session_state.get(CHOSEN))
+    found = offered_worlds(runs, now.run, st.session_state.get(CHOSEN))
     here = next(name for name, run in found.items() if run.name == now.run.name)
     if here in (OWN, OTHER):
         st.session_state[CHOSEN] = now.run.name
@@ -81,34 +82,36 @@ def switch(runs: Mapping[str, Run]) -> None:
     fetched = f" “{FILMS}” first downloads 5 MB." if lacking else ""
     choice, said = st.columns([11, 9], vertical_alignment="center")  # beside each other: what was pressed stays in view
     choice.segmented_control(
-        "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
-        args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
+        "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_select_world,
+        args=({name: run.name for name, run in found.items()},), disabled=page_context.is_locked("run"),
     )  # fmt: skip
-    said.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]", help=SLOTS if _asks(now.run) else None)
+    said.markdown(
+        f":small[{describe_world(here, now.run, now.dataset)}{fetched}]", help=SLOTS if _has_item_experts(now.run) else None
+    )
 
 
-def _turn(runs: dict[str, str]) -> None:
+def _select_world(runs: dict[str, str]) -> None:
     name = runs.get(str(st.session_state.get(KEY)))
-    if name is not None and not shell.locked("run"):
-        shell.choose(name)
+    if name is not None and not page_context.is_locked("run"):
+        page_context.select_run(name)
         st.session_state[TURNED] = True
 
 
-def settle(chosen: OpenRun, asked: dict[str, str | None]) -> None:
+def settle_user(chosen: OpenRun, asked: dict[str, str | None]) -> None:
     """After a turn: who is looked at. On the same data the person stays; on others it is who was met there last, or whom these
     open with. Called by the sidebar before its boxes; `asked` is what they are to show."""
     if not st.session_state.pop(TURNED, False):
         return
     asked["vs"] = asked["expert"] = st.session_state["vs"] = None
-    shell.look_at(None)
+    page_context.select_expert(None)
     data = chosen.dataset.hash
-    if st.session_state.get(AT) != data and not shell.locked("user"):
+    if st.session_state.get(AT) != data and not page_context.is_locked("user"):
         met = st.session_state.get(MET, {})
-        st.session_state["user"] = 1 + met.get(data, cache.example(chosen))
+        st.session_state["user"] = 1 + met.get(data, cache.example_user(chosen))
         asked["user"] = str(st.session_state["user"])
 
 
-def remember(data: Dataset, user: int) -> None:
+def remember_user(data: Dataset, user: int) -> None:
     """Whom the visitor looks at, for the way back. Called by the sidebar after its boxes."""
     st.session_state[AT] = data.hash
     st.session_state[MET] = {**st.session_state.get(MET, {}), data.hash: user}

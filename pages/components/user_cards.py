@@ -8,78 +8,80 @@ from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import BELOW, ListChange, scale_experts
-from pages.components import cache, shell, tiles
-from pages.components.control import one_of
-from pages.components.shell import Context
-from pages.components.tiles import Tile
+from pages.components import cache, item_cards, page_context
+from pages.components.controls import choose_one
+from pages.components.item_cards import ItemCard
+from pages.components.page_context import Context
 
 MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "=", BELOW: "was {}"}
 NEXT_BASKET = "was in the next basket"
-EVERYTHING, UNMET = "everything", "what is new to them"
+ALL_ITEMS, UNSEEN_ITEMS = "everything", "what is new to them"
 
 
-def colours(now: Context) -> tiles.Colours:
+def genre_colours(now: Context) -> item_cards.GenreColours:
     kind = "hobby" if now.dataset.truth is not None else "first listed genre"
-    return tiles.Colours(inspect.first_genres(now.dataset, now.user), shell.palette(), kind)
+    return item_cards.GenreColours(inspect.first_genres(now.dataset, now.user), page_context.theme_palette(), kind)
 
 
-def staying(now: Context, key: str) -> bool:
+def choose_keep_seen(now: Context, key: str) -> bool:
     """Do items stay in the running that the person has met? Asked only where people choose again what they have met; how many of
     them do decides what is asked for at first. `key` is the page's own."""
-    found = cache.repeats(now.dataset)
+    found = cache.measure_repeats(now.dataset)
     if not found.again:
         return False
-    words = now.words
+    words = now.item_words
     many = f"{found.again:,} of {found.people:,} people ({found.share:.0%}) {words.did} next what they had {words.done} before."
-    asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET, help=many)
-    if asked != EVERYTHING:
+    asked = choose_one(
+        "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if found.stay else UNSEEN_ITEMS, help=many
+    )
+    if asked != ALL_ITEMS:
         st.caption("Among new ones only, which flatters its rank.")
-    return asked == EVERYTHING
+    return asked == ALL_ITEMS
 
 
-def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
+def show_history_row(now: Context, cells: list[ItemCard], label: str, note: str) -> None:
     """A history as covers; below them a note, and what their colours mean."""
-    shades = colours(now)
-    st.html(tiles.ribbon(cells, shades, label) + tiles.legend(shades, note))
+    shades = genre_colours(now)
+    st.html(item_cards.history_row_html(cells, shades, label) + item_cards.legend_html(shades, note))
 
 
-def suggestions(now: Context, here: Prediction, change: ListChange, changed: bool) -> None:
+def show_suggestions(now: Context, here: Prediction, change: ListChange, changed: bool) -> None:
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
     edit = scale_experts(here.scales)
     why = attribution.find_reasons(now.model, here.history, change.table["item"].tolist(), edit)
-    ranked(now, change, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
+    show_ranked_items(now, change, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
 
 
-def ranked(now: Context, change: ListChange, changed: bool, why: Sequence[str] = ()) -> None:
+def show_ranked_items(now: Context, change: ListChange, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
-    words, rows = now.words, []
+    words, rows = now.item_words, []
     names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
     for place, row in enumerate([*change.table.to_dict("records"), *change.below.to_dict("records")]):
         name, year = inspect.split_year(row["title"])
         name = names[place] if place < len(names) else name
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
         by = why[place] if place < len(why) else ""
-        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, next_label(now), row["is_truth"], why=by))
-    st.html(tiles.ranking(rows, colours(now), "Suggestions, best first"))
+        rows.append(ItemCard(name, year, row["genres"], str(row["rank"]), mark, label_next_item(now), row["is_truth"], why=by))
+    st.html(item_cards.ranking_html(rows, genre_colours(now), "Suggestions, best first"))
     if len(change.gone):
         left = []
         for row in change.gone.to_dict("records"):
             name, year = inspect.split_year(row["title"])
-            left.append(Tile(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.done}", faded=True))
+            left.append(ItemCard(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.done}", faded=True))
         st.markdown(f"**Left the ten** :small[:gray[({len(left)})]]")
-        st.html(tiles.ranking(left, colours(now), "Left the ten"))
+        st.html(item_cards.ranking_html(left, genre_colours(now), "Left the ten"))
 
 
-def next_label(now: Context) -> str:
+def label_next_item(now: Context) -> str:
     """What is written beside an item that really came next."""
-    return NEXT_BASKET if now.dataset.in_baskets else f"{now.words.did} next"
+    return NEXT_BASKET if now.dataset.in_baskets else f"{now.item_words.did} next"
 
 
-def expert_names(now: Context, here: Prediction) -> dict[int, str]:
+def name_user_experts(now: Context, here: Prediction) -> dict[int, str]:
     """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them. Where a
     basket has many products, by what the people who use them buy more of, if that holds for people it was not chosen on."""
     if now.dataset.in_baskets:
-        names = cache.names(now.open_run)
+        names = cache.expert_names(now.open_run)
         return {expert: names[expert].genre for expert in here.active_experts if expert in names and names[expert].holds}
     table = here.recommendation.table
     found = attribution.attribute_items(now.model, here.history, table["item"].tolist(), scale_experts(here.scales))
@@ -87,13 +89,17 @@ def expert_names(now: Context, here: Prediction) -> dict[int, str]:
         active = found.experts[0].tolist()
         given = attribution.genres_suggested(active, found.parts[0, :, : len(active)].numpy(), table["genres"].tolist())
         return {expert: f"suggests {genre}" for expert, genre in given.items()}
-    evidence = cache.evidence(now.open_run)
+    evidence = cache.genre_evidence(now.open_run)
     labels = {expert: evidence.label(expert) for expert in here.active_experts} if evidence is not None else {}
     return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 
 
-def beside_null(null: NullEdits, now: Context, others: str) -> None:
+def show_null_comparison(null: NullEdits, now: Context, others: str) -> None:
     """What an edit did, beside the same edit of `others`."""
     done = str(null.table["done"].iloc[0])
-    rows = null.rows(now.words.did)
-    st.html(tiles.beside_chance(rows, f"{done[:1].upper()}{done[1:]}:", f"each of {null.n} {others}", shell.palette()))
+    rows = null.rows(now.item_words.did)
+    st.html(
+        item_cards.null_comparison_html(
+            rows, f"{done[:1].upper()}{done[1:]}:", f"each of {null.n} {others}", page_context.theme_palette()
+        )
+    )

@@ -13,7 +13,7 @@ from elastic_core.runs import CONFIG, ITEMS, WEIGHTS, Run
 IDS = 2  # of items that the example names
 
 
-def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
+def python_example(run: Run, data: Dataset | None = None, user: int = 0) -> str:
     """For one of the people by their id, where the data are open, and after a list of items; ids as these data have them."""
     lines = ["import elastic_core", "", f"run = elastic_core.open_run({run.place!r})"]
     if data is None:
@@ -27,7 +27,7 @@ def python(run: Run, data: Dataset | None = None, user: int = 0) -> str:
     return "\n".join(lines)
 
 
-def commands(run: Run) -> dict[str, str]:
+def shell_commands(run: Run) -> dict[str, str]:
     """For a shell, by what they do; a name of any letters stays one word."""
     folder, new = text.shell(run.place), text.shell(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
     said = {
@@ -42,14 +42,14 @@ def commands(run: Run) -> dict[str, str]:
     return {what: f"python -m elastic_core {command}" for what, command in said.items()}
 
 
-def card(run: Run, data: Dataset | None = None, user: int = 0) -> None:
+def show_model_usage(run: Run, data: Dataset | None = None, user: int = 0) -> None:
     """`data`: those of the run, if they are open."""
     parts = f"weights in `{WEIGHTS}`, settings in `{CONFIG}`, ids in `{ITEMS}`"
     st.markdown(f"**The model is a folder**, {text.markdown(run.place)}: {parts}. Once, in the project’s folder:")
     st.code('python -m pip install -e ".[serve]"', language="bash", wrap_lines=True)
     st.markdown("**In your own code:**")
-    st.code(python(run, data, user), language="python", wrap_lines=True)
+    st.code(python_example(run, data, user), language="python", wrap_lines=True)
     st.markdown("**In a terminal:**")
-    for what, command in commands(run).items():
+    for what, command in shell_commands(run).items():
         st.caption(what)
         st.code(command, language="bash", wrap_lines=True)

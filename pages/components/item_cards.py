@@ -7,10 +7,10 @@ from typing import NamedTuple
 from elastic_core.text import html as escape
 from pages.components.plot import Palette
 
-STOP = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}
+STOP_WORDS = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}
 
 
-class Tile(NamedTuple):
+class ItemCard(NamedTuple):
     """One item as people see it. `mark` is a short word beside it, `note` a longer one that is read out."""
 
     name: str
@@ -24,36 +24,36 @@ class Tile(NamedTuple):
     why: str = ""  # who suggests it
 
 
-class Colours:
+class GenreColours:
     """An item has the colour of the genre listed first for it: the most frequent ones have one each, the rest share the last."""
 
     def __init__(self, genres: Sequence[str], palette: Palette, kind: str) -> None:
         self.palette, self.kind = palette, kind
         self.by_genre = dict(zip(genres, palette.categories[:-1], strict=False))
 
-    def of(self, genres: tuple[str, ...]) -> str:
+    def colour_of(self, genres: tuple[str, ...]) -> str:
         return self.by_genre.get(genres[0] if genres else "", self.palette.categories[-1])
 
 
-def initials(name: str) -> str:
+def title_initials(name: str) -> str:
     """Two letters that stand for a title, and the number that it ends with."""
-    words = [word for word in re.findall(r"\w+", name) if word.lower() not in STOP] or re.findall(r"\w+", name)
+    words = [word for word in re.findall(r"\w+", name) if word.lower() not in STOP_WORDS] or re.findall(r"\w+", name)
     if len(words) == 1:
         return words[0][:2].upper()
     short = words[:2] + [word for word in words[2:][-1:] if word.isdecimal()]
     return "".join(word if word.isdecimal() and len(word) < 4 else word[0].upper() for word in short) or "?"
 
 
-def ink(colour: str) -> str:
+def contrast_colour(colour: str) -> str:
     """Black or white, whichever reads better on a colour."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
     return "#000000" if light > 0.18 else "#ffffff"
 
 
-def ribbon(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
+def history_row_html(tiles: Iterable[ItemCard], colours: GenreColours, label: str) -> str:
     """A history, oldest first, as a row that wraps on narrow screens."""
-    cells = "".join(_ribbon_tile(tile, colours) for tile in tiles)
+    cells = "".join(_history_card_html(tile, colours) for tile in tiles)
     return (
         f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.4rem,1fr));'
         f'gap:.35rem;list-style:none;margin:0;padding:0">'
@@ -61,7 +61,7 @@ def ribbon(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
     )
 
 
-def legend(colours: Colours, note: str) -> str:
+def legend_html(colours: GenreColours, note: str) -> str:
     """A note, and what the colours of all covers on the screen mean, where items have genres."""
     named = [*colours.by_genre.items(), *([("other", colours.palette.categories[-1])] if colours.by_genre else [])]
     chips = "".join(
@@ -75,13 +75,13 @@ def legend(colours: Colours, note: str) -> str:
     return f'<div style="{row};margin-top:.3rem"><span style="opacity:.8">{escape(note)}{lead}</span>{genres}</div>'
 
 
-def ranking(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
+def ranking_html(tiles: Iterable[ItemCard], colours: GenreColours, label: str) -> str:
     """Suggestions, best first."""
-    rows = "".join(_ranking_tile(tile, colours) for tile in tiles)
+    rows = "".join(_ranked_card_html(tile, colours) for tile in tiles)
     return f'<ol aria-label="{escape(label)}" style="list-style:none;margin:0;padding:0">{rows}</ol>'
 
 
-def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others: str, palette: Palette) -> str:
+def null_comparison_html(rows: Iterable[tuple[str, str, str, str]], title: str, others: str, palette: Palette) -> str:
     """A small table: what is compared, this act, `others`, and how many of them reach it."""
     cell = f"padding:.1rem .3rem;border:0;border-top:1px solid {palette.line}"
     head = "".join(f'<th style="{cell};text-align:right">{escape(name)}</th>' for name in ("this", others, "as much or more"))
@@ -97,17 +97,17 @@ def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others:
     )
 
 
-def _cover(tile: Tile, colours: Colours, size: str) -> str:
-    colour = colours.of(tile.genres)
+def _cover_html(tile: ItemCard, colours: GenreColours, size: str) -> str:
+    colour = colours.colour_of(tile.genres)
     year = f'<span style="font-size:.62rem;font-weight:500">{escape(tile.year)}</span>' if tile.year else ""
     return (
-        f'<span aria-hidden="true" style="{size};background:{colour};color:{ink(colour)};border-radius:.35rem;display:flex;'
-        f'flex-direction:column;align-items:center;justify-content:center;line-height:1.15;font-weight:700;flex:none">'
-        f'<span style="font-size:.85rem">{escape(initials(tile.name))}</span>{year}</span>'
+        f'<span aria-hidden="true" style="{size};background:{colour};color:{contrast_colour(colour)};border-radius:.35rem;'
+        f'display:flex;flex-direction:column;align-items:center;justify-content:center;line-height:1.15;font-weight:700;flex:none">'
+        f'<span style="font-size:.85rem">{escape(title_initials(tile.name))}</span>{year}</span>'
     )
 
 
-def _ribbon_tile(tile: Tile, colours: Colours) -> str:
+def _history_card_html(tile: ItemCard, colours: GenreColours) -> str:
     faded = "opacity:.4;text-decoration:line-through;" if tile.faded else ""
     about = " · ".join(filter(None, (tile.name, tile.year, ", ".join(tile.genres), tile.note)))
     name = (
@@ -116,14 +116,14 @@ def _ribbon_tile(tile: Tile, colours: Colours) -> str:
     )
     return (
         f'<li title="{escape(about)}" style="min-width:0;display:flex;flex-direction:column;'
-        f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.2rem")}{name}</li>'
+        f'gap:.2rem;{faded}">{_cover_html(tile, colours, "width:100%;height:2.2rem")}{name}</li>'
     )
 
 
 LINE = "display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis"  # one line each, so that ten rows fit a screen
 
 
-def _ranking_tile(tile: Tile, colours: Colours) -> str:
+def _ranked_card_html(tile: ItemCard, colours: GenreColours) -> str:
     gold = colours.palette.gold
     frame = f"border:2px solid {gold};background:{gold}26;" if tile.gold else "border:2px solid transparent;"
     star = f'<b style="font-size:.75rem">★ {escape(tile.note)}</b> ' if tile.gold else ""
@@ -133,7 +133,7 @@ def _ranking_tile(tile: Tile, colours: Colours) -> str:
         f'<li title="{escape(tile.name)}: {detail}" style="display:flex;gap:.5rem;align-items:center;padding:0 .3rem;'
         f'border-radius:.5rem;{frame}">'
         f'<span style="width:1.9rem;text-align:right;font-variant-numeric:tabular-nums;flex:none">{escape(tile.lead)}</span>'
-        f"{_cover(tile, colours, 'width:2.5rem;height:2.1rem')}"
+        f"{_cover_html(tile, colours, 'width:2.5rem;height:2.1rem')}"
         f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem;{LINE};{gone}">{star}'
         f"{escape(tile.name)}</span>"
         f'<span style="font-size:.72rem;opacity:.75;{LINE}">{detail}</span></span>'

@@ -14,7 +14,7 @@ PARAMETER, HELD, NAMES, PLACE = "lock", "lock_held", "lock_names", "lock_place"
 FRAME = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "Expert"}
 
 
-def read() -> None:
+def read_locks() -> None:
     """What the address locks; stays for the visit and in the address. Called by the layout before any widget."""
     asked = st.query_params.get(PARAMETER)
     if asked is not None:
@@ -25,17 +25,17 @@ def read() -> None:
     st.session_state[NAMES] = dict(FRAME)
 
 
-def locked(name: str) -> bool:
+def is_locked(name: str) -> bool:
     """Does a teacher's link hold this control (a widget's key)?"""
     return name in st.session_state.get(HELD, ())
 
 
-def lockable(names: Mapping[str, str]) -> None:
+def register_controls(names: Mapping[str, str]) -> None:
     """A page's own controls: key and what people call it."""
     st.session_state[NAMES] = {**st.session_state.get(NAMES, FRAME), **names}
 
 
-def builder(address: str) -> None:
+def show_link_builder(address: str) -> None:
     """Choose what to hold, take the link."""
     names = st.session_state.get(NAMES, FRAME)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
@@ -52,15 +52,15 @@ def builder(address: str) -> None:
         st.caption("A pupil can remove the lock: it is the word `lock` in the address.")
 
 
-def notice() -> None:
+def show_lock_notice() -> None:
     """Says what is held, and how to be free. A page names its controls later: then `named` says it again."""
     if st.session_state.get(HELD):
         st.session_state[PLACE] = st.empty()
-        named()
-        st.button("Release", key="lock_release", on_click=_release, help="Gives every control back.")
+        update_lock_notice()
+        st.button("Release", key="lock_release", on_click=_release_controls, help="Gives every control back.")
 
 
-def named() -> None:
+def update_lock_notice() -> None:
     """What is held, by the names known so far."""
     held = st.session_state.get(HELD, ())
     if held:
@@ -70,6 +70,6 @@ def named() -> None:
         st.session_state[PLACE].caption(f":material/lock: Locked by this link: {said}.")
 
 
-def _release() -> None:
+def _release_controls() -> None:
     st.session_state[HELD] = ()
     st.query_params.pop(PARAMETER, None)

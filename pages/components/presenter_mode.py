@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components.control import button
+from pages.components.controls import place_button
 
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
 LARGER = """<style>@media (min-width: 1600px) { :root { font-size: 125% } }
@@ -12,7 +12,7 @@ LARGER = """<style>@media (min-width: 1600px) { :root { font-size: 125% } }
 FIGURES = 17  # pixels of a figure's letters; 12 otherwise
 
 
-def on() -> bool:
+def is_presenting() -> bool:
     """Is it on? What the address says; stays for the visit and in the address."""
     asked = st.query_params.get(KEY)
     if asked is not None:
@@ -20,28 +20,28 @@ def on() -> bool:
     return bool(st.session_state.get(ON))
 
 
-def enlarge() -> None:
+def enlarge_type() -> None:
     """Called by navigation.py before anything is drawn."""
-    if on():
+    if is_presenting():
         st.query_params[KEY] = "true"
         st.html(LARGER)
-        button("Leave presenter mode", "present_leave", _leave, icon="close_fullscreen")
+        place_button("Leave presenter mode", "present_leave", _leave_presenter_mode, icon="close_fullscreen")
 
 
-def switch() -> None:
+def show_presenter_switch() -> None:
     """In the sidebar."""
-    st.session_state[SWITCH] = on()
+    st.session_state[SWITCH] = is_presenting()
     st.toggle(
-        "Presenter mode", key=SWITCH, on_change=_turn,
+        "Presenter mode", key=SWITCH, on_change=_turn_presenter_mode,
         help="Larger type on a large screen. » at the upper left brings the list back.",
     )  # fmt: skip
 
 
-def _leave() -> None:
+def _leave_presenter_mode() -> None:
     st.session_state[ON] = False
     st.query_params.pop(KEY, None)
 
 
-def _turn() -> None:
+def _turn_presenter_mode() -> None:
     st.session_state[ON] = st.session_state[SWITCH]
     st.query_params.pop(KEY, None)

@@ -32,19 +32,19 @@ class PageText(NamedTuple):
         """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
         return self.sections[name].format(**values) if values else self.sections[name]
 
-    def named(self, name: str, /, **values: object) -> dict[str, Any]:
+    def named_paragraphs(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return what a section says by name, its paragraphs being `name: text`; a name may stand in backticks. `|` makes a
         list of a text."""
         parted = (paragraph.split(": ", 1) for paragraph in self(name, **values).split("\n\n"))
         return {each.strip("`"): [part.strip() for part in text.split("|")] if "|" in text else text for each, text in parted}
 
-    def about(self, name: str) -> ChartText:
+    def chart_text(self, name: str) -> ChartText:
         """Return what a section says about a chart."""
         return parse_chart_text(self.sections[name])
 
-    def abouts(self, names: str) -> list[ChartText]:
+    def chart_texts(self, names: str) -> list[ChartText]:
         """Return the same of several sections, their names parted by spaces."""
-        return [self.about(name) for name in names.split()]
+        return [self.chart_text(name) for name in names.split()]
 
 
 def parse_chart_text(section: str) -> ChartText:
@@ -65,11 +65,16 @@ def parse_chart_text(section: str) -> ChartText:
 def all_chart_texts() -> list[ChartText]:
     """Return what all pages say about charts."""
     files = sorted(Path(__file__).parents[1].glob("*/text.md"))
-    return [parse_chart_text(section) for file in files for section in _read(file).sections.values() if "\n\nCareful:" in section]
+    return [
+        parse_chart_text(section)
+        for file in files
+        for section in _read_sections(file).sections.values()
+        if "\n\nCareful:" in section
+    ]
 
 
 @functools.cache
-def _read(path: Path) -> PageText:
+def _read_sections(path: Path) -> PageText:
     sections: dict[str, str] = {}
     for part in ("\n" + path.read_text(encoding="utf-8")).split("\n## ")[1:]:
         name, _, body = part.partition("\n")
@@ -83,6 +88,6 @@ def _read(path: Path) -> PageText:
     return PageText(path, sections)
 
 
-def page_text(module_file: str) -> PageText:
+def load_page_text(module_file: str) -> PageText:
     """Return the words of the page that the module at `module_file` (its `__file__`) belongs to."""
-    return _read(Path(module_file).parent / "text.md")
+    return _read_sections(Path(module_file).parent / "text.md")

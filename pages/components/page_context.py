@@ -17,29 +17,30 @@ from elastic_core.services import public
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.upload_store import UploadStore
 from elastic_core.services.person import inspect, user_lookup
-from pages.components import cache, glossary, locks, plot, present
+from pages.components import cache, control_locks, glossary, plot, presenter_mode
 from pages.components.cache import OpenRun
-from pages.components.locks import lockable as lockable
-from pages.components.locks import locked as locked
+from pages.components.control_locks import is_locked as is_locked
+from pages.components.control_locks import register_controls as register_controls
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
 CLASS, TEACH = "class", "teach"  # in an address: the class a visitor is in, and the key of whoever holds it
 WHO = "who"  # in an address: a person by their id in the data
-OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
+OWN_ID = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a page is about. `now = shell.context()` has `run`, `dataset` and `model` of its `open_run` (components/cache.py),
-    which is what cached functions are asked about: `cache.prediction(now.open_run, now.user, …)`.
+    """What a page is about. `now = page_context.require_context()` has `run`, `dataset` and `model` of its `open_run`
+    (components/cache.py), which is what cached functions are asked about: `cache.user_prediction(now.open_run, now.user, …)`.
 
     The person's readable history, oldest first, and what really came next: `recommend.user_history(now.dataset, now.user)` in
     services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a made-up world, whose
     `now.dataset.truth` is not None, has made-up ones); as a table `inspect.history_table`. `now.dataset.catalog` knows items by
     their numbers from 1: `title(item)`, and `genres[item]`, a tuple that may be empty; `genres` is None where the data have none.
     Everybody's events are `dataset.histories.items`, of person u from `offsets[u]` to before `dataset.ends("test")[u]`. Genres'
-    colours are `person.colours(now).by_genre` (components/person.py); what the data call an item is in `now.words`."""
+    colours are `user_cards.genre_colours(now).by_genre` (components/user_cards.py); what the data call an item is in
+    `now.item_words`."""
 
     open_run: OpenRun
     user: int  # dense, from 0; people see `user + 1`
@@ -59,57 +60,57 @@ class Context:
         return self.open_run.model
 
     @property
-    def words(self) -> inspect.Words:
+    def item_words(self) -> inspect.Words:
         """What its data call their items."""
         return inspect.item_words(self.dataset)
 
     @property
-    def stay(self) -> bool:
+    def keep_seen(self) -> bool:
         """Do people choose again what they have seen, so that it stays in the running?"""
-        return cache.repeats(self.dataset).stay
+        return cache.measure_repeats(self.dataset).stay
 
 
-def current() -> Context | None:
+def current_context() -> Context | None:
     """What the sidebar says; None where no run could be opened."""
     return st.session_state.get(CONTEXT)
 
 
-def context() -> Context:
+def require_context() -> Context:
     """The same. A page that cannot have it says why and stops."""
-    chosen = current()
+    chosen = current_context()
     if chosen is None:
         st.info("This page needs a trained run, and none could be opened. Train one first, or open Start.")
         st.stop()
     return chosen
 
 
-def choose(run_name: str) -> None:
+def select_run(run_name: str) -> None:
     """Make this the chosen run from the next rerun on."""
     st.session_state[WANTED] = run_name
 
 
-def meet(user: int, keep_expert: bool = True) -> None:
+def select_user(user: int, keep_expert: bool = True) -> None:
     """Make this (dense number, from 0) the chosen person, unless a teacher's link holds them. For widget callbacks."""
-    if locked("user"):
+    if is_locked("user"):
         return
     st.session_state["user"] = user + 1
     if not keep_expert:
-        look_at(None)
+        select_expert(None)
 
 
-def look_at(expert: int | None) -> None:
+def select_expert(expert: int | None) -> None:
     """Make this the chosen expert on every page, unless a teacher's link holds it; None goes back to the person's strongest. For
     widget callbacks."""
-    if expert is None or not locked("expert"):
+    if expert is None or not is_locked("expert"):
         st.session_state["expert"] = expert
 
 
-def beside(run_name: str) -> None:
+def select_second_run(run_name: str) -> None:
     """Make this the second run. For widget callbacks."""
     st.session_state["vs"] = run_name
 
 
-def go(page: str) -> None:
+def open_page(page: str) -> None:
     """Opens another page after a callback has set what it is to show; frame, lock and tour write their part of the address again.
 
     A link with `query_params` would not do: an address moves no widget that stands already.
@@ -117,54 +118,56 @@ def go(page: str) -> None:
     st.switch_page(page, query_params={})
 
 
-def surprise() -> None:
+def select_random_user() -> None:
     """Choose another person at random, and no expert. For widget callbacks."""
-    here = context()
+    here = require_context()
     other = random.randrange(max(here.dataset.histories.n_users - 1, 1))
-    meet(other + (other >= here.user and here.dataset.histories.n_users > 1), keep_expert=False)
+    select_user(other + (other >= here.user and here.dataset.histories.n_users > 1), keep_expert=False)
 
 
-def link(**more: str | int) -> str:
+def view_address(**more: str | int) -> str:
     """The full address of this view, the chosen run and person written out; the person by their own id, too, if they have one:
     a number may be somebody else's when the data are cut anew."""
-    now = context()
-    ours = (locks.PARAMETER, CLASS, TEACH, present.KEY)
+    now = require_context()
+    ours = (control_locks.PARAMETER, CLASS, TEACH, presenter_mode.KEY)
     shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
     own = user_lookup.own_id(now.dataset, now.user)
     who = {WHO: own} if own else {}
     return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
 
 
-def describe(run: Run, data: Dataset) -> tuple[str, str]:
+def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
-    test, stay, words = run.last("test") or {}, cache.repeats(data).stay, inspect.item_words(data)
+    test, stay, words = run.last("test") or {}, cache.measure_repeats(data).stay, inspect.item_words(data)
     found = test.get("protocols", {}).get("full-seen" if stay else "full")
     if not found:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
-    said = f"{plain(data_label(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
+    said = (
+        f"{escape_markdown(data_label(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
+    )
     return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."
 
 
 def data_choices() -> dict[str, DataConfig]:
     """All data on this machine by name, those in view first."""
-    now = current()
+    now = current_context()
     return at_hand_choices(UploadStore(RUNS / "uploads").choices(), now.run.config.data if now else None)
 
 
-def off(act: public.Act) -> bool:
+def is_switched_off(act: public.Act) -> bool:
     """Is this off in public mode? Says so, where its controls would be."""
     if reason := public.refusal(act):
         st.info(f"{reason}.", icon=":material/visibility:")
     return bool(reason)
 
 
-def plain(said: object) -> str:
+def escape_markdown(said: object) -> str:
     """What is not ours as it is, in Markdown."""
     return text.markdown(str(said))
 
 
-def quoted(said: object) -> str:
+def quote_code(said: object) -> str:
     """The same as code."""
     return text.code(str(said))
 
@@ -173,5 +176,5 @@ def is_dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def palette() -> plot.Palette:
-    return plot.palette(is_dark())
+def theme_palette() -> plot.Palette:
+    return plot.choose_palette(is_dark())

@@ -11,30 +11,30 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from elastic_core.text import markdown as plain
-from pages.components.locks import lockable, locked
+from pages.components.control_locks import is_locked, register_controls
 
 Option = TypeVar("Option")
 Options = Sequence[Option] | Mapping[Option, str]
 LONGEST = 60  # of what an address asks for, as it is said back
 
 
-def bound(
+def bind_widget(
     widget: Callable[..., Any], label: str, *args: Any, key: str, called: str = "", listen: bool = True, **look: Any
 ) -> Any:
     """`widget` (`st.slider`, or a place's own: `left.slider`) with its usual arguments. `called`: its name among the controls
     that a link may hold, where that is not its label. `listen`: whether what the address says of it is heard."""
-    lockable({key: called or label})
-    return widget(label, *args, key=key, disabled=locked(key), **({"bind": "query-params"} if listen else {}), **look)
+    register_controls({key: called or label})
+    return widget(label, *args, key=key, disabled=is_locked(key), **({"bind": "query-params"} if listen else {}), **look)
 
 
-def button(
+def place_button(
     label: str, key: str, act: Callable[..., object], *given: object, icon: str = "", place: Any = st, **look: Any
 ) -> bool:
     """A button that calls `act(*given)` before the page is drawn again. `icon` is the name of a material one."""
     return bool(place.button(label, key=key, on_click=act, args=given, icon=f":material/{icon}:" if icon else None, **look))
 
 
-def one_of(
+def choose_one(
     label: str, options: Options[Option], *, key: str, default: Option | None = None, named: Callable[[Option], str] = str,
     place: Any = st, **look: Any,
 ) -> Option:  # fmt: skip
@@ -42,40 +42,40 @@ def one_of(
     them to it.
 
     An address that names the control and leaves its value empty would choose nothing."""
-    options, named = _named(options, named)
+    options, named = _name_options(options, named)
     first = options[0] if default is None else default
-    _heard(label, options, key, first, named, named(first))
-    chosen = bound(
+    _apply_address(label, options, key, first, named, named(first))
+    chosen = bind_widget(
         place.segmented_control, label, options, format_func=named, default=first, required=True, key=key,
         listen=st.query_params.get(key) != "", **look,
     )  # fmt: skip
     return first if chosen is None else chosen
 
 
-def switch(label: str, options: Options[Option], key: str, **look: Any) -> Option:
+def choose_without_label(label: str, options: Options[Option], key: str, **look: Any) -> Option:
     """The same where the options say it all: the label is only read out."""
-    return one_of(label, options, key=key, label_visibility="collapsed", **look)
+    return choose_one(label, options, key=key, label_visibility="collapsed", **look)
 
 
-def one_of_list(label: str, options: Options[Option], *, key: str, first: Option | None = None, **look: Any) -> Option:
+def choose_from_list(label: str, options: Options[Option], *, key: str, first: Option | None = None, **look: Any) -> Option:
     """A list of which one is chosen, at first `first` (or the first).
 
     One that is not offered any more is written over with `first`: were it only forgotten, the browser would go on showing it."""
-    options, named = _named(options, look.pop("format_func", str))
+    options, named = _name_options(options, look.pop("format_func", str))
     first = options[0] if first is None else first
-    _heard(label, options, key, first, named, plain(named(first)))
+    _apply_address(label, options, key, first, named, plain(named(first)))
     gone = key in st.session_state and st.session_state[key] not in options
     if gone:
         st.session_state[key] = first
-    chosen = bound(st.selectbox, label, options, 0 if gone else options.index(first), key=key, format_func=named, **look)
+    chosen = bind_widget(st.selectbox, label, options, 0 if gone else options.index(first), key=key, format_func=named, **look)
     return first if chosen is None else chosen
 
 
-def _named(options: Options[Option], named: Callable[[Option], str]) -> tuple[list[Option], Callable[[Option], str]]:
+def _name_options(options: Options[Option], named: Callable[[Option], str]) -> tuple[list[Option], Callable[[Option], str]]:
     return list(options), options.__getitem__ if isinstance(options, Mapping) else named
 
 
-def asked_for(key: str, options: Sequence[Option], named: Callable[[Option], str] = str) -> Option | None:
+def option_in_address(key: str, options: Sequence[Option], named: Callable[[Option], str] = str) -> Option | None:
     """Which of `options` an address asks for, before its control is drawn; None where it asks for none of them.
 
     Streamlit itself knows an option by its whole label, escapes and all. One typed by hand may be its value, the label as it is
@@ -92,12 +92,14 @@ def asked_for(key: str, options: Sequence[Option], named: Callable[[Option], str
     return found[0] if len(found) == 1 else None
 
 
-def _heard(label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str], said: str) -> None:
+def _apply_address(
+    label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str], said: str
+) -> None:
     """Takes what an address asks for, or says that it is not offered; `said` is what is shown then."""
     text = st.query_params.get(key, "")
     if not text or key in st.session_state or text in map(named, options):
         return
-    found = asked_for(key, options, named)
+    found = option_in_address(key, options, named)
     if found is not None:
         st.session_state[key] = found
     else:
@@ -114,15 +116,15 @@ def write_in_address(key: str, value: str | None) -> None:
         st.query_params[key] = value
 
 
-def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:
+def number_input(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:
     """A number: lowest, highest, at first, step, as Streamlit takes them.
 
     An address may ask for one that is beyond all (`1e400`), of which Streamlit cannot make a whole number."""
     asked = st.query_params.get(key)
-    return bound(place.number_input, label, *limits, key=key, listen=asked is None or not _endless(asked), **look)
+    return bind_widget(place.number_input, label, *limits, key=key, listen=asked is None or not _is_infinite(asked), **look)
 
 
-def picked(key: str) -> int | None:
+def picked_number(key: str) -> int | None:
     """For the callback of a list of numbers: which one was taken; None where it is not offered any more.
 
     A visitor may answer a page while the next one is drawn. Streamlit calls back then with the words that were on the screen."""
@@ -130,7 +132,7 @@ def picked(key: str) -> int | None:
     return int(value) if isinstance(value, Integral) else None
 
 
-def _endless(text: str) -> bool:
+def _is_infinite(text: str) -> bool:
     try:
         return not math.isfinite(float(text))
     except (ValueError, OverflowError):
