@@ -1,25 +1,38 @@
 """ELASTIC and its peers: efficient linear attention for sequential interest compression, in plain PyTorch.
 
-The public face, imported when first used:
+    data = elastic_core.load(frame, user="visitor", item="page", time="at")     # a DataFrame, a file, or a name: "ml-100k"
+    run = elastic_core.train("elastic", data, minutes=5)
+    run.evaluate()
+    run.recommend(users=["cust-075"], k=10)
+    run.experts(user="cust-075")
+    run.embeddings("items")
 
-    config = elastic_core.recipe("ml-100k")
-    data = elastic_core.load(config.data)
-    run = elastic_core.train(config, data, "checkpoints/local-mine")
-    run.recommend(users="16"), run.evaluate(), run.experts(user="16")
+Each name is imported when it is first used.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from elastic_core.data.sources import load as load
+    from elastic_core.errors import InputError as InputError
+    from elastic_core.recipes import recipe as recipe
+    from elastic_core.results.compare import compare_runs as compare_runs
+    from elastic_core.run_config import RunConfig as RunConfig
+    from elastic_core.runs import Run as Run
+    from elastic_core.runs import open_run as open_run
+    from elastic_core.runs.training import train as train
+
+__version__ = "0.2.0"
 _HOMES = {
     "InputError": "elastic_core.errors",
-    "RunConfig": "elastic_core.run_config",
-    "recipe": "elastic_core.recipes",
-    "load": "elastic_core.data",
-    "train": "elastic_core.runs.training",
-    "open_run": "elastic_core.runs",
-    "compare_runs": "elastic_core.results.compare",
     "Run": "elastic_core.runs",
+    "RunConfig": "elastic_core.run_config",
+    "compare_runs": "elastic_core.results.compare",
+    "load": "elastic_core.data.sources",
+    "open_run": "elastic_core.runs",
+    "recipe": "elastic_core.recipes",
+    "train": "elastic_core.runs.training",
 }
 __all__ = sorted(_HOMES)
 
@@ -31,4 +44,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

@@ -8,7 +8,7 @@ import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -87,6 +87,16 @@ def choose_threads(job: Callable[[], Any], rounds: int = 7) -> int:
     chosen = next(count for count, time_ in median.items() if time_ <= 1.1 * min(median.values()))
     torch.set_num_threads(chosen)
     return chosen
+
+
+@contextlib.contextmanager
+def keep_threads() -> Iterator[None]:
+    """However many threads are set inside, afterwards there are as many as before."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class SpareCores:

@@ -1,12 +1,17 @@
 """Complete configurations, as functions: what `train --recipe NAME` uses and `--set section.key=value` changes."""
 
+import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from elastic_core import models
 from elastic_core.core import objective as objectives
 from elastic_core.core.config import ModelConfig, ObjectiveConfig, TrainConfig
+from elastic_core.core.histories import Dataset
+from elastic_core.data.repeats import count_repeats, fitting_protocol
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
@@ -152,17 +157,42 @@ STUDIED: dict[str, tuple[str, dict[str, Any], str]] = {
 MEMORIES = (("elastic-slots", "elastic-slots (memory-none)"), ("elastic", "elastic (memory-none)"))
 
 
-def studied(label: str, data: DataConfig, length: int, items: int, people: int, judged_by: Any) -> RunConfig:
-    """One of `STUDIED` on data of which so much is known; `length` events are read. The same settings for all, tuned for none."""
-    model, settings, _ = STUDIED[label]
+def settings_for(name: str, dataset: Dataset, minutes: float, seed: int, device: str) -> RunConfig:
+    """A model, or a system by its label in `STUDIED`, with settings that follow from the size of the data, as in a study. Where
+    people often return to what they know, a learned number says so.
+
+    Raises InputError for an unknown model, and for data that nobody can load again."""
+    if dataset.config is None:
+        raise InputError(f"{dataset.label} were not loaded by elastic_core.load, so no run could find them again")
+    again, judged_by = count_repeats(dataset, "valid").share, fitting_protocol(dataset)
+    sizes = (usual_length(dataset), dataset.catalog.n_items, dataset.histories.n_users)
+    config = studied(name, dataset.config, *sizes, judged_by, {"repeats": True} if again >= REPEATS else {})
+    return replace(config, train=replace(config.train, minutes=minutes, seed=seed, device=device))
+
+
+def usual_length(dataset: Dataset) -> int:
+    """Nine in ten people's whole history, in eights, from 16 to LONGEST."""
+    usual = float(np.quantile(dataset.histories.lengths, 0.9))
+    return int(min(LONGEST, max(16, 8 * math.ceil(usual / 8))))
+
+
+def studied(
+    label: str, data: DataConfig, length: int, items: int, people: int, judged_by: Any, more: Given | None = None
+) -> RunConfig:
+    """One of `STUDIED`, or any model, on data of which so much is known; `length` events are read. The same settings for all,
+    tuned for none, and `more` of the model."""
+    model, settings, _ = STUDIED.get(label, (label, _local(label), ""))
     loss: Given = {"loss": "full"} if items <= FULL else SAMPLED
     batch = 64 if people >= 500 else 16
+    shape: Given = {"length": length, "dropout": 0.2, "side": 16, "k": 8, **settings, **(more or {})}
     return _tuned(
-        model, data, {"length": length, "dropout": 0.2, "side": 16, "k": 8, **settings}, {"span": max(length // 2, 1), **loss},
+        model, data, shape, {"span": max(length // 2, 1), **loss},
         {"epochs": 200, "patience": 10, "batch": batch, "ema_decay": 0.99, "judged_by": judged_by, "judged_people": JUDGED},
     )  # fmt: skip
 
 
+LONGEST = 200  # events that are read, where histories are so long
+REPEATS = 0.2  # of validation's targets, from which a learned number for seen items is worth having
 FULL = 5_000  # items, up to which the exact softmax is worth its time
 JUDGED = 2_000  # people whose validation chooses the epoch
 

@@ -79,7 +79,7 @@ def test_threads_are_measured_once_change_nothing_and_stay(here: Path, monkeypat
             job()
         return 1
 
-    monkeypatch.setattr("elastic_core.commands.train.choose_threads", choose)
+    monkeypatch.setattr("elastic_core.runs.training.choose_threads", choose)
     monkeypatch.delenv("OMP_NUM_THREADS")
     for words in (["--out=measured"], ["--out=told", "--threads=1"]):
         assert main(["train", *SMALL, *words]) == 0

@@ -44,6 +44,7 @@ OWNERS = {
     "pyarrow": r"(data/(reading/\w+|frames)|recommendations|results/store)\.py",
     "openpyxl": r"data/reading/structured_files\.py",
     "charset_normalizer": r"data/reading/delimited_text\.py",
+    "tqdm": r"runs/progress\.py",
     "segno": r"services/tour/invitation\.py",
     "fastapi": r"serving/app\.py",
     "starlette": r"serving/app\.py",

@@ -20,6 +20,7 @@ def test_every_name_is_there_and_nothing_is_imported_before_it_is_used(tmp_path:
     assert len(elastic_core.__all__) <= 12
     for name in elastic_core.__all__:
         assert getattr(elastic_core, name).__doc__, name
+    assert re.fullmatch(r"\d+\.\d+\.\d+", elastic_core.__version__) and (ROOT / "elastic_core/py.typed").exists()
     with pytest.raises(AttributeError, match="nonsense"):
         _ = elastic_core.nonsense
     code = "import sys, elastic_core; assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"

@@ -1,6 +1,12 @@
 """What a run answers in a notebook: its evaluation, its experts and its vectors as tables, against slow twins."""
 
 import doctest
+import io
+import os
+import shutil
+import signal
+import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +19,11 @@ from elastic_core.core.evaluate import expected, rank_people
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.recipes import toy
+from elastic_core.recipes import settings_for, toy
 from elastic_core.runs import Run, open_run
+from elastic_core.runs.checkpoints import find_checkpoints
 from elastic_core.runs.evaluation import popularity_places
+from elastic_core.runs.progress import Progress
 from elastic_core.runs.training import train
 
 Tiny = tuple[Recommender, Dataset, Run]
@@ -25,11 +33,12 @@ def test_every_example_in_the_documentation_runs(tiny_runs: Path) -> None:
     run = open_run(tiny_runs / "tiny")
     finder = doctest.DocTestFinder(recurse=False)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    for thing in (elastic_core.load, Run.recommend, Run.evaluate, Run.experts, Run.embeddings):
-        for example in finder.find(thing, thing.__name__, globs={"run": run}):
+    names = {"run": run, "data": run.dataset, "elastic_core": elastic_core}
+    for thing in (elastic_core.load, elastic_core.train, Run.recommend, Run.evaluate, Run.experts, Run.embeddings):
+        for example in finder.find(thing, thing.__name__, globs=dict(names)):
             assert example.examples, thing
             runner.run(example)
-    assert runner.failures == 0 and runner.tries > 8
+    assert runner.failures == 0 and runner.tries > 9
 
 
 def test_evaluate_tells_the_ranks_of_the_test_with_intervals(tiny: Tiny) -> None:
@@ -120,3 +129,89 @@ def test_where_people_return_to_what_they_know_lists_and_numbers_do_so_by_defaul
 def test_a_run_shows_what_it_is(tiny: Tiny) -> None:
     shown = tiny[2]._repr_html_()
     assert "ELASTIC" in shown and "NDCG@10" in shown and "2 epochs" in shown and "80 people" in shown
+
+
+# --- training in a line -------------------------------------------------------------------------------------------------
+
+
+def shop(people: int = 60, events: int = 9) -> pd.DataFrame:
+    pairs = [(u, n) for u in range(people) for n in range(events)]
+    rows = [(f"c{u}", f"sku-{(u * 7 + n * 5) % 24}", 1_700_000_000 + 90_000 * n + u) for u, n in pairs]
+    return pd.DataFrame(rows, columns=["customer", "sku", "bought"])
+
+
+COLUMNS = {"user": "customer", "item": "sku", "time": "bought"}
+
+
+def test_a_frame_is_learned_in_a_line_and_its_folder_holds_all_it_needs(tmp_path: Path) -> None:
+    data = elastic_core.load(shop(), **COLUMNS)
+    run = elastic_core.train("elastic", data, minutes=0.01)
+    assert run.finished and run.path.is_relative_to(tempfile.gettempdir()) and run.last("start")["data_hash"] == data.hash
+    listed = run.recommend("c7", k=3)
+    moved = open_run(Path(shutil.move(run.path, tmp_path / "moved")))
+    assert moved.dataset.hash == data.hash and moved.recommend(users="c7", k=3).equals(listed)
+    assert '"source": "data.parquet"' in (moved.path / "config.json").read_text()
+    on = elastic_core.train("elastic", elastic_core.load(shop(), **COLUMNS), minutes=0.02, out=moved.path)
+    assert len(on.events("epoch")) >= len(moved.events("epoch")) and open_run(on.path).dataset.hash == data.hash
+    with pytest.raises(InputError, match="other settings"):
+        elastic_core.train("elastic", data, seed=1, out=moved.path)
+
+
+def test_settings_follow_from_the_size_of_the_data(tmp_path: Path) -> None:
+    short, long = (elastic_core.load(shop(40, events), **COLUMNS) for events in (9, 40))
+    for data, length in ((short, 16), (long, 40)):
+        config = settings_for("elastic", data, minutes=2.0, seed=3, device="cpu")
+        assert (config.model.length, config.train.seed, config.train.minutes) == (length, 3, 2.0)
+        assert config.data == data.config and config.train.batch == 16
+    again = elastic_core.load(shop().assign(sku=lambda frame: "sku-" + frame["customer"].str[-1]), **COLUMNS)
+    assert settings_for("sasrec", again, 1, 0, "cpu").model.repeats
+    assert not settings_for("elastic", short, 1, 0, "cpu").model.repeats
+    assert settings_for("popularity", short, 1, 0, "cpu").model.name == "popularity"
+    for wrong, sentence in (("gpt", "unknown model"), ("elastic", "elastic_core.load")):
+        with pytest.raises(InputError, match=sentence):
+            settings_for(wrong, replace(short, config=None if wrong == "elastic" else short.config), 1, 0, "cpu")
+    with pytest.raises(InputError, match=r"load\(…\)"):
+        elastic_core.train("elastic", shop())  # type: ignore[arg-type]
+
+
+def test_a_configuration_is_trained_as_it_is_but_for_what_is_said(tmp_path: Path, small_world: Dataset) -> None:
+    config = toy().override("train.epochs=1", "model.width=16")
+    run = elastic_core.train(config, small_world, tmp_path / "run", seed=5)
+    assert run.config.train.seed == 5 and run.config.model.width == 16 and run.config.train.minutes == 0
+
+
+def test_a_bar_is_drawn_for_who_watches_and_lines_stay_for_a_log(tiny: Tiny) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    rows = [row for row in tiny[2].events() if row["event"] in ("start", "epoch", "test", "end")]
+    step = {"event": "step", "epoch": 2, "done": 1, "of": 2, "loss": 4.25}
+    shown = {}
+    for name, out, lines in (("bar", Terminal(), False), ("both", Terminal(), True), ("log", io.StringIO(), True)):
+        progress = Progress(tiny[2].config.train, lines, out)
+        for row in [*rows[:2], step, *rows[2:]]:
+            progress(row)
+        shown[name] = out.getvalue()
+    assert "loss 4.2500" in shown["bar"] and "75%" in shown["bar"] and "best epoch" not in shown["bar"]
+    assert "75%" in shown["both"] and "best epoch" in shown["both"] and "best epoch" in shown["log"] and "75%" not in shown["log"]
+    assert "protocol full" in shown["log"]
+
+
+def test_an_interrupt_ends_a_training_with_its_best_weights(tmp_path: Path, small_world: Dataset) -> None:
+    config = toy().override("train.epochs=10000", "train.patience=10000")
+    threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    run = elastic_core.train(config, small_world, tmp_path / "run")
+    assert run.finished and run.last("end")["reason"] == "asked to stop"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_runs_lie_in_the_folder_one_is_in_else_in_the_checkout_else_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    here, checkout = tmp_path / "here", tmp_path / "checkout"
+    assert find_checkpoints(here, checkout) == tmp_path / "home" / "elastic" / "checkpoints"
+    for folder in (checkout, here):
+        (folder / "checkpoints").mkdir(parents=True)
+        assert find_checkpoints(here, checkout) == folder / "checkpoints"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 import torch
 
-import elastic_core
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.data.source_catalog import SOURCES, at_hand, gone
@@ -20,10 +19,7 @@ from elastic_core.machine import SPARE, find_device
 from elastic_core.models import model_class
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import CONFIG, Run, list_runs
-
-CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout
-if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().parents[1] / CHECKPOINTS).is_dir():
-    CHECKPOINTS = found
+from elastic_core.runs.checkpoints import CHECKPOINTS as CHECKPOINTS
 
 Arguments = argparse._ActionsContainer  # a parser, or a group of one
 

@@ -24,7 +24,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from elastic_core.commands.arguments import CHECKPOINTS, add_options, end_time, print_note
-from elastic_core.commands.progress import Progress
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
@@ -34,6 +33,7 @@ from elastic_core.results.grid import FILE, read_outcomes, train_grid
 from elastic_core.results.markdown import rewrite_documents, run_tables
 from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, planned_status, select_runs, train_planned
 from elastic_core.results.store import stored_runs
+from elastic_core.runs.progress import Progress
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -95,7 +95,7 @@ def _train_rows(chosen: list[PlannedRun], arguments: Namespace) -> None:
         if row.data not in loaded:
             loaded = {row.data: load(row.config.data, print_note)}  # one at a time in memory
         print_note(f"{row.name}: {'going on' if folder.exists() else 'starting'}")
-        if not train_planned(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train.epochs)):
+        if not train_planned(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train)):
             print_note(f"{row.name}: time is up, goes on next time")
             return
         if row.name not in stored:
@@ -111,7 +111,7 @@ def _train_grids(arguments: Namespace) -> int:
     dataset = load(grid_point(arguments.grid[0], next(iter(GRID))).data, print_note)
     for model in arguments.grid:
         print_note(f"{model}: {', '.join(GRID)}")
-        progress = Progress(grid_point(model, next(iter(GRID))).train.epochs)
+        progress = Progress(grid_point(model, next(iter(GRID))).train)
         if not train_grid(model, dataset, arguments.root, device, at, progress):
             print_note("time is up; the same command goes on from here")
             break

@@ -21,6 +21,7 @@ has that run's settings.
 
 import os
 import shutil
+import signal
 from argparse import ArgumentParser, Namespace
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -29,18 +30,16 @@ import torch
 
 from elastic_core import files, models
 from elastic_core.commands.arguments import CHECKPOINTS, add_file_options, add_options, find_run, parse_columns, print_note
-from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.histories import Dataset
-from elastic_core.core.train import Keeper, Loop
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
-from elastic_core.machine import CPU, choose_threads, find_device, number_of_threads
+from elastic_core.machine import find_device, number_of_threads
 from elastic_core.recipes import DEFAULT, RECIPES, recipe
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
-from elastic_core.runs.training import train
-from elastic_core.scale import budget
+from elastic_core.runs.progress import Progress, stop_on_signals
+from elastic_core.runs.training import settle_threads, train
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -65,7 +64,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     try:
-        with _process_group() as ranks, stop_on_signals() as stop:
+        with _process_group() as ranks, stop_on_signals(signal.SIGINT, signal.SIGTERM) as stop:
             begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
             config = ranks.together(lambda: resolve_config(arguments, begin))
             out = arguments.out or default_folder(arguments, config)
@@ -73,10 +72,13 @@ def run(arguments: Namespace) -> int:
             if begin is not None and not ranks.rank and begin.last("start").get("data_hash") != dataset.hash:
                 print_note(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             if ranks is ALONE and config.train.device == "cpu":
-                settle_threads(arguments.threads, config, dataset, Run(out))
+                if arguments.threads != "auto":
+                    torch.set_num_threads(number_of_threads(arguments.threads))
+                elif chosen := settle_threads(config, dataset, Run(out)):
+                    print_note(f"{chosen} threads were quickest.")
             fresh = not ranks.rank and not out.exists()
             try:
-                finished = train(config, dataset, out, Progress(config.train.epochs), stop, ranks, begin)
+                finished = train(config, dataset, out, Progress(config.train), stop, ranks, begin)
             except InputError:
                 if fresh and out.exists() and not (out / WEIGHTS).exists():
                     shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
@@ -95,19 +97,6 @@ def _process_group() -> AbstractContextManager[Alone]:
     from elastic_core.scale.distributed import joined
 
     return joined()
-
-
-def settle_threads(threads: str, config: RunConfig, dataset: Dataset, run: Run) -> None:
-    """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now."""
-    if threads != "auto":
-        torch.set_num_threads(number_of_threads(threads))
-    elif had := run.last("start").get("threads"):
-        torch.set_num_threads(had)
-    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), CPU)).model.trained:
-        learner = loop.fresh_learner()
-        budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
-        batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
-        print_note(f"{choose_threads(lambda: learner.step(batch), rounds=3)} threads were quickest.")
 
 
 def load_same_data(config: RunConfig, ranks: Alone) -> Dataset:

@@ -5,6 +5,7 @@ what happened, and what its ids mean. What runs measured without their folders i
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening
     metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
     ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (runs/ranks.py)
+    data.parquet       (of a run that learned from a DataFrame) the frame, so that the folder holds all it needs
     items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     resume.pt          what continuing needs, of the last whole epoch; without it an ended run stays as it is
@@ -21,8 +22,8 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +42,7 @@ from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import items, log, ranks
+from elastic_core.runs.checkpoints import CHECKPOINTS
 from elastic_core.runs.ranks import Report
 from elastic_core.runs.weights import model_from, read_tensors
 
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from elastic_core.runs.embeddings import Kind
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
+FRAME = "data.parquet"  # as data/frames.py calls it
 WHOLE_EPOCHS, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 DEMO = "demo"  # below checkpoints/: the folders of runs that came along with their weights
 MOST_CONFIG, MOST_WEIGHTS = 2**18, 2**30  # bytes that are read at most
@@ -84,9 +87,13 @@ class Run:
     def config(self) -> RunConfig:
         plain = files.read_object(self.path / CONFIG, MOST_CONFIG, self.path)
         try:
-            return RunConfig.from_dict(plain)
+            config = RunConfig.from_dict(plain)
         except InputError as error:
             raise InputError(f"{self._file_name(CONFIG)}: {error}") from None
+        frame = self.path / FRAME
+        if config.data.source == FRAME and frame.is_file():  # of a DataFrame, which the folder keeps
+            config = replace(config, data=replace(config.data, source=str(frame.resolve())))
+        return config
 
     @cached_property
     def setup(self) -> str:
@@ -318,6 +325,8 @@ class Run:
         self.path.mkdir(parents=True, exist_ok=True)
         for snapshot in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             snapshot.unlink(missing_ok=True)  # of an attempt that died
+        for name, content in dataset.files.items():
+            files.write_whole(self.path / name, partial(_write_bytes, content))
         self.save_config(config)
         items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
 
@@ -409,9 +418,15 @@ class Run:
             lock.release()
 
 
+def _write_bytes(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
 def open_run(path: Path | str) -> Run:
-    """The run in a folder. Raises InputError if there is none."""
+    """The run in a folder, or of this name in checkpoints/. Raises InputError if there is none."""
     run = Run(Path(path))
+    if not (run.path / CONFIG).is_file() and len(run.path.parts) == 1:
+        run = Run(run_folder(CHECKPOINTS, run.name))
     if not (run.path / CONFIG).is_file():
         raise InputError(f"there is no run in {run.path} (it has no {CONFIG})")
     return run

@@ -7,8 +7,12 @@ budget goes on with it: then the row `reopened` tells that its test was scored b
 """
 
 import contextlib
+import os
+import signal
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,57 +26,101 @@ from elastic_core.core.evaluate import drawn_people
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
-from elastic_core.data.repeats import count_repeats
+from elastic_core.data.repeats import count_repeats, fitting_protocol
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
-from elastic_core.machine import code_commit, device_name, find_device
+from elastic_core.machine import CPU, choose_threads, code_commit, device_name, find_device, keep_threads
 from elastic_core.memory.routing import route_users
+from elastic_core.recipes import settings_for
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import CONFIG, RESUME, Run
+from elastic_core.runs.progress import Progress, stop_on_signals
 from elastic_core.runs.ranks import evaluate
 from elastic_core.scale import budget
 
 OnEvent = Callable[[dict[str, Any]], None]
 NO_TRAINING = "needs no training"
 # what may be other when a run goes on: how far it goes, where it runs, and what is kept beside it
+PLACES = ("data.source", "data.titles")  # and those, where they hold the same events
 FREE = ("train.epochs", "train.minutes", "train.patience", "train.device", "train.snapshots")
 
 
 def train(
-    config: RunConfig,
-    dataset: Dataset,
-    out: Path | str,
+    model: str | RunConfig,
+    data: Dataset,
+    out: Path | str | None = None,
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
     ranks: Alone = ALONE,
     begin: Run | None = None,
+    *,
+    minutes: float | None = None,
+    seed: int | None = None,
+    device: str | None = None,
 ) -> Run:
-    """Trains into the folder `out`, or goes on with what is there. Returns the finished run.
+    """Trains into the folder `out` (default: a temporary one), or goes on with what is there. Returns the finished run.
+
+    model: a name such as "elastic" or "sasrec", whose settings then follow from the size of the data (recipes.py), or all
+    settings. minutes (of the clock on the wall), seed and device change these; of a name they are 5, 0 and "auto".
+
+    >>> run = elastic_core.train("elastic", data, minutes=0.02, seed=0)
+    >>> run.config.model.name, run.finished
+    ('elastic', True)
 
     A run that has ended goes on if the budget asked for (train.epochs, minutes, patience) has something left; else it is returned
     as it is. Its test is opened again and scored at the new end, and its log says so. `begin` gives a new run its first weights:
     those of a run of such a model over the same items.
 
-    `on_event` sees every row of metrics.jsonl and a `step` event about once a second; `stop` is asked after each step and
-    ends the run early with its best weights. Raises InputError for settings that cannot work, before anything is written,
-    for a folder that another process is training into, and where memory runs out: the last whole epoch is kept then.
+    `on_event` sees every row of metrics.jsonl and a `step` event about once a second, in place of a bar; `stop` is asked after
+    each step and ends the run early with its best weights, and so does Ctrl-C, where neither is given.
+    Raises InputError for settings that cannot work, before anything is written, for a folder that another process is training
+    into, and where memory runs out: the last whole epoch is kept then.
 
     With `ranks` this is one of several processes (scale/distributed.py): rank 0 writes, locks, validates and tells; `stop` of
     any.
     """
-    run = Run(Path(out))
-    try:
-        training = ranks.together(
-            lambda: Training(
-                config, dataset, run, (not ranks.rank and on_event) or (lambda event: None), stop or (lambda: False), ranks, begin
-            )
-        )
-        with contextlib.ExitStack() as stack:
+    config = _settings(model, data, minutes, seed, device)
+    run = Run(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="elastic-"), config.model.name))
+    with contextlib.ExitStack() as stack:
+        if on_event is None and stop is None and ranks is ALONE:
+            on_event = stack.enter_context(contextlib.closing(Progress(config.train, lines=False)))
+            stop = stack.enter_context(stop_on_signals(signal.SIGINT))
+        if isinstance(model, str) and find_device(config.train.device).type == "cpu":
+            stack.enter_context(keep_threads())
+            settle_threads(config, data, run)
+        tell: OnEvent = (not ranks.rank and on_event) or (lambda event: None)
+        try:
+            training = ranks.together(lambda: Training(config, data, run, tell, stop or (lambda: False), ranks, begin))
             ranks.first(lambda: stack.enter_context(run.lock()))
-            return training.run_all()
-    except (MemoryError, RuntimeError) as error:
-        if not out_of_memory(error):
-            raise
-        raise InputError(budget.ran_out(config, (run.path / RESUME).exists())) from None
+            finished = training.run_all()
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            raise InputError(budget.ran_out(config, (run.path / RESUME).exists())) from None
+    finished.__dict__["dataset"] = data  # it need not be read again
+    return finished
+
+
+def _settings(model: str | RunConfig, data: Dataset, minutes: float | None, seed: int | None, device: str | None) -> RunConfig:
+    if not isinstance(data, Dataset):
+        raise InputError("train takes data that elastic_core.load has read: train('elastic', elastic_core.load(…))")
+    if isinstance(model, str):
+        return settings_for(model, data, 5.0 if minutes is None else minutes, seed or 0, str(find_device(device or "auto")))
+    changes = {"train.minutes": minutes, "train.seed": seed, "train.device": device and str(find_device(device))}
+    config = model.replaced({path: value for path, value in changes.items() if value is not None})
+    return replace(config, data=data.config) if data.files else config
+
+
+def settle_threads(config: RunConfig, dataset: Dataset, run: Run) -> int | None:
+    """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now, which
+    are returned."""
+    if had := run.last("start").get("threads"):
+        torch.set_num_threads(had)
+    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), CPU)).model.trained:
+        learner = loop.fresh_learner()
+        budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
+        batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
+        return choose_threads(lambda: learner.step(batch), rounds=3)
+    return None
 
 
 def _too_many(model: Recommender) -> str:
@@ -181,7 +229,7 @@ class Recorder(Keeper):
         start = self.run.last("start") or {}
         others = self.run.config.differences(self.config)
         same_data = start.get("data_hash") == self.dataset.hash
-        others = [other for other in others if other[0] not in FREE and not (other[0] == "data.source" and same_data)]
+        others = [other for other in others if other[0] not in FREE and not (other[0] in PLACES and same_data)]
         if self.first is not None and start.get("from", self.first.name) != self.first.name:
             others.append(("the run it began with", start["from"], self.first.name))
         if others:
@@ -269,7 +317,8 @@ class Recorder(Keeper):
             self.run.save_report(evaluate(best, self.dataset, split="test", protocols=PROTOCOLS, device=str(device)))
         report = self.run.report()
         opened = len(self.run.events("reopened"))
-        row = {"event": "test", "users": len(report.users), "protocols": report.metrics, "errors": report.errors}
+        row = {"event": "test", "protocol": fitting_protocol(self.dataset), "users": len(report.users)}
+        row |= {"protocols": report.metrics, "errors": report.errors}
         row |= {"scored": opened + 1} if opened else {}
         if self.dataset.in_baskets:
             from elastic_core.runs.basket_scores import basket_scores  # of the few data that have baskets

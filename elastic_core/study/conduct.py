@@ -27,7 +27,7 @@ from elastic_core.core.evaluate import drawn_people
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError
-from elastic_core.recipes import JUDGED, STUDIED, objective_settings
+from elastic_core.recipes import JUDGED, STUDIED, objective_settings, usual_length
 from elastic_core.results.baselines import usual_protocol
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
@@ -176,7 +176,7 @@ class Study:
     def _plan(self) -> None:
         self._say("Timing a few steps")
         labels, data = self.asked.labels, self.side.data
-        longest = plan.usual_length(data)
+        longest = usual_length(data)
         found = self.probe(self._config(self.side, labels[0], 0, 60, longest), data)
         trained = sum(_seconds(run) for side in self.sides.values() for label in labels for run in side.all_runs(label))
         spent = max(self.clock.seconds - trained, 0.0)

@@ -15,7 +15,7 @@ import numpy as np
 from elastic_core import models
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
-from elastic_core.recipes import JUDGED, STUDIED, studied
+from elastic_core.recipes import JUDGED, LONGEST, STUDIED, studied
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs.ranks import evaluate
 from elastic_core.training_time import estimate_training
@@ -23,7 +23,7 @@ from elastic_core.training_time import estimate_training
 Way = Literal["last", "time"]  # how events are held out: everybody's last, or all after a date
 WAYS: tuple[Way, ...] = ("last", "time")
 SEEDS = 2
-LONGEST, LEAST = 200, 56  # events that are read, where histories are so long
+LEAST = 56  # events that are read, where histories are so long and the time is short
 FEWEST = 50  # people who must be asked
 KEPT = 0.97  # of the budget is planned for; the rest is for what takes longer than it did
 FLOOR = 0.5  # seconds of a training, in however small a budget
@@ -115,9 +115,3 @@ def config(
     """What one of the trainings is told."""
     made = studied(label, data, length, dataset.catalog.n_items, dataset.histories.n_users, protocol)
     return made.replaced({"train.seed": seed, "train.minutes": round(share / 60, 4), "train.clock": clock})
-
-
-def usual_length(dataset: Dataset) -> int:
-    """Nine in ten people's whole history, in eights, from 16 to LONGEST."""
-    usual = float(np.quantile(dataset.histories.lengths, 0.9))
-    return int(min(LONGEST, max(16, 8 * math.ceil(usual / 8))))
