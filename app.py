@@ -20,7 +20,7 @@ def load_screens() -> list[Callable[[Any], None]]:
     from pages.experts import cached as experts
     from pages.traffic import cached as traffic
 
-    return [experts.warm, traffic.warm, evidence.warm]
+    return [experts.warm_cache, traffic.warm_cache, evidence.warm_cache]
 
 
 app = st.App(

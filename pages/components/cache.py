@@ -80,10 +80,10 @@ _data_keys: WeakKeyDictionary[Dataset, str] = WeakKeyDictionary()
 def path_key(path: Path) -> tuple[str, ...]:
     """Changes when a file does, or when something comes into a folder or leaves it."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return (str(path),)
-    return str(path), str(found.st_ino), str(found.st_size), str(found.st_mtime_ns)
+    return str(path), str(status.st_ino), str(status.st_size), str(status.st_mtime_ns)
 
 
 HASH_FUNCS: dict[str | type, Callable[[Any], object]] = {
@@ -305,8 +305,8 @@ def genre_evidence(of: OpenRun) -> Evidence | None:
 def expert_names(of: OpenRun) -> dict[int, ExpertName]:
     """What experts are called, by what they hold, or where a model does not say, by what their people choose; each name chosen on
     half of the people and tested on the others. None for data without genres."""
-    found = survey_experts(of)
-    return name_experts(found.of_reading or found.of_people) if found.genres else {}
+    survey = survey_experts(of)
+    return name_experts(survey.of_reading or survey.of_people) if survey.genres else {}
 
 
 lesson_of_angles = cached_resource(32)(search.lesson_of_angles)  # the 4 × 4, asked for a query of two arrows

@@ -11,18 +11,18 @@ import streamlit as st
 from elastic_core.services.tour import invitation
 
 PARAMETER, HELD, NAMES, PLACE = "lock", "lock_held", "lock_names", "lock_place"
-FRAME = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "Expert"}
+SIDEBAR_CONTROLS = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "Expert"}
 
 
 def read_locks() -> None:
     """What the address locks; stays for the visit and in the address. Called by the layout before any widget."""
-    asked = st.query_params.get(PARAMETER)
-    if asked is not None:
-        st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_.]{1,40}", asked.lower())[:80]))
+    parameter = st.query_params.get(PARAMETER)
+    if parameter is not None:
+        st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_.]{1,40}", parameter.lower())[:80]))
     held = st.session_state.get(HELD, ())
-    if held and asked is None:
+    if held and parameter is None:
         st.query_params[PARAMETER] = ",".join(held)
-    st.session_state[NAMES] = dict(FRAME)
+    st.session_state[NAMES] = dict(SIDEBAR_CONTROLS)
 
 
 def is_locked(name: str) -> bool:
@@ -32,12 +32,12 @@ def is_locked(name: str) -> bool:
 
 def register_controls(names: Mapping[str, str]) -> None:
     """A page's own controls: key and what people call it."""
-    st.session_state[NAMES] = {**st.session_state.get(NAMES, FRAME), **names}
+    st.session_state[NAMES] = {**st.session_state.get(NAMES, SIDEBAR_CONTROLS), **names}
 
 
 def show_link_builder(address: str) -> None:
     """Choose what to hold, take the link."""
-    names = st.session_state.get(NAMES, FRAME)
+    names = st.session_state.get(NAMES, SIDEBAR_CONTROLS)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
         st.write("The link opens this view and locks what you choose.")
         chosen = st.multiselect(
@@ -64,10 +64,10 @@ def update_lock_notice() -> None:
     """What is held, by the names known so far."""
     held = st.session_state.get(HELD, ())
     if held:
-        names = st.session_state.get(NAMES, FRAME)
+        names = st.session_state.get(NAMES, SIDEBAR_CONTROLS)
         known = [names[name] for name in held if name in names]
-        said = ", ".join(known) or "controls of another page"
-        st.session_state[PLACE].caption(f":material/lock: Locked by this link: {said}.")
+        names_text = ", ".join(known) or "controls of another page"
+        st.session_state[PLACE].caption(f":material/lock: Locked by this link: {names_text}.")
 
 
 def _release_controls() -> None:

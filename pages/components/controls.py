@@ -28,10 +28,10 @@ def bind_widget(
 
 
 def place_button(
-    label: str, key: str, act: Callable[..., object], *given: object, icon: str = "", place: Any = st, **look: Any
+    label: str, key: str, act: Callable[..., object], *arguments: object, icon: str = "", place: Any = st, **look: Any
 ) -> bool:
     """A button that calls `act(*given)` before the page is drawn again. `icon` is the name of a material one."""
-    return bool(place.button(label, key=key, on_click=act, args=given, icon=f":material/{icon}:" if icon else None, **look))
+    return bool(place.button(label, key=key, on_click=act, args=arguments, icon=f":material/{icon}:" if icon else None, **look))
 
 
 def choose_one(
@@ -87,24 +87,26 @@ def option_in_address(key: str, options: Sequence[Option], named: Callable[[Opti
         return exact[0]
     wanted = wanted.casefold()
     read = [(option, re.sub(r"\\(\W)", r"\1", named(option)).casefold()) for option in options]
-    found = [option for option, name in read if wanted in (name, str(option).casefold())]
-    found = found or [option for option, name in read if wanted in name]
-    return found[0] if len(found) == 1 else None
+    matches = [option for option, name in read if wanted in (name, str(option).casefold())]
+    matches = matches or [option for option, name in read if wanted in name]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _apply_address(
-    label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str], said: str
+    label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str], shown_option: str
 ) -> None:
     """Takes what an address asks for, or says that it is not offered; `said` is what is shown then."""
     text = st.query_params.get(key, "")
     if not text or key in st.session_state or text in map(named, options):
         return
-    found = option_in_address(key, options, named)
-    if found is not None:
-        st.session_state[key] = found
+    option = option_in_address(key, options, named)
+    if option is not None:
+        st.session_state[key] = option
     else:
         st.toast(
-            f"{label}: “{plain(text[:LONGEST])}” is not offered here. Shown: {said}.", icon=":material/link_off:", duration="long"
+            f"{label}: “{plain(text[:LONGEST])}” is not offered here. Shown: {shown_option}.",
+            icon=":material/link_off:",
+            duration="long",
         )
 
 
@@ -120,8 +122,10 @@ def number_input(label: str, *limits: Any, key: str, place: Any = st, **look: An
     """A number: lowest, highest, at first, step, as Streamlit takes them.
 
     An address may ask for one that is beyond all (`1e400`), of which Streamlit cannot make a whole number."""
-    asked = st.query_params.get(key)
-    return bind_widget(place.number_input, label, *limits, key=key, listen=asked is None or not _is_infinite(asked), **look)
+    parameter = st.query_params.get(key)
+    return bind_widget(
+        place.number_input, label, *limits, key=key, listen=parameter is None or not _is_infinite(parameter), **look
+    )
 
 
 def picked_number(key: str) -> int | None:

@@ -32,31 +32,31 @@ class _EditState(NamedTuple):
     text: str
 
 
-def current_edits(now: Context) -> Edits:
+def current_edits(context: Context) -> Edits:
     """The edits of the person in view: what the address says, if it has come to say something else, or what this visit did."""
     page_context.register_controls({PARAMETER: "Edits"})
-    state, asked = st.session_state.get(STATE), st.query_params.get(PARAMETER)
-    if asked is not None and (state is None or asked != state.text):
-        edit_list = _parse_edits(now, asked)
-    elif state is None or (state.data, state.user) != (now.dataset.hash, now.user):
+    state, parameter = st.session_state.get(STATE), st.query_params.get(PARAMETER)
+    if parameter is not None and (state is None or parameter != state.text):
+        edit_list = _parse_edits(context, parameter)
+    elif state is None or (state.data, state.user) != (context.dataset.hash, context.user):
         edit_list = ()
     else:
-        edit_list = state.edits if state.run == now.run.name else edit_lists.history_edits(state.edits)
-    _store_edits(now, edit_list)
+        edit_list = state.edits if state.run == context.run.name else edit_lists.history_edits(state.edits)
+    _store_edits(context, edit_list)
     return edit_list
 
 
 def set_edits(edit_list: Edits) -> None:
     """For callbacks: this is the list now, unless a link holds it or it grows too long."""
-    now = page_context.require_context()
+    context = page_context.require_context()
     if page_context.is_locked(PARAMETER):
         return
     try:
-        _check_edits(now, edit_list)
+        _check_edits(context, edit_list)
     except InputError as error:
         st.toast(f"{str(error)[:1].upper()}{page_context.escape_markdown(str(error)[1:])}.", icon=":material/info:")
         return
-    _store_edits(now, edit_list)
+    _store_edits(context, edit_list)
 
 
 def append_edits(*edit: Edit) -> None:
@@ -64,9 +64,9 @@ def append_edits(*edit: Edit) -> None:
     set_edits((*current_edits(page_context.require_context()), *edit))
 
 
-def apply_user_edits(now: Context, edit_list: Edits, n_events: int | None = None) -> EditedPerson:
+def apply_user_edits(context: Context, edit_list: Edits, n_events: int | None = None) -> EditedPerson:
     """Which of the person's events are left and which were added."""
-    return edit_items(now.dataset, now.user, edit_list, n_events)
+    return edit_items(context.dataset, context.user, edit_list, n_events)
 
 
 def undo_buttons(edit_list: Edits, prefix: str) -> None:
@@ -76,24 +76,24 @@ def undo_buttons(edit_list: Edits, prefix: str) -> None:
     place_button("Reset", f"{prefix}_reset", set_edits, (), icon="restart_alt", disabled=held)
 
 
-def _parse_edits(now: Context, asked: str) -> Edits:
+def _parse_edits(context: Context, parameter: str) -> Edits:
     try:
-        edit_list = edit_lists.parse_edits(asked)
-        _check_edits(now, edit_list)
+        edit_list = edit_lists.parse_edits(parameter)
+        _check_edits(context, edit_list)
     except InputError:
         st.warning("The edits in this address cannot be read, so you see the unchanged history.", icon=":material/info:")
         return ()
     return edit_list
 
 
-def _check_edits(now: Context, edit_list: Edits) -> None:
-    data: Dataset = now.dataset
-    edit_lists.check_edits(edit_list, int(data.readable()[now.user]), data.catalog.n_items, memory_size(now.model))
+def _check_edits(context: Context, edit_list: Edits) -> None:
+    data: Dataset = context.dataset
+    edit_lists.check_edits(edit_list, int(data.readable()[context.user]), data.catalog.n_items, memory_size(context.model))
     if len(edit_lists.format_edits(edit_list)) > edit_lists.LONGEST_TEXT:
         raise InputError("these are more edits than an address can hold")
 
 
-def _store_edits(now: Context, edit_list: Edits) -> None:
+def _store_edits(context: Context, edit_list: Edits) -> None:
     text = edit_lists.format_edits(edit_list)
-    st.session_state[STATE] = _EditState(now.dataset.hash, now.user, now.run.name, edit_list, text)
+    st.session_state[STATE] = _EditState(context.dataset.hash, context.user, context.run.name, edit_list, text)
     write_in_address(PARAMETER, text or None)

@@ -53,11 +53,11 @@ def contrast_colour(colour: str) -> str:
 
 def history_row_html(tiles: Iterable[ItemCard], colours: GenreColours, label: str) -> str:
     """A history, oldest first, as a row that wraps on narrow screens."""
-    cells = "".join(_history_card_html(tile, colours) for tile in tiles)
+    cards = "".join(_history_card_html(tile, colours) for tile in tiles)
     return (
         f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.4rem,1fr));'
         f'gap:.35rem;list-style:none;margin:0;padding:0">'
-        f"{cells}</ol>"
+        f"{cards}</ol>"
     )
 
 

@@ -16,10 +16,10 @@ from pages.components.controls import place_button
 REFRESH_SECONDS = 1.5  # seconds; each redraw takes time from what is computed
 
 
-def call_queue(queue: Queue[Any], what: str, *given: object) -> bool:
+def call_queue(queue: Queue[Any], what: str, *arguments: object) -> bool:
     """A button's callback: submit, stop, resume or discard. False: it was refused, and `show_refusal` says why."""
     try:
-        getattr(queue, what)(*given)
+        getattr(queue, what)(*arguments)
     except InputError as error:
         st.session_state[_problem_key(queue)] = str(error)
         return False
@@ -59,7 +59,7 @@ def show_bars(queue: Queue[Any], jobs: Sequence[Job[Any]], key: str, title: Call
 
 
 def offer_job(
-    queue: Queue[Any], last: Job[Any] | None, given: tuple[object, ...], key: str, caption: str, label: str, help: str
+    queue: Queue[Any], last: Job[Any] | None, arguments: tuple[object, ...], key: str, caption: str, label: str, help: str
 ) -> None:
     """The button that asks for `submit(*given)`; while `last`, somebody's, is not over its bar, and after it what went wrong."""
     if last is not None and last.active:
@@ -75,7 +75,7 @@ def offer_job(
     with page_elements.place_in_row():
         st.caption(caption, width="stretch")
         if not page_context.is_switched_off(queue.act):
-            place_button(label, key, call_queue, queue, "submit", *given, icon="science", help=help)
+            place_button(label, key, call_queue, queue, "submit", *arguments, icon="science", help=help)
     show_refusal(queue)
 
 

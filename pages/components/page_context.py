@@ -25,7 +25,7 @@ from pages.components.control_locks import register_controls as register_control
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
 CLASS, TEACH = "class", "teach"  # in an address: the class a visitor is in, and the key of whoever holds it
-WHO = "who"  # in an address: a person by their id in the data
+OWN_ID_PARAMETER = "who"  # in an address: a person by their id in the data
 OWN_ID = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
 
 
@@ -120,39 +120,41 @@ def open_page(page: str) -> None:
 
 def select_random_user() -> None:
     """Choose another person at random, and no expert. For widget callbacks."""
-    here = require_context()
-    other = random.randrange(max(here.dataset.histories.n_users - 1, 1))
-    select_user(other + (other >= here.user and here.dataset.histories.n_users > 1), keep_expert=False)
+    context = require_context()
+    other = random.randrange(max(context.dataset.histories.n_users - 1, 1))
+    select_user(other + (other >= context.user and context.dataset.histories.n_users > 1), keep_expert=False)
 
 
 def view_address(**more: str | int) -> str:
     """The full address of this view, the chosen run and person written out; the person by their own id, too, if they have one:
     a number may be somebody else's when the data are cut anew."""
-    now = require_context()
+    context = require_context()
     ours = (control_locks.PARAMETER, CLASS, TEACH, presenter_mode.KEY)
-    shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
-    own = user_lookup.own_id(now.dataset, now.user)
-    who = {WHO: own} if own else {}
-    return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
+    parameters = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
+    own = user_lookup.own_id(context.dataset, context.user)
+    own_id_parameter = {OWN_ID_PARAMETER: own} if own else {}
+    parameters |= {"run": context.run.name, "user": str(context.user + 1)}
+    return f"{st.context.url or ''}?{urlencode({**parameters, **own_id_parameter, **more})}"
 
 
 def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
     test, stay, words = run.last("test") or {}, cache.measure_repeats(data).stay, inspect.item_words(data)
-    found = test.get("protocols", {}).get("full-seen" if stay else "full")
-    if not found:
+    metrics = test.get("protocols", {}).get("full-seen" if stay else "full")
+    if not metrics:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
     among = f"all {words.many}" + ("" if stay else " that are new to a person")
-    said = (
-        f"{escape_markdown(data_label(run))}: {100 * found['HR@10']:.0f} of 100 people find their next {words.one} among its ten."
+    sentence = (
+        f"{escape_markdown(data_label(run))}: {100 * metrics['HR@10']:.0f} of 100 people find their next {words.one} "
+        "among its ten."
     )
-    return said, f"Among {among}. NDCG@10, which counts first places most, is {found['NDCG@10']:.3f}."
+    return sentence, f"Among {among}. NDCG@10, which counts first places most, is {metrics['NDCG@10']:.3f}."
 
 
 def data_choices() -> dict[str, DataConfig]:
     """All data on this machine by name, those in view first."""
-    now = current_context()
-    return at_hand_choices(UploadStore(RUNS / "uploads").choices(), now.run.config.data if now else None)
+    context = current_context()
+    return at_hand_choices(UploadStore(RUNS / "uploads").choices(), context.run.config.data if context else None)
 
 
 def is_switched_off(act: public.Act) -> bool:
@@ -162,14 +164,14 @@ def is_switched_off(act: public.Act) -> bool:
     return bool(reason)
 
 
-def escape_markdown(said: object) -> str:
+def escape_markdown(foreign_text: object) -> str:
     """What is not ours as it is, in Markdown."""
-    return text.markdown(str(said))
+    return text.markdown(str(foreign_text))
 
 
-def quote_code(said: object) -> str:
+def quote_code(foreign_text: object) -> str:
     """The same as code."""
-    return text.code(str(said))
+    return text.code(str(foreign_text))
 
 
 def is_dark() -> bool:

@@ -29,13 +29,13 @@ def forget_tables() -> None:
     st.session_state[TABLES] = {}
 
 
-def require_experts(now: Context, title_: str) -> None:
+def require_experts(context: Context, page_title: str) -> None:
     """Stops a page about experts where the run has none, with a way to one that has, or too many to be shown."""
-    if not now.model.retrieves:
-        show_title(title_)
-        here = page_context.escape_markdown(cache.label_run(now.run))
-        st.write(f"This page is about experts, and {here} has none: it reads a history without a memory.")
-        if (run := _run_with_experts(now)) is not None:
+    if not context.model.retrieves:
+        show_title(page_title)
+        run_name = page_context.escape_markdown(cache.label_run(context.run))
+        st.write(f"This page is about experts, and {run_name} has none: it reads a history without a memory.")
+        if (run := _run_with_experts(context)) is not None:
             place_button(
                 f"Open {cache.label_run(run)}",
                 "needs_experts",
@@ -45,17 +45,17 @@ def require_experts(now: Context, title_: str) -> None:
                 disabled=page_context.is_locked("run"),
             )
         st.stop()
-    if reason := inspect.too_many(now.model):
-        show_title(title_)
+    if reason := inspect.too_many(context.model):
+        show_title(page_title)
         st.info(reason)
-        show_footer("python -m elastic_core evaluate", now.run.name)
+        show_footer("python -m elastic_core evaluate", context.run.name)
         st.stop()
 
 
-def _run_with_experts(now: Context) -> Run | None:
+def _run_with_experts(context: Context) -> Run | None:
     """A run with experts on the same data, or else any."""
     able = [run for run in cache.list_openable_runs(page_context.RUNS) if getattr(run.config.model, "memory", "none") != "none"]
-    return next((run for run in able if run.config.data == now.run.config.data), able[0] if able else None)
+    return next((run for run in able if run.config.data == context.run.config.data), able[0] if able else None)
 
 
 def show_title(text: str) -> None:
@@ -89,17 +89,17 @@ def show_chart(
     if experts:
         on_select = functools.partial(_choose_expert, key)
     chosen = {"on_select": _defer_callback(key, on_select), "selection_mode": selection_mode} if on_select else {}
-    shown = _enlarge_letters(figure) if presenter_mode.is_presenting() else figure
-    st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
+    figure_shown = _enlarge_letters(figure) if presenter_mode.is_presenting() else figure
+    st.plotly_chart(figure_shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
     remember_table(key, table)
     _show_table_panel(key, about, table, alt, figure)
 
 
 def _enlarge_letters(figure: BaseFigure) -> dict[str, Any]:
-    shown = figure.to_dict()
-    layout = shown.setdefault("layout", {})
+    enlarged = figure.to_dict()
+    layout = enlarged.setdefault("layout", {})
     layout["font"] = {**layout.get("font", {}), "size": presenter_mode.FIGURES}
-    return shown
+    return enlarged
 
 
 def _defer_callback(key: str, call: Callable[[], None]) -> Callable[[], None]:
@@ -132,7 +132,7 @@ def show_table(
 def parse_columns(section: str) -> dict[str, Any]:
     """The columns of a table as `text.md` has them: a paragraph each, `name` and heading | format | width | help. Shared: never
     change it."""
-    found: dict[str, Any] = {}
+    column_config: dict[str, Any] = {}
     for line in section.split("\n\n"):
         title, form, width, help = (part.strip() for part in line.split("|"))
         name, _, heading = title[1:].partition("`")
@@ -142,11 +142,11 @@ def parse_columns(section: str) -> dict[str, Any]:
             "pinned": "pinned" in form or None,
         }
         if "text" in form:
-            found[name] = st.column_config.TextColumn(heading.strip() or name, **look)
+            column_config[name] = st.column_config.TextColumn(heading.strip() or name, **look)
         else:
             form = form.removeprefix("pinned")
-            found[name] = st.column_config.NumberColumn(heading.strip() or name, format=form or None, **look)
-    return found
+            column_config[name] = st.column_config.NumberColumn(heading.strip() or name, format=form or None, **look)
+    return column_config
 
 
 def number_columns(form: str, *names: str) -> dict[str, Any]:
@@ -202,8 +202,8 @@ def show_footer(command: str, *words: object, **settings: Any) -> None:
     test that holds the numbers: `python -m pytest tests/test_….py`.
     """
     command = " ".join([command, text.shell(*words)]) if words else command
-    here = page_context.require_context()
-    now = {"run": here.run.name, "user": here.user + 1, **settings}
+    context = page_context.require_context()
+    view_settings = {"run": context.run.name, "user": context.user + 1, **settings}
     st.divider()
     with place_in_row("top"):
         with st.popover("Link", icon=":material/link:", key="foot_link"):
@@ -211,26 +211,26 @@ def show_footer(command: str, *words: object, **settings: Any) -> None:
             st.code(page_context.view_address(), language=None, wrap_lines=True)
         panel = st.popover("Download", icon=":material/download:", key="foot_view", on_change="rerun")
         if panel.open:
-            shown = dict(st.session_state[TABLES])
-            panel.write(f"This view: settings and {len(shown)} tables, as JSON.")
+            tables = dict(st.session_state[TABLES])
+            panel.write(f"This view: settings and {len(tables)} tables, as JSON.")
             link = page_context.view_address()
             panel.download_button(
-                "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": command}), "view.json",
+                "JSON", lambda: exports.to_json(tables, {**view_settings, "address": link, "command": command}), "view.json",
                 "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
             )  # fmt: skip
-        asked = st.button("Use this model", icon=":material/rocket_launch:", key="foot_use")
+        usage_pressed = st.button("Use this model", icon=":material/rocket_launch:", key="foot_use")
         with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
             st.write("In the project’s folder, once it is installed there (`pip install -e .`):")
             st.code(command, language="bash", wrap_lines=True)
-    if asked:
-        st.dialog("Use this model", width="large")(model_usage.show_model_usage)(here.run, here.dataset, here.user)
+    if usage_pressed:
+        st.dialog("Use this model", width="large")(model_usage.show_model_usage)(context.run, context.dataset, context.user)
 
 
-def show_confidence_notes(doubts: Iterable[str]) -> None:
+def show_confidence_notes(notes: Iterable[str]) -> None:
     """Draw the one place of a page for doubt: intervals, and what luck alone would give. Nothing where nothing is doubtful."""
-    if said := [doubt for doubt in doubts if doubt]:
+    if known_notes := [doubt for doubt in notes if doubt]:
         with st.popover("How sure?", icon=":material/balance:", key="sure"):
-            st.markdown("\n\n".join(said))
+            st.markdown("\n\n".join(known_notes))
 
 
 def show_explanation(about: ChartText) -> None:

@@ -132,8 +132,8 @@ def error_bars(rows: pd.DataFrame, column: str, **look: Any) -> dict[str, Any]:
 def shade_values(values: np.ndarray, ramp: tuple[str, ...], low: float | None = None, at: np.ndarray | None = None) -> list[str]:
     """A colour of the ramp, `#rrggbb`, for each value from `low` (or the least) to the largest; only for those `at` places."""
     low = float(values.min()) if low is None else low
-    shown = values if at is None else values[at]
-    where = (shown - low) / max(float(values.max()) - low, 1e-9) * (len(ramp) - 1)
+    shaded = values if at is None else values[at]
+    where = (shaded - low) / max(float(values.max()) - low, 1e-9) * (len(ramp) - 1)
     stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ramp])
     mixed = np.stack([np.interp(where, np.arange(len(ramp)), channel) for channel in stops.T], axis=1).round().astype(int)
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed.tolist()]

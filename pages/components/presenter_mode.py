@@ -14,9 +14,9 @@ FIGURES = 17  # pixels of a figure's letters; 12 otherwise
 
 def is_presenting() -> bool:
     """Is it on? What the address says; stays for the visit and in the address."""
-    asked = st.query_params.get(KEY)
-    if asked is not None:
-        st.session_state[ON] = asked == "true"
+    parameter = st.query_params.get(KEY)
+    if parameter is not None:
+        st.session_state[ON] = parameter == "true"
     return bool(st.session_state.get(ON))
 
 

@@ -18,86 +18,97 @@ NEXT_BASKET = "was in the next basket"
 ALL_ITEMS, UNSEEN_ITEMS = "everything", "what is new to them"
 
 
-def genre_colours(now: Context) -> item_cards.GenreColours:
-    kind = "hobby" if now.dataset.truth is not None else "first listed genre"
-    return item_cards.GenreColours(inspect.first_genres(now.dataset, now.user), page_context.theme_palette(), kind)
+def genre_colours(context: Context) -> item_cards.GenreColours:
+    kind = "hobby" if context.dataset.truth is not None else "first listed genre"
+    return item_cards.GenreColours(inspect.first_genres(context.dataset, context.user), page_context.theme_palette(), kind)
 
 
-def choose_keep_seen(now: Context, key: str) -> bool:
+def choose_keep_seen(context: Context, key: str) -> bool:
     """Do items stay in the running that the person has met? Asked only where people choose again what they have met; how many of
     them do decides what is asked for at first. `key` is the page's own."""
-    found = cache.measure_repeats(now.dataset)
-    if not found.again:
+    repeats = cache.measure_repeats(context.dataset)
+    if not repeats.again:
         return False
-    words = now.item_words
-    many = f"{found.again:,} of {found.people:,} people ({found.share:.0%}) {words.did} next what they had {words.done} before."
-    asked = choose_one(
-        "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if found.stay else UNSEEN_ITEMS, help=many
+    words = context.item_words
+    many = (
+        f"{repeats.again:,} of {repeats.people:,} people ({repeats.share:.0%}) {words.did} next what they had "
+        f"{words.done} before."
     )
-    if asked != ALL_ITEMS:
+    choice = choose_one(
+        "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=many
+    )
+    if choice != ALL_ITEMS:
         st.caption("Among new ones only, which flatters its rank.")
-    return asked == ALL_ITEMS
+    return choice == ALL_ITEMS
 
 
-def show_history_row(now: Context, cells: list[ItemCard], label: str, note: str) -> None:
+def show_history_row(context: Context, cards: list[ItemCard], label: str, note: str) -> None:
     """A history as covers; below them a note, and what their colours mean."""
-    shades = genre_colours(now)
-    st.html(item_cards.history_row_html(cells, shades, label) + item_cards.legend_html(shades, note))
+    shades = genre_colours(context)
+    st.html(item_cards.history_row_html(cards, shades, label) + item_cards.legend_html(shades, note))
 
 
-def show_suggestions(now: Context, here: Prediction, change: ListChange, changed: bool) -> None:
+def show_suggestions(context: Context, prediction: Prediction, change: ListChange, changed: bool) -> None:
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
-    edit = scale_experts(here.scales)
-    why = attribution.find_reasons(now.model, here.history, change.table["item"].tolist(), edit)
-    show_ranked_items(now, change, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
+    edit = scale_experts(prediction.scales)
+    why = attribution.find_reasons(context.model, prediction.history, change.table["item"].tolist(), edit)
+    show_ranked_items(context, change, changed, [reason.sentence(context.dataset.catalog) for reason in why or []])
 
 
-def show_ranked_items(now: Context, change: ListChange, changed: bool, why: Sequence[str] = ()) -> None:
+def show_ranked_items(context: Context, change: ListChange, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
-    words, rows = now.item_words, []
-    names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
+    words, rows = context.item_words, []
+    names = inspect.told_apart(change.table["title"].tolist(), context.dataset.catalog.ids[change.table["item"]].tolist())
     for place, row in enumerate([*change.table.to_dict("records"), *change.below.to_dict("records")]):
         name, year = inspect.split_year(row["title"])
         name = names[place] if place < len(names) else name
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
         by = why[place] if place < len(why) else ""
-        rows.append(ItemCard(name, year, row["genres"], str(row["rank"]), mark, label_next_item(now), row["is_truth"], why=by))
-    st.html(item_cards.ranking_html(rows, genre_colours(now), "Suggestions, best first"))
+        rows.append(
+            ItemCard(name, year, row["genres"], str(row["rank"]), mark, label_next_item(context), row["is_truth"], why=by)
+        )
+    st.html(item_cards.ranking_html(rows, genre_colours(context), "Suggestions, best first"))
     if len(change.gone):
-        left = []
+        cards_gone = []
         for row in change.gone.to_dict("records"):
             name, year = inspect.split_year(row["title"])
-            left.append(ItemCard(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.done}", faded=True))
-        st.markdown(f"**Left the ten** :small[:gray[({len(left)})]]")
-        st.html(item_cards.ranking_html(left, genre_colours(now), "Left the ten"))
+            cards_gone.append(
+                ItemCard(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.done}", faded=True)
+            )
+        st.markdown(f"**Left the ten** :small[:gray[({len(cards_gone)})]]")
+        st.html(item_cards.ranking_html(cards_gone, genre_colours(context), "Left the ten"))
 
 
-def label_next_item(now: Context) -> str:
+def label_next_item(context: Context) -> str:
     """What is written beside an item that really came next."""
-    return NEXT_BASKET if now.dataset.in_baskets else f"{now.item_words.did} next"
+    return NEXT_BASKET if context.dataset.in_baskets else f"{context.item_words.did} next"
 
 
-def name_user_experts(now: Context, here: Prediction) -> dict[int, str]:
+def name_user_experts(context: Context, prediction: Prediction) -> dict[int, str]:
     """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them. Where a
     basket has many products, by what the people who use them buy more of, if that holds for people it was not chosen on."""
-    if now.dataset.in_baskets:
-        names = cache.expert_names(now.open_run)
-        return {expert: names[expert].genre for expert in here.active_experts if expert in names and names[expert].holds}
-    table = here.recommendation.table
-    found = attribution.attribute_items(now.model, here.history, table["item"].tolist(), scale_experts(here.scales))
-    if found is not None:
-        active = found.experts[0].tolist()
-        given = attribution.genres_suggested(active, found.parts[0, :, : len(active)].numpy(), table["genres"].tolist())
-        return {expert: f"suggests {genre}" for expert, genre in given.items()}
-    evidence = cache.genre_evidence(now.open_run)
-    labels = {expert: evidence.label(expert) for expert in here.active_experts} if evidence is not None else {}
+    if context.dataset.in_baskets:
+        names = cache.expert_names(context.open_run)
+        return {expert: names[expert].genre for expert in prediction.active_experts if expert in names and names[expert].holds}
+    table = prediction.recommendation.table
+    attribution_found = attribution.attribute_items(
+        context.model, prediction.history, table["item"].tolist(), scale_experts(prediction.scales)
+    )
+    if attribution_found is not None:
+        active = attribution_found.experts[0].tolist()
+        genres = attribution.genres_suggested(
+            active, attribution_found.parts[0, :, : len(active)].numpy(), table["genres"].tolist()
+        )
+        return {expert: f"suggests {genre}" for expert, genre in genres.items()}
+    evidence = cache.genre_evidence(context.open_run)
+    labels = {expert: evidence.label(expert) for expert in prediction.active_experts} if evidence is not None else {}
     return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
 
 
-def show_null_comparison(null: NullEdits, now: Context, others: str) -> None:
+def show_null_comparison(null: NullEdits, context: Context, others: str) -> None:
     """What an edit did, beside the same edit of `others`."""
     done = str(null.table["done"].iloc[0])
-    rows = null.rows(now.item_words.did)
+    rows = null.rows(context.item_words.did)
     st.html(
         item_cards.null_comparison_html(
             rows, f"{done[:1].upper()}{done[1:]}:", f"each of {null.n} {others}", page_context.theme_palette()

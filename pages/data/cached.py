@@ -17,48 +17,50 @@ from pages.components.cache import cached_data, cached_resource
 
 
 @cached_data(32)
-def card(data: Dataset, k_core: int, label: str) -> Card:
+def make_card(data: Dataset, k_core: int, label: str) -> Card:
     """The same data may stand under two labels."""
     return cards.make_card(data, k_core)
 
 
 @cached_data(32)
-def counted(config: DataConfig) -> Card:
+def count_card(config: DataConfig) -> Card:
     """The card alone: the data are read, counted and let go."""
     return cards.make_card(load(config), config.k_core)
 
 
-def digest(name: str, data: bytes) -> str:
+def hash_upload(name: str, data: bytes) -> str:
     return sha256(name.encode("utf-8", "replace") + b"\0" + data).hexdigest()
 
 
 @cached_resource(2, "Reading the file …")
-def opened(digest: str, _name: str, _data: bytes) -> tuple[RawTable, dict[str, str]]:
+def open_upload(digest: str, _name: str, _data: bytes) -> tuple[RawTable, dict[str, str]]:
     """An upload as a sheet of text. Shared and read-only. Raises InputError with one sentence."""
     return upload_store.open_upload(_name, _data)
 
 
 @cached_resource(2, "Looking at every row …")
-def checked(digest: str, _sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+def check_upload(
+    digest: str, _raw_table: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None
+) -> Table:
     """The rows under a choice of columns. Shared and read-only. Raises as `upload_store.check_upload`."""
-    return upload_store.check_upload(_sheet, mapping, dates, titles)
+    return upload_store.check_upload(_raw_table, mapping, dates, titles)
 
 
 @cached_resource(3, "Dropping what is too rare to learn from …")
-def folded(
-    digest: str, _sheet: RawTable, mapping: dict[str, str], _found: Table, k_core: int, dates: Dates = "",
+def preprocess_upload(
+    digest: str, _raw_table: RawTable, mapping: dict[str, str], _table: Table, k_core: int, dates: Dates = "",
     titles: Upload | None = None, ties: Rule = "",
 ) -> upload_store.FileOutcome:  # fmt: skip
-    return upload_store.preprocess_upload(_sheet.shown, _found, k_core, ties)
+    return upload_store.preprocess_upload(_raw_table.shown, _table, k_core, ties)
 
 
 @cached_resource(4, "Drawing the world …")
-def world(config: PlantedConfig) -> Dataset:
+def draw_world(config: PlantedConfig) -> Dataset:
     """A planted world. Shared and read-only. Raises InputError if it cannot be drawn."""
     return planted(config)
 
 
 @cached_data(8, "Asking the oracle of this world …")
-def remembered(runs: list[Run], data: Dataset, chosen: str) -> pd.DataFrame:
+def measure_recall(runs: list[Run], data: Dataset, chosen: str) -> pd.DataFrame:
     """What the systems that were trained on a planted world remember, and the one that is chosen."""
     return cards.remembered_by_runs(runs, data, chosen)

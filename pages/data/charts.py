@@ -14,7 +14,7 @@ from pages.components.plot import LAYOUT, SYMBOLS, Palette, colour_scale, error_
 ACROSS = 30  # events in one row of the split picture
 
 
-def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_split(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """One person's events row by row, oldest first: squares to learn from, a diamond to validate, a star to test."""
     place = np.arange(len(table))
     looks = (
@@ -42,9 +42,9 @@ def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
     return figure
 
 
-def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, many: str = "") -> go.Figure:
+def draw_histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, many: str = "") -> go.Figure:
     """Bars over bins that grow like powers. `table`: from, to, and how many; `many`: what people call those."""
-    labels = [span(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
+    labels = [format_range(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
     figure = go.Figure(
         go.Bar(
             x=table["from"].astype(str), y=table[counted], marker_color=colours.categories[0], customdata=labels,
@@ -57,11 +57,11 @@ def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, ma
     )  # fmt: skip
 
 
-def span(low: int, high: int) -> str:
+def format_range(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_interest_blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """Interest by item: how often each interest moved somebody to each item (or group of items)."""
     names = list(dict.fromkeys(table["interest"]))
     counts = table["events"].to_numpy().reshape(len(names), -1)
@@ -80,7 +80,7 @@ def blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_interest_path(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """One person's events in time, one line an interest; crosses are noise."""
     names = [name for name in dict.fromkeys(table["interest"]) if name != "noise"]
     figure = go.Figure()
@@ -101,7 +101,7 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
+def draw_gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
     """Share of the oracle by gap, one line a system; that of the chosen one is thick, that of popularity, the null, dotted."""
     figure = go.Figure()
     for i, (name, rows) in enumerate(table[table["gap"] != ALL].groupby("system", sort=False)):
@@ -131,10 +131,10 @@ def study_table(part: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "x", "y", "low", "high"])
 
 
-def study(part: dict[str, Any], colours: Palette) -> go.Figure:
+def draw_study(part: dict[str, Any], colours: Palette) -> go.Figure:
     """Lines over what is asked, or points by time; with 95% intervals."""
-    figure, shown, spots = go.Figure(), study_table(part), part["kind"] == "points"
-    for i, (name, rows) in enumerate(shown.groupby("name", sort=False)):
+    figure, table, spots = go.Figure(), study_table(part), part["kind"] == "points"
+    for i, (name, rows) in enumerate(table.groupby("name", sort=False)):
         figure.add_scatter(
             x=rows["x"], y=rows["y"], name=safe(str(name)), mode="markers" if spots else "lines+markers",
             line_color=colours.category_colour(i), line_width=2,
@@ -143,6 +143,6 @@ def study(part: dict[str, Any], colours: Palette) -> go.Figure:
             hovertemplate="%{x}: %{y:.4f}<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
     return figure.update_layout(
-        LAYOUT, height=340 + 18 * len(shown["name"].unique()), uirevision=part["x_title"], xaxis_title=safe(part["x_title"]),
+        LAYOUT, height=340 + 18 * len(table["name"].unique()), uirevision=part["x_title"], xaxis_title=safe(part["x_title"]),
         xaxis_type="log" if spots else "category", yaxis_title=safe(part["y_title"]), yaxis_rangemode="tozero",
     )  # fmt: skip

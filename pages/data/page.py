@@ -4,9 +4,14 @@ import streamlit as st
 
 from pages.components import page_context, page_elements
 from pages.components.controls import choose_without_label
-from pages.data import look, study, upload, world
+from pages.data import overview, planted_world, study, upload
 
-PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part, study.PART: study.part}
+PARTS = {
+    "What is in it": overview.show_overview,
+    "Bring your own": upload.show_uploader,
+    "Plant a world": planted_world.show_planted_world,
+    study.PART: study.show_study,
+}
 COMMANDS = {
     "What is in it": "python -m elastic_core data",
     "Bring your own": "python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at",

@@ -20,7 +20,7 @@ TEXT = page_text.load_page_text(__file__)
 PICTURE = TEXT.chart_text("PICTURE")
 
 
-def part() -> None:
+def show_study() -> None:
     st.write(TEXT("study"))
     choices = page_context.data_choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
@@ -28,13 +28,13 @@ def part() -> None:
     minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
     queue = Studies(page_context.RUNS)
     last = queue.of(data)
-    _job(queue, last, data, minutes)
-    asked = last.request if last is not None else StudyAsked(data, minutes)
-    if (answer := queue.answer(asked)) is not None:
-        _answer(answer)
+    _offer_study(queue, last, data, minutes)
+    request = last.request if last is not None else StudyAsked(data, minutes)
+    if (answer := queue.answer(request)) is not None:
+        _show_answer(answer)
 
 
-def _job(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
+def _offer_study(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not page_context.is_switched_off(queue.act):
         with page_elements.place_in_row():
@@ -49,7 +49,7 @@ def _job(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes
     )  # fmt: skip
 
 
-def _answer(answer: dict[str, Any]) -> None:
+def _show_answer(answer: dict[str, Any]) -> None:
     page_elements.show_heading(page_context.escape_markdown(answer["title"]))
     st.write(page_context.escape_markdown(answer["headline"]))
     st.download_button(
@@ -68,4 +68,4 @@ def _answer(answer: dict[str, Any]) -> None:
                 page_elements.show_table(key, frame, None, f"{section['question']} As a table.")
             else:
                 alt = f"{each['y_title']} by {each['x_title']}, with intervals"
-                page_elements.show_chart(key, charts.study(each, page_context.theme_palette()), frame, PICTURE, alt)
+                page_elements.show_chart(key, charts.draw_study(each, page_context.theme_palette()), frame, PICTURE, alt)

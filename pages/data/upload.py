@@ -22,7 +22,7 @@ from pages.data import cached, study
 from pages.layout import user_search
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
-NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
+NONE, ROW_ORDER, LAST_OUTCOME = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
 ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
@@ -35,7 +35,7 @@ def upload_store() -> UploadStore:
     return UploadStore(page_context.RUNS / "uploads")
 
 
-def part() -> None:
+def show_uploader() -> None:
     st.write(TEXT("bring"))
     with page_elements.place_in_row():
         st.download_button(
@@ -47,24 +47,24 @@ def part() -> None:
     if not page_context.is_switched_off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)
         if file is not None:
-            _upload(file.name, file.getvalue())
-    say()
-    kept()
+            _read_upload(file.name, file.getvalue())
+    show_last_outcome()
+    show_stored_data()
 
 
-def _upload(name: str, data: bytes) -> None:
+def _read_upload(name: str, data: bytes) -> None:
     try:
-        digest = cached.digest(name, data)
-        sheet, guessed = cached.opened(digest, name, data)
-        _preview(sheet)
-        mapping = _mapping(sheet, guessed, digest)
+        digest = cached.hash_upload(name, data)
+        raw_table, guessed = cached.open_upload(digest, name, data)
+        _show_first_rows(raw_table)
+        mapping = _choose_columns(raw_table, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
         if missing:
             order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
-            reason = f"{page_context.escape_markdown(uploads.question(sheet))}. " if uploads.question(sheet) else ""
+            reason = f"{page_context.escape_markdown(uploads.question(raw_table))}. " if uploads.question(raw_table) else ""
             st.info(f"{reason}Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
-        dates = _dates(sheet, mapping, digest)
+        dates = _choose_date_order(raw_table, mapping, digest)
         if dates is None:
             return
         titles = None
@@ -72,41 +72,41 @@ def _upload(name: str, data: bytes) -> None:
             key = f"dat_titles_{digest[:8]}"
             beside = st.file_uploader("Titles of the items (optional)", type=ENDINGS, key=key, max_upload_size=20)
             titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
-        found = cached.checked(digest, sheet, mapping, dates, titles)
-        _report(found, sheet.notes)
+        table = cached.check_upload(digest, raw_table, mapping, dates, titles)
+        _show_report(table, raw_table.notes)
         beside = page_elements.place_in_row("top")
         with beside:
             k_core = number_input(
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
                 help="Papers use 5. People need at least 3.",
             )  # fmt: skip
-        outcome = cached.folded(digest, sheet, mapping, found, int(k_core), dates, titles)
+        outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles)
         if (ties := outcome.dataset.ties) is not None and ties.many:
             rule = beside.selectbox(
                 "Order of events at the same time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
                 key=f"dat_ties_{digest[:8]}", width=320, help="By chance: then no model can learn the order of the file.",
             )  # fmt: skip
             if rule != ties.rule:
-                outcome = cached.folded(digest, sheet, mapping, found, int(k_core), dates, titles, rule)
+                outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles, rule)
             st.caption(f"Equal times: {outcome.dataset.ties}.")
-        _keep(outcome, digest)
+        _offer_to_keep(outcome, digest)
     except InputError as error:
         st.error(f"{page_context.escape_markdown(error)}.", icon=":material/block:")
 
 
-def _preview(sheet: RawTable) -> None:
-    rows = sheet.sample.slice(0, PREVIEW).to_pylist()
-    frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
+def _show_first_rows(raw_table: RawTable) -> None:
+    rows = raw_table.sample.slice(0, PREVIEW).to_pylist()
+    frame = pd.DataFrame(rows, columns=raw_table.sample.column_names).fillna("").astype(str).map(text.cell)
     page_elements.show_heading(f"1. The first {len(frame)} rows")
     page_elements.show_table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
-    layout = [f"layout: {'; '.join(dict.fromkeys(sheet.layout_notes))}"] if sheet.layout_notes else []
-    _notes([*layout, *sheet.notes])
+    layout = [f"layout: {'; '.join(dict.fromkeys(raw_table.layout_notes))}"] if raw_table.layout_notes else []
+    _show_notes([*layout, *raw_table.notes])
 
 
-def _mapping(sheet: RawTable, guessed: dict[str, str], digest: str) -> dict[str, str]:
+def _choose_columns(raw_table: RawTable, guessed: dict[str, str], digest: str) -> dict[str, str]:
     """Which column is what: guessed from the names, changed by the visitor."""
     page_elements.show_heading("2. Which column is what?")
-    names, mapping = list(sheet.sample.column_names), {}
+    names, mapping = list(raw_table.sample.column_names), {}
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
         if ours == "time":
@@ -120,83 +120,87 @@ def _mapping(sheet: RawTable, guessed: dict[str, str], digest: str) -> dict[str,
     return mapping
 
 
-def _dates(sheet: RawTable, mapping: dict[str, str], digest: str) -> Dates | None:
+def _choose_date_order(raw_table: RawTable, mapping: dict[str, str], digest: str) -> Dates | None:
     """How dates are to be read, asked only where no row of the file tells; None until it is answered."""
     try:
-        cached.checked(digest, sheet, mapping)
+        cached.check_upload(digest, raw_table, mapping)
     except Undecided as error:
-        said = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
-        asked = f"Which day is {page_context.escape_markdown(error.example)}? No row of the file tells."
-        chosen = st.radio(asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True)
+        readings = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
+        question = f"Which day is {page_context.escape_markdown(error.example)}? No row of the file tells."
+        chosen = st.radio(
+            question, list(readings), None, format_func=readings.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True
+        )
         return chosen
     return ""
 
 
-def _notes(notes: Sequence[str]) -> None:
+def _show_notes(notes: Sequence[str]) -> None:
     for note in notes:
         st.caption(f":material/info: {page_context.escape_markdown(note[:1].upper() + note[1:])}.")
 
 
-def _report(found: Table, told: Sequence[str]) -> None:
+def _show_report(table: Table, notes_shown: Sequence[str]) -> None:
     """`told`: notes that stand above already."""
     page_elements.show_heading("3. What was understood, and what is left?")
-    rows = f"{len(found.events):,} of {found.faults.rows:,}"
-    said = {**dict(found.understood), "rows": rows}
-    taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
-    frame = pd.DataFrame(taken, columns=["what", "understood"])
+    rows = f"{len(table.events):,} of {table.faults.rows:,}"
+    understood = {**dict(table.understood), "rows": rows}
+    rows_understood = [
+        (UNDERSTOOD.get(what, what), text.cell(understood[what])) for what in understood if what != "layout"
+    ]  # which is told above
+    frame = pd.DataFrame(rows_understood, columns=["what", "understood"])
     page_elements.show_table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})
-    _notes([note for note in found.notes if note not in told])
-    if not found.faults.count:
-        st.write(f"All {found.faults.rows:,} rows can be read.")
+    _show_notes([note for note in table.notes if note not in notes_shown])
+    if not table.faults.count:
+        st.write(f"All {table.faults.rows:,} rows can be read.")
         return
-    st.warning(f"{found.faults.count:,} of {found.faults.rows:,} rows cannot be used and are left out.", icon=":material/rule:")
-    page_elements.show_table("dat_faults", found.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
-    if found.faults.rest:
+    st.warning(f"{table.faults.count:,} of {table.faults.rows:,} rows cannot be used and are left out.", icon=":material/rule:")
+    page_elements.show_table("dat_faults", table.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
+    if table.faults.rest:
         kinds = "; ".join(
-            f"{page_context.escape_markdown(what)}: {count:,}" for what, count in list(found.faults.kinds.items())[:6]
+            f"{page_context.escape_markdown(what)}: {count:,}" for what, count in list(table.faults.kinds.items())[:6]
         )
-        st.caption(f"… and {found.faults.rest:,} more. By kind: {kinds}.")
+        st.caption(f"… and {table.faults.rest:,} more. By kind: {kinds}.")
 
 
-def _keep(outcome: FileOutcome, digest: str) -> None:
+def _offer_to_keep(outcome: FileOutcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
     alt = "Events, people and items that each rule leaves"
     page_elements.show_table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, widths=WIDTHS)
     ties = outcome.dataset.ties  # said beside their rule
-    _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
+    _show_notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
     page_elements.show_heading("4. Keep it")
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     place_button(
-        "Keep these data", "dat_keep", _store, outcome, label, icon="save", type="primary",
+        "Keep these data", "dat_keep", _store_upload, outcome, label, icon="save", type="primary",
         help="In the project’s folder on this machine; git ignores it.",
     )  # fmt: skip
 
 
-def _store(outcome: FileOutcome, label: str) -> None:
-    with telling():
-        kept, data = upload_store().keep(outcome, label), outcome.dataset
+def _store_upload(outcome: FileOutcome, label: str) -> None:
+    with catch_refusal():
+        stored, data = upload_store().keep(outcome, label), outcome.dataset
         sentence = TEXT(
             "kept",
-            label=page_context.escape_markdown(kept.label),
-            version=kept.id[:4],
+            label=page_context.escape_markdown(stored.label),
+            version=stored.id[:4],
             example=page_context.quote_code(user_search.example_id(data)),
         )
-        st.session_state[SAID] = (True, sentence)
+        st.session_state[LAST_OUTCOME] = (True, sentence)
 
 
 @contextmanager
-def telling() -> Iterator[None]:
+def catch_refusal() -> Iterator[None]:
     """For callbacks: what cannot be done is told by `say`."""
     try:
         yield
     except InputError as error:
-        st.session_state[SAID] = (False, f"{page_context.escape_markdown(error)}.")
+        st.session_state[LAST_OUTCOME] = (False, f"{page_context.escape_markdown(error)}.")
 
 
-def say() -> None:
+def show_last_outcome() -> None:
     """What the last button did, once."""
-    good, sentence = st.session_state.pop(SAID, (True, ""))
+    good, sentence = st.session_state.pop(LAST_OUTCOME, (True, ""))
     if sentence:
         (st.success if good else st.error)(sentence)
 
@@ -204,7 +208,7 @@ def say() -> None:
 # --- what is kept ----------------------------------------------------------------------------------------------------
 
 
-def kept() -> None:
+def show_stored_data() -> None:
     """Everything that is kept: train on it, look at it, delete it."""
     mine = upload_store().all()
     st.subheader("Kept on this machine", anchor=False, help="After the dot: the version. Other rows have another one.")
@@ -213,7 +217,7 @@ def kept() -> None:
     faults = upload_store().unreadable()
     if mine or faults:
         page_context.is_switched_off("deletion")
-    page_elements.show_unreadable_folders(faults, "no data", "dat_odd", _remove)
+    page_elements.show_unreadable_folders(faults, "no data", "dat_odd", _delete_folder)
     for entry in mine:
         with page_elements.place_in_row(border=True):
             facts = entry.facts
@@ -222,18 +226,18 @@ def kept() -> None:
                 f"{facts['events']:,} events; {page_context.escape_markdown(entry.when)} UTC",
                 width="stretch",
             )
-            now = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
+            view = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
             st.page_link(
                 "train/page.py", label="Train on it", icon=":material/model_training:",
-                query_params={**now, "train_data": entry.label},
+                query_params={**view, "train_data": entry.label},
             )  # fmt: skip
-            for said, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
-                place_button(said, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
+            for label, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
+                place_button(label, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
             if not public.is_public():
-                _delete(entry)
+                _offer_deletion(entry)
 
 
-def _delete(entry: StoredData) -> None:
+def _offer_deletion(entry: StoredData) -> None:
     panel = st.popover("Delete", icon=":material/delete:", key=f"dat_ask_{entry.id}", on_change="rerun")
     if panel.open:
         runs = upload_store().runs_on(entry.id, page_context.RUNS)
@@ -243,15 +247,15 @@ def _delete(entry: StoredData) -> None:
             panel.warning(
                 f"Trainings that wait or run need it and would fail: {', '.join(map(page_context.escape_markdown, waiting))}."
             )
-        place_button("Delete for good", f"dat_gone_{entry.id}", _forget, entry, place=panel, type="primary")
+        place_button("Delete for good", f"dat_gone_{entry.id}", _delete_data, entry, place=panel, type="primary")
 
 
-def _remove(name: str) -> None:
-    with telling():
+def _delete_folder(name: str) -> None:
+    with catch_refusal():
         upload_store().delete(name)
 
 
-def _forget(entry: StoredData) -> None:
-    with telling():
+def _delete_data(entry: StoredData) -> None:
+    with catch_refusal():
         upload_store().delete(entry.id)
-        st.session_state[SAID] = (True, f"{page_context.escape_markdown(entry.label)} is deleted.")
+        st.session_state[LAST_OUTCOME] = (True, f"{page_context.escape_markdown(entry.label)} is deleted.")

@@ -37,7 +37,7 @@ def subject(of: OpenRun) -> Subject:
     return Subject(of.run, of.dataset, of.model, cache.survey_experts(of))
 
 
-def warm(of: OpenRun) -> None:
+def warm_cache(of: OpenRun) -> None:
     """Make what the first visitor of the page would wait for."""
     table(subject(of))
 

@@ -14,13 +14,13 @@ from pages.components.cache import OpenRun, cached_resource
 
 
 @cached_resource(64)
-def along(of: OpenRun, user: int, keep_seen: bool) -> HistoryTrace:
+def trace_moments(of: OpenRun, user: int, keep_seen: bool) -> HistoryTrace:
     """The same person at many moments."""
     return trace.trace_moments(of.model, of.dataset, user, keep_seen=keep_seen)
 
 
 @cached_resource(64)
-def dispatch(of: OpenRun, items: np.ndarray, events: int) -> Dispatch:
+def trace_dispatch(of: OpenRun, items: np.ndarray, events: int) -> Dispatch:
     """The last `events`, read with the experts that the whole history retrieves. Raises InputError without a dispatcher."""
     return trace.trace_dispatch(of.model, of.dataset, items, events)
 
@@ -32,7 +32,7 @@ def event_influence(of: OpenRun, history: History, scales: Scales, keep_seen: bo
 
 
 @cached_resource(64)
-def aggregation(of: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
+def bin_aggregation(of: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
     return trace.bin_aggregation(of.model, items, layer)
 

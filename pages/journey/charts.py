@@ -13,13 +13,15 @@ SIZES = {"training": 8, "validation": 10, "test": 13}
 PLAIN: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": True}
 
 
-def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Chart:
+def draw_influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Chart:
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
     titles = ("with it, the chance is", "attention")[: 1 + known]
-    layout = _layout(panel_layout([0.62, 0.38][: 1 + known], titles, colours, gap=0.04), colours, 50 + 24 * len(table), r=16)
+    layout = _panel_layout(
+        panel_layout([0.62, 0.38][: 1 + known], titles, colours, gap=0.04), colours, 50 + 24 * len(table), r=16
+    )
     change = table["change"].to_numpy()
-    bars = _bars(change, "%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places") | {
+    bars = _draw_bars(change, "%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places") | {
         "marker": {"color": np.where(change >= 0, colours.warm[1], colours.cool[1]).tolist()},
         "text": [f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]],
         "constraintext": "none",
@@ -35,7 +37,7 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Chart
     if not known:
         return {"data": [bars], "layout": layout}
     weights = table["attention"].fillna(0).to_numpy()
-    attention = _bars(weights, "%{x:.2%} of the attention", "2") | {
+    attention = _draw_bars(weights, "%{x:.2%} of the attention", "2") | {
         "marker": {"color": colours.muted},
         "text": [f"{weight:.1%}" for weight in weights],
     }
@@ -44,7 +46,7 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Chart
     return {"data": [bars, attention], "layout": layout}
 
 
-def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> Chart:
+def draw_aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> Chart:
     """Experts × events: how each expert spreads its reading (left), how the last event reads the experts (right).
 
     `titles`: one per span of events, for the hover text. A cell is coloured by weight against an even reading.
@@ -62,9 +64,9 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
             for row in grid
         ],
     }  # fmt: skip
-    bars = _bars(reads, "%{x:.1%}", "2") | {"marker": {"color": colours.muted}, "text": [f"{part:.0%}" for part in reads]}
+    bars = _draw_bars(reads, "%{x:.1%}", "2") | {"marker": {"color": colours.muted}, "text": [f"{part:.0%}" for part in reads]}
     layout = panel_layout([0.76, 0.24], ("where each expert looks", "last event"), colours, gap=0.03)
-    layout = _layout(layout, colours, 70 + 30 * len(slots), b=24, r=16)
+    layout = _panel_layout(layout, colours, 70 + 30 * len(slots), b=24, r=16)
     ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
     marks = [f"event {spans['first'].iloc[0]}", f"event {spans['last'].iloc[-1]}"][: len(ends)]
     layout["xaxis"] |= PLAIN | {"tickvals": ends, "ticktext": marks, "ticks": ""}
@@ -74,16 +76,16 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     return {"data": [heat, bars], "layout": layout}
 
 
-def along(
-    ranks: pd.DataFrame, experts: pd.DataFrame, here: int, colours: Palette, other: pd.DataFrame | None, names: tuple[str, str]
+def draw_moments(
+    ranks: pd.DataFrame, experts: pd.DataFrame, moment: int, colours: Palette, other: pd.DataFrame | None, names: tuple[str, str]
 ) -> Chart:
     """Rank of what came next at every moment (click one to go there), and the experts retrieved then, as squares."""
     rows = 1 if experts.empty else 2
     titles = ("rank of what came next (1 is best)", "experts retrieved")[:rows]
     layout = panel_layout([0.45, 0.55][:rows], titles, colours, gap=0.1, stacked=True)
-    layout = _layout(layout, colours, 260 if rows == 1 else 560, b=36) | {"clickmode": "event+select"}
-    data = [] if other is None else [_line(other, colours.categories[1], names[1], dash="dot")]
-    data.append(_line(ranks, colours.picked, names[0], dash="solid"))
+    layout = _panel_layout(layout, colours, 260 if rows == 1 else 560, b=36) | {"clickmode": "event+select"}
+    data = [] if other is None else [_draw_line(other, colours.categories[1], names[1], dash="dot")]
+    data.append(_draw_line(ranks, colours.picked, names[0], dash="solid"))
     worst = float(max(ranks["rank"].max(), 10 if other is None else other["rank"].max()))
     ticks = [tick for tick in (1, 10, 100, 1_000, 10_000) if tick <= worst * 1.4]
     layout["yaxis"] |= PLAIN | {
@@ -95,17 +97,17 @@ def along(
     if rows > 1:
         # A row per expert in the order of first appearance.
         places, order = pd.factorize(experts["expert"])
-        data.append(_squares(experts, places, colours))
+        data.append(_draw_squares(experts, places, colours))
         layout["yaxis2"] |= _row_names([f"expert {expert}" for expert in order]) | {"tickfont": {"size": 11}}
     for axis in ("xaxis", "xaxis2")[:rows]:
         layout[axis] |= PLAIN | {"range": [0, float(ranks["event"].max()) * 1.02 + 0.5]}
     layout[axis] |= {"title": {"text": "events read", "standoff": 4}}
-    line = {"type": "line", "xref": "x", "yref": "paper", "x0": here, "x1": here, "y0": 0, "y1": 1}
+    line = {"type": "line", "xref": "x", "yref": "paper", "x0": moment, "x1": moment, "y0": 0, "y1": 1}
     layout["shapes"] = [line | {"line": {"color": colours.gold, "width": 2}, "layer": "below"}]
     return {"data": data, "layout": layout}
 
 
-def _layout(axes: dict[str, Any], colours: Palette, height: int, **margin: int) -> dict[str, Any]:
+def _panel_layout(axes: dict[str, Any], colours: Palette, height: int, **margin: int) -> dict[str, Any]:
     """The layout of `panels` with size and letters."""
     return axes | {
         "height": height, "margin": {"l": 2, "r": 8, "t": 28, "b": 4} | margin, "showlegend": False, "dragmode": False,
@@ -113,7 +115,7 @@ def _layout(axes: dict[str, Any], colours: Palette, height: int, **margin: int) 
     }  # fmt: skip
 
 
-def _bars(lengths: np.ndarray, hover: str, panel: str = "") -> dict[str, Any]:
+def _draw_bars(lengths: np.ndarray, hover: str, panel: str = "") -> dict[str, Any]:
     """A bar for every row, the first on top."""
     return {
         "type": "bar", "x": lengths, "y": np.arange(len(lengths)), "xaxis": f"x{panel}", "yaxis": f"y{panel}",
@@ -125,7 +127,7 @@ def _row_names(names: list[str]) -> dict[str, Any]:
     return PLAIN | {"autorange": "reversed", "tickvals": np.arange(len(names)), "ticktext": names, "ticks": ""}
 
 
-def _line(ranks: pd.DataFrame, colour: str, run: str, dash: str) -> dict[str, Any]:
+def _draw_line(ranks: pd.DataFrame, colour: str, run: str, dash: str) -> dict[str, Any]:
     name = safe(run)
     return {
         "type": "scatter", "x": ranks["event"].to_numpy(), "y": ranks["rank"].to_numpy(), "xaxis": "x", "yaxis": "y",
@@ -138,7 +140,7 @@ def _line(ranks: pd.DataFrame, colour: str, run: str, dash: str) -> dict[str, An
     }  # fmt: skip
 
 
-def _squares(experts: pd.DataFrame, places: np.ndarray, colours: Palette) -> dict[str, Any]:
+def _draw_squares(experts: pd.DataFrame, places: np.ndarray, colours: Palette) -> dict[str, Any]:
     """A square where an expert is retrieved; darker = more weight."""
     return {
         "type": "scatter", "x": experts["event"].to_numpy(), "y": places, "xaxis": "x2", "yaxis": "y2", "mode": "markers",

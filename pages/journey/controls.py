@@ -17,17 +17,17 @@ MOMENT_OF = "jrn_moment_of"  # whose moment stands in the session
 PROBLEMS = 20  # lines of a typed list that are named in full
 
 
-def moment(now: Context) -> int:
+def choose_moment(context: Context) -> int:
     """How many of the person's events are read, and what came after them. Another person starts at their last moment."""
-    last, owner = int(now.dataset.readable()[now.user]), (now.dataset.hash, now.user)
-    asked = st.session_state.get(MOMENT, st.query_params.get(MOMENT))
+    last, owner = int(context.dataset.readable()[context.user]), (context.dataset.hash, context.user)
+    parameter = st.session_state.get(MOMENT, st.query_params.get(MOMENT))
     if st.session_state.get(MOMENT_OF, owner) != owner:
         st.session_state[MOMENT] = last
-    elif asked is not None and not 1 <= (whole(asked) or 0) <= last:
-        st.warning(f"This person has no moment {page_context.quote_code(asked)} (1 to {last}). So you see the last one.")
+    elif parameter is not None and not 1 <= (whole(parameter) or 0) <= last:
+        st.warning(f"This person has no moment {page_context.quote_code(parameter)} (1 to {last}). So you see the last one.")
         st.session_state[MOMENT] = last
     st.session_state[MOMENT_OF] = owner
-    one, did = now.item_words.one, now.item_words.did
+    one, did = context.item_words.one, context.item_words.did
     chosen = int(bind_widget(
         st.slider, f"Read up to {one}", 1, last, last, key=MOMENT, called="How much is read",
         help=f"What they {did} next is hidden from the model. Gold marks it.",
@@ -37,50 +37,52 @@ def moment(now: Context) -> int:
     return chosen
 
 
-def reach(number: int) -> None:
+def set_moment(number: int) -> None:
     """For callbacks: read up to this event."""
     st.session_state[MOMENT] = number
 
 
-def edit_bar(now: Context, edit_list: Edits, edited: EditedPerson) -> None:
+def show_edit_bar(context: Context, edit_list: Edits, edited: EditedPerson) -> None:
     """One row: the quickest act first."""
     held, n_left = page_context.is_locked(edits.PARAMETER), len(edited.numbers)
     with page_elements.place_in_row("bottom"):
         last = int(edited.numbers[-1]) if n_left else 0
         place_button(
-            f"Remove the last {now.item_words.one}", "jrn_last", edits.append_edits, Remove(last, last), icon="backspace",
+            f"Remove the last {context.item_words.one}", "jrn_last", edits.append_edits, Remove(last, last), icon="backspace",
             disabled=held or n_left < 2,
         )  # fmt: skip
-        with st.popover(f"Add {now.item_words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
-            _add(now)
+        with st.popover(f"Add {context.item_words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
+            _offer_items(context)
         with st.popover("Remove", icon=":material/delete:", disabled=held or n_left < 2, key="jrn_removing"):
-            _remove(now, edited)
+            _offer_removal(context, edited)
         with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_typing"):
-            _type(now, edited)
+            _offer_typed_list(context, edited)
         edits.undo_buttons(edit_list, "jrn")
 
 
-def _add(now: Context) -> None:
+def _offer_items(context: Context) -> None:
     text = st.text_input("Part of a title", key=TITLE_PART, max_chars=80)
     if not text.strip():
         return
-    table = inspect.find_items(now.dataset, text)
+    table = inspect.find_items(context.dataset, text)
     if table.empty:
-        st.write(f"No title has these words. There are {now.dataset.catalog.n_items:,} {now.item_words.many}.")
+        st.write(f"No title has these words. There are {context.dataset.catalog.n_items:,} {context.item_words.many}.")
         return
     titles = dict(zip(table["item"], table["title"], strict=True))
-    item = int(st.selectbox(now.item_words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item"))
+    item = int(
+        st.selectbox(context.item_words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item")
+    )
     place_button("Add it", "jrn_add_do", edits.append_edits, Add((item,)), type="primary")
 
 
-def _remove(now: Context, edited: EditedPerson) -> None:
-    numbers, catalog = edited.numbers.tolist(), now.dataset.catalog
+def _offer_removal(context: Context, edited: EditedPerson) -> None:
+    numbers, catalog = edited.numbers.tolist(), context.dataset.catalog
     if len(numbers) < 2:
         return
     newest = numbers[::-1]
     if st.session_state.get(EVENT) not in newest:
         st.session_state[EVENT] = newest[0]
-    label = f"{now.item_words.one.capitalize()} (the latest first)"
+    label = f"{context.item_words.one.capitalize()} (the latest first)"
     names = {number: f"{number}. {catalog.title(int(edited.events[number - 1]))}" for number in newest}
     chosen = int(st.selectbox(label, newest, key=EVENT, format_func=names.__getitem__))
     place_button("Remove it", "jrn_remove_one", edits.append_edits, Remove(chosen, chosen), icon="delete")
@@ -90,16 +92,16 @@ def _remove(now: Context, edited: EditedPerson) -> None:
     place_button("Remove the stretch", "jrn_remove_many", edits.append_edits, Remove(first, last), icon="delete")
 
 
-def _type(now: Context, edited: EditedPerson) -> None:
-    st.write(TEXT("TYPED", one=now.item_words.one))
-    samples = now.dataset.catalog.called(now.dataset.all_counts().argsort()[::-1][:3])
+def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
+    st.write(TEXT("TYPED", one=context.item_words.one))
+    samples = context.dataset.catalog.called(context.dataset.all_counts().argsort()[::-1][:3])
     text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(samples))
     if not text.strip():
         return
     try:
-        typed = parse_items(now.dataset, text)
+        typed = parse_items(context.dataset, text)
     except InputError as error:
-        st.error(sentence(error))
+        st.error(format_error(error))
         return
     for problem in typed.problems[:PROBLEMS]:
         st.warning(page_context.escape_markdown(problem), icon=":material/help:")
@@ -107,12 +109,12 @@ def _type(now: Context, edited: EditedPerson) -> None:
         lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed.problems[PROBLEMS:])
         st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
     count, some = len(typed.items), "the understood" if typed.problems else "these"
-    label = f"Read {some} {count} {now.item_words.one if count == 1 else now.item_words.many}"
-    instead = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
-    place_button(label, "jrn_list_do", edits.append_edits, *instead, type="primary", disabled=not count)
+    label = f"Read {some} {count} {context.item_words.one if count == 1 else context.item_words.many}"
+    edits_to_add = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
+    place_button(label, "jrn_list_do", edits.append_edits, *edits_to_add, type="primary", disabled=not count)
 
 
-def sentence(error: InputError) -> str:
+def format_error(error: InputError) -> str:
     """What is wrong, as a sentence for a place that reads Markdown."""
     text = page_context.escape_markdown(error)
     return f"{text[:1].upper()}{text[1:]}."

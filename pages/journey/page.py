@@ -13,78 +13,89 @@ WITH, FIRST, SECOND, PART = "jrn_with", "the original", "the second run", "jrn_p
 MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 
 
-def opening() -> None:
-    asked = "What if this history were different?" if now.model.retrieves else "What does this run make of this history?"
-    page_elements.show_title(asked)
-    n_events = int(now.dataset.readable()[now.user]) + 1
-    st.markdown(TEXT("IDEA", person=now.user + 1, did=words.did, events=n_events, many=words.many))
-    if not now.model.retrieves:
+def show_opening() -> None:
+    question = "What if this history were different?" if context.model.retrieves else "What does this run make of this history?"
+    page_elements.show_title(question)
+    n_events = int(context.dataset.readable()[context.user]) + 1
+    st.markdown(TEXT("IDEA", person=context.user + 1, did=words.did, events=n_events, many=words.many))
+    if not context.model.retrieves:
         st.info(TEXT("INSTEAD"))
 
 
-def compared() -> tuple[Prediction | None, str]:
+def compared_prediction() -> tuple[Prediction | None, str]:
     """The prediction that this one is compared with, and the second run's name if it is that one's; None for nothing."""
-    options = [FIRST, *([SECOND] if now.other else [])]
-    chosen = choose_from_list("Compare with", options, key=WITH, width=190) if now.other else FIRST
-    if chosen == SECOND and now.other is not None:
+    options = [FIRST, *([SECOND] if context.other else [])]
+    chosen = choose_from_list("Compare with", options, key=WITH, width=190) if context.other else FIRST
+    if chosen == SECOND and context.other is not None:
         of_history = history_edits(edit_list)
-        return cache.user_prediction(now.other, now.user, of_history, keep_seen, n_events), cache.label_run(now.other.run)
-    return (cache.user_prediction(now.open_run, now.user, (), keep_seen, n_events) if edit_list else None), ""
+        return cache.user_prediction(context.other, context.user, of_history, keep_seen, n_events), cache.label_run(
+            context.other.run
+        )
+    return (cache.user_prediction(context.open_run, context.user, (), keep_seen, n_events) if edit_list else None), ""
 
 
-def answered() -> Prediction:
+def show_prediction() -> Prediction:
     """What the list says to the edits: beside the buttons, in full on the right."""
-    here = cache.user_prediction(now.open_run, now.user, edit_list, keep_seen, n_events)
-    with choosing:
-        before, peer = compared()
+    prediction = cache.user_prediction(context.open_run, context.user, edit_list, keep_seen, n_events)
+    with choice_place:
+        before, peer = compared_prediction()
     if before is not None:
-        with said:
-            views.verdict(here, before, peer, words)
+        with verdict_place:
+            views.show_verdict(prediction, before, peer, words)
     with list_place:
         page_elements.show_heading("What comes next")
-        views.lists(now, here, before, peer)
-    if now.model.retrieves:
+        views.show_lists(context, prediction, before, peer)
+    if context.model.retrieves:
         page_elements.show_heading("Its experts")
-        views.experts(now, here, None if peer else before)
-    return here
+        views.show_experts(context, prediction, None if peer else before)
+    return prediction
 
 
-def inside(here: Prediction) -> None:
-    parts = [DISPATCHER, MATTERS, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
+def show_reasons(prediction: Prediction) -> None:
+    parts = [DISPATCHER, MATTERS, OVER_TIME] if context.model.retrieves else [MATTERS, OVER_TIME]
     part = choose_without_label("Inside", parts, PART)
     page_elements.show_heading(part)
     if part == MATTERS:
-        page_elements.show_confidence_notes(reasons.influence(now, here))
+        page_elements.show_confidence_notes(reasons.show_influence(context, prediction))
     elif part == DISPATCHER:
-        reasons.dispatcher(now, here)
+        reasons.show_dispatcher(context, prediction)
     else:
-        reasons.along(now, moment, keep_seen)
+        reasons.show_moments(context, moment, keep_seen)
 
 
-now = page_context.require_context()
-words = now.item_words
+context = page_context.require_context()
+words = context.item_words
 
-opening()
-edit_list = edits.current_edits(now)
+show_opening()
+edit_list = edits.current_edits(context)
 left, right = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
 with left:
-    moment = controls.moment(now)
-    n_events = None if moment == now.dataset.readable()[now.user] else moment
-    drawn, said, null_place, choosing = st.container(), st.container(), st.container(), page_elements.place_in_row("top")
+    moment = controls.choose_moment(context)
+    n_events = None if moment == context.dataset.readable()[context.user] else moment
+    history_place, verdict_place, null_place, choice_place = (
+        st.container(),
+        st.container(),
+        st.container(),
+        page_elements.place_in_row("top"),
+    )
 with right:
     list_place = st.container()
-    keep_seen = user_cards.choose_keep_seen(now, "jrn_ranked")
-edited_person = edits.apply_user_edits(now, edit_list, moment)
-with drawn:
-    views.ribbon(now, edited_person, bool(edit_list))
-    controls.edit_bar(now, edit_list, edited_person)
+    keep_seen = user_cards.choose_keep_seen(context, "jrn_ranked")
+edited_person = edits.apply_user_edits(context, edit_list, moment)
+with history_place:
+    views.show_history(context, edited_person, bool(edit_list))
+    controls.show_edit_bar(context, edit_list, edited_person)
 if len(edited_person.items):
-    inside(answered())
+    show_reasons(show_prediction())
 else:
     list_place.info(TEXT("EMPTY"))
 page_elements.show_footer(
-    "python -m elastic_core recommend", now.run.name, *views.command_words(now, edit_list, edited_person, n_events is None),
-    *(["--seen"] if keep_seen else []), events=moment, edits=format_edits(edit_list),
-)  # fmt: skip
+    "python -m elastic_core recommend",
+    context.run.name,
+    *views.command_words(context, edit_list, edited_person, n_events is None),
+    *(["--seen"] if keep_seen else []),
+    events=moment,
+    edits=format_edits(edit_list),
+)
 with null_place:
-    views.beside_null(now, edit_list, keep_seen, n_events)
+    views.show_null_edits(context, edit_list, keep_seen, n_events)

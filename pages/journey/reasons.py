@@ -19,105 +19,120 @@ NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
 
 
-def influence(now: Context, here: Prediction) -> list[str]:
+def show_influence(context: Context, prediction: Prediction) -> list[str]:
     """Removal of each event, next to attention. Says how sure that is."""
-    truth, top = here.recommendation.truth, int(here.recommendation.table["item"].iloc[0])
+    truth, top = prediction.recommendation.truth, int(prediction.recommendation.table["item"].iloc[0])
     targets = {TOP: top} if truth is None else {NEXT: truth, TOP: top}
     with page_elements.place_in_row("top"):
         target = targets[choose_without_label("Behind", [*targets], "jrn_for")]
         show = choose_without_label("Show", [FEW, ALL], "jrn_show")
     try:
-        found = cached.event_influence(now.open_run, History(here.history.items, target), here.scales, here.keep_seen)
+        influence = cached.event_influence(
+            context.open_run, History(prediction.history.items, target), prediction.scales, prediction.keep_seen
+        )
     except InputError as error:
-        st.write(controls.sentence(error))
+        st.write(controls.format_error(error))
         return []
-    if found.nothing:
-        st.markdown(TEXT("NOTHING", one=now.item_words.one))
+    if influence.nothing:
+        st.markdown(TEXT("NOTHING", one=context.item_words.one))
         return []
-    name = split_year(now.dataset.catalog.title(target))[0]
+    name = split_year(context.dataset.catalog.title(target))[0]
     st.markdown(
-        TEXT("MATTERS", name=page_context.escape_markdown(name), rank=found.rank, running=found.running, one=now.item_words.one)
+        TEXT(
+            "MATTERS",
+            name=page_context.escape_markdown(name),
+            rank=influence.rank,
+            running=influence.running,
+            one=context.item_words.one,
+        )
     )
-    st.markdown(found.sentence)
-    rows = found.table[::-1] if show == ALL else found.strongest(12)
-    labels = [_label(row.position, row.title) for row in rows.itertuples()]
+    st.markdown(influence.sentence)
+    rows = influence.table[::-1] if show == ALL else influence.strongest(12)
+    labels = [_label_event(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
-    figure = cache.cached_figure(charts.influence, rows, labels, page_context.theme_palette())
-    page_elements.show_chart("jrn_influence", figure, found.table, INFLUENCE, alt)
-    if found.agreement is None:
+    figure = cache.cached_figure(charts.draw_influence, rows, labels, page_context.theme_palette())
+    page_elements.show_chart("jrn_influence", figure, influence.table, INFLUENCE, alt)
+    if influence.agreement is None:
         return []
-    _, n, low, high = found.agreement
+    _, n, low, high = influence.agreement
     return [f"**Attention.** The correlation is {low:+.2f} to {high:+.2f} (95%, n = {n} events, taken as independent)."]
 
 
-def _label(position: int, title: str) -> str:
-    name = _untagged(split_year(title)[0])
+def _label_event(position: int, title: str) -> str:
+    name = _replace_tags(split_year(title)[0])
     return f"{position}. {name if len(name) <= 20 else name[:19] + '…'}"
 
 
-def _untagged(title: str) -> str:
+def _replace_tags(title: str) -> str:
     return title.replace("<", "‹").replace(">", "›")  # plotly reads tags in labels
 
 
-def dispatcher(now: Context, here: Prediction) -> None:
+def show_dispatcher(context: Context, prediction: Prediction) -> None:
     """The dispatcher, and every weight of it on demand."""
-    if here.scales:
+    if prediction.scales:
         st.caption(TEXT("ALL_EXPERTS"))
-    _dispatcher(now, here)
+    _show_dispatch_picture(context, prediction)
     panel = st.expander("Every weight", icon=":material/table:", on_change="rerun", key="jrn_weights")
     if panel.open:
         with panel:
-            _weights(now, here)
+            _show_weights(context, prediction)
 
 
-def _weights(now: Context, here: Prediction) -> None:
+def _show_weights(context: Context, prediction: Prediction) -> None:
     """The aggregation map, and how the last event reads the experts."""
     layer = 1
     try:
-        found = cached.aggregation(now.open_run, here.history.items, layer)
+        aggregation = cached.bin_aggregation(context.open_run, prediction.history.items, layer)
     except InputError as error:
-        st.write(controls.sentence(error))
+        st.write(controls.format_error(error))
         return
-    if found.layers > 1:
-        layer = choose_one("Layer", range(1, found.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
-        found = cached.aggregation(now.open_run, here.history.items, layer)
-    titles = [_untagged(title) for title in span_titles(now.dataset, here.history.items, found.cells)]
-    figure = cache.cached_figure(charts.aggregation, found.cells, found.slots, titles, page_context.theme_palette())
-    top = found.slots.sort_values("reads").iloc[-1]
+    if aggregation.layers > 1:
+        layer = choose_one("Layer", range(1, aggregation.layers + 1), key="jrn_layer", help=glossary.WORDS["layer"])
+        aggregation = cached.bin_aggregation(context.open_run, prediction.history.items, layer)
+    titles = [_replace_tags(title) for title in span_titles(context.dataset, prediction.history.items, aggregation.cells)]
+    figure = cache.cached_figure(
+        charts.draw_aggregation, aggregation.cells, aggregation.slots, titles, page_context.theme_palette()
+    )
+    top = aggregation.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events in layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    every_weight, _ = cached.expert_reads(now.open_run, here.history.items)
-    page_elements.show_chart("jrn_reading", figure, found.cells if every_weight is None else every_weight, READING, alt)
+    every_weight, _ = cached.expert_reads(context.open_run, prediction.history.items)
+    page_elements.show_chart("jrn_reading", figure, aggregation.cells if every_weight is None else every_weight, READING, alt)
 
 
-def along(now: Context, moment: int, keep_seen: bool) -> None:
+def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
-    table, retrieved = cached.along(now.open_run, now.user, keep_seen)
+    table, retrieved = cached.trace_moments(context.open_run, context.user, keep_seen)
     experts, count = busiest_experts(retrieved, moment)
     drawn = experts["expert"].nunique()
     some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
     other, second, dotted = None, "", ""
-    if now.other is not None:
-        other, second = cached.along(now.other, now.user, keep_seen).ranks, now.other.run.name
+    if context.other is not None:
+        other, second = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name
         dotted = f" Dotted: {page_context.escape_markdown(second)}."
     st.caption(f"{TEXT('OVER_TIME')}{some}{dotted}")
     figure = cache.cached_figure(
-        charts.along, table, experts, moment, page_context.theme_palette(), other, (now.run.name, second)
+        charts.draw_moments, table, experts, moment, page_context.theme_palette(), other, (context.run.name, second)
     )
     last = table.iloc[-1]
     alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
     there = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
     if other is not None:
         table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
-    said = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
-    st.markdown(TEXT("CAME_NEXT", many=now.item_words.many, title=page_context.escape_markdown(there["title"]), **said))
+    values = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
+    st.markdown(TEXT("CAME_NEXT", many=context.item_words.many, title=page_context.escape_markdown(there["title"]), **values))
     page_elements.show_chart(
-        "jrn_along", figure, table, ALONG, alt, on_select=None if page_context.is_locked(controls.MOMENT) else _picked
+        "jrn_along",
+        figure,
+        table,
+        ALONG,
+        alt,
+        on_select=None if page_context.is_locked(controls.MOMENT) else _go_to_clicked_moment,
     )
 
 
-def _picked() -> None:
+def _go_to_clicked_moment() -> None:
     if mark := page_elements.clicked_mark("jrn_along"):
-        controls.reach(int(mark[0]))
+        controls.set_moment(int(mark[0]))
 
 
 # --- the dispatcher as a picture to point at: events, experts and the lines between them -----------------------------
@@ -152,42 +167,50 @@ _mount = st.components.v2.component(
 )
 
 
-def _dispatcher(now: Context, here: Prediction) -> None:
+def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     """The slider for N, what it saves, and the picture."""
-    words = now.item_words
-    events = most = min(here.n_read, MOST)
+    words = context.item_words
+    events = most = min(prediction.n_read, MOST)
     if most > LEAST:
         label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
         events = bind_widget(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
     try:
-        found = cached.dispatch(now.open_run, here.history.items, events)
+        dispatch = cached.trace_dispatch(context.open_run, prediction.history.items, events)
     except InputError as error:
-        st.write(controls.sentence(error))
+        st.write(controls.format_error(error))
         return
-    k = len(found.experts)
-    said = {"one": words.one, "many": words.many, "a": words.a, "n": events, "k": k, "links": found.links, "pairs": found.pairs}
-    lines = TEXT("LINES", then=" up to then" * now.model.causal, **said)
-    voted = here.retrieved is not None and here.retrieved.ballots is not None
+    k = len(dispatch.experts)
+    values = {
+        "one": words.one,
+        "many": words.many,
+        "a": words.a,
+        "n": events,
+        "k": k,
+        "links": dispatch.links,
+        "pairs": dispatch.pairs,
+    }
+    lines = TEXT("LINES", then=" up to then" * context.model.causal, **values)
+    voted = prediction.retrieved is not None and prediction.retrieved.ballots is not None
     st.markdown(f"{TEXT('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
-    holds, hold = ("holds", "hold") if found.apart else ("reads", "read")
+    holds, hold = ("holds", "hold") if dispatch.apart else ("reads", "read")
     data = {
-        "events": [split_year(title)[0] for title in found.titles],
-        "experts": [f"expert {expert}" for expert in found.experts],
-        "held": found.held.round(4).tolist(),
-        "older": found.older.round(4).tolist(),
-        "back": found.back.round(4).tolist(),
+        "events": [split_year(title)[0] for title in dispatch.titles],
+        "experts": [f"expert {expert}" for expert in dispatch.experts],
+        "held": dispatch.held.round(4).tolist(),
+        "older": dispatch.older.round(4).tolist(),
+        "back": dispatch.back.round(4).tolist(),
         "colours": {"muted": page_context.theme_palette().muted},
-        "says": TEXT.named_paragraphs("PICTURE", holds=holds, hold=hold, **said),
+        "says": TEXT.named_paragraphs("PICTURE", holds=holds, hold=hold, **values),
     }
     _mount(data=data, key="jrn_dispatcher")
-    st.markdown(TEXT("LIST_EACH" if found.apart else "LIST_ONE", **said))
-    st.caption(TEXT("SAVES", few=2_000 * k, **said))
-    _example(found.apart)
+    st.markdown(TEXT("LIST_EACH" if dispatch.apart else "LIST_ONE", **values))
+    st.caption(TEXT("SAVES", few=2_000 * k, **values))
+    _show_tiny_example(dispatch.apart)
     page_elements.show_explanation(DISPATCHER)
-    page_elements.remember_table("dispatcher", found.table)
+    page_elements.remember_table("dispatcher", dispatch.table)
 
 
-def _example(slots: bool) -> None:
+def _show_tiny_example(slots: bool) -> None:
     """The same with three items and two experts, every number written out."""
     panel = st.expander("A tiny example", icon=":material/calculate:", key="jrn_example", on_change="rerun")
     if panel.open:

@@ -23,52 +23,52 @@ GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem
 MARKS = {ADDED: ("+ ", "added here"), REMOVED: ("− ", "removed")}
 
 
-def ribbon(now: Context, edited: EditedPerson, changed: bool) -> None:
+def show_history(context: Context, edited: EditedPerson, changed: bool) -> None:
     """The latest events; added and removed ones are marked in words and sign."""
-    table, count, length = event_rows(now.dataset, edited), len(edited.items), now.model.length
-    cells, signs = [], set()
+    table, count, length = event_rows(context.dataset, edited), len(edited.items), context.model.length
+    cards, signs = [], set()
     for row in table.to_dict("records"):
         (name, year), state = inspect.split_year(row["title"]), row["state"]
         sign, note = MARKS.get(state, ("", ""))
         signs |= {sign + state} if sign else set()
-        cells.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
-    shown = sum(not cell.faded for cell in cells)
+        cards.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
+    n_shown = sum(not cell.faded for cell in cards)
     before = f" ({edited.n_own} before your edits)" if changed and count != edited.n_own else ""
-    parts = [f"The last {shown} of {count}{before}." if shown < count or before else "Oldest first."]
-    parts += [f"Read: the last {length}."] if length < count and now.model.trained else []
+    parts = [f"The last {n_shown} of {count}{before}." if n_shown < count or before else "Oldest first."]
+    parts += [f"Read: the last {length}."] if length < count and context.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
-    user_cards.show_history_row(now, cells, f"The last {shown} {now.item_words.many} of this history", " ".join(parts))
+    user_cards.show_history_row(context, cards, f"The last {n_shown} {context.item_words.many} of this history", " ".join(parts))
 
 
-def command_words(now: Context, edit_list: Edits, edited: EditedPerson, whole: bool) -> list[str]:
+def command_words(context: Context, edit_list: Edits, edited: EditedPerson, whole_history: bool) -> list[str]:
     """Whose list a command prints: that of the person, where the `whole` history is read, or else that after the items read."""
-    if whole:
-        shown = edit_list
-        words = [f"--user={now.dataset.histories.user_ids[now.user]}"]
+    if whole_history:
+        edits_shown = edit_list
+        words = [f"--user={context.dataset.histories.user_ids[context.user]}"]
     else:
-        shown = tuple(edit for edit in edit_list if isinstance(edit, Silence | Scale))
-        words = [f"--history={raw_ids(now.dataset.catalog, edited.items)}"]
-    return [*words, *([f"--edits={format_edits(shown)}"] if shown else [])]
+        edits_shown = tuple(edit for edit in edit_list if isinstance(edit, Silence | Scale))
+        words = [f"--history={raw_ids(context.dataset.catalog, edited.items)}"]
+    return [*words, *([f"--edits={format_edits(edits_shown)}"] if edits_shown else [])]
 
 
-def lists(now: Context, here: Prediction, before: Prediction | None, peer: str) -> None:
+def show_lists(context: Context, prediction: Prediction, before: Prediction | None, peer: str) -> None:
     """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
-    change = compare_lists((before or here).recommendation, here.recommendation)
+    change = compare_lists((before or prediction).recommendation, prediction.recommendation)
     if peer:
-        st.markdown(f"**{page_context.escape_markdown(cache.label_run(now.run))}**")
-    user_cards.show_suggestions(now, here, change, changed=before is not None)
+        st.markdown(f"**{page_context.escape_markdown(cache.label_run(context.run))}**")
+    user_cards.show_suggestions(context, prediction, change, changed=before is not None)
     if peer and before is not None:
         st.markdown(f"**{page_context.escape_markdown(peer)}**")
-        user_cards.show_suggestions(now, before, compare_lists(before.recommendation, before.recommendation), changed=False)
+        user_cards.show_suggestions(context, before, compare_lists(before.recommendation, before.recommendation), changed=False)
     panel = st.expander("As a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
             page_elements.show_table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
 
 
-def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> None:
+def show_verdict(prediction: Prediction, before: Prediction, peer: str, words: Words) -> None:
     """One or two sentences: what moved."""
-    change, known = compare_lists(before.recommendation, here.recommendation), here.recommendation.truth is not None
+    change, known = compare_lists(before.recommendation, prediction.recommendation), prediction.recommendation.truth is not None
     if peer:
         truth = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there." if known else ""
         same = len(change.table) - change.counts["new"]
@@ -76,41 +76,43 @@ def verdict(here: Prediction, before: Prediction, peer: str, words: Words) -> No
         st.info(text, icon=":material/compare_arrows:")
         return
     truth = f" What they {words.did} next {change.truth_moved}." if known else ""
-    moves = f"{page_context.escape_markdown(change.summary(words.many))} {here.others_retrieved(before)}"
+    moves = f"{page_context.escape_markdown(change.summary(words.many))} {prediction.others_retrieved(before)}"
     st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 
 
-def beside_null(now: Context, edit_list: Edits, keep_seen: bool, n_events: int | None) -> None:
+def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_events: int | None) -> None:
     """Would the same edit elsewhere have done the same?"""
-    null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen, n_events) if edit_list else None
+    null = cache.null_edits(context.open_run, context.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own, others, _), *more = null.rows(did := now.item_words.did)
+    (_, own, others, _), *more = null.rows(did := context.item_words.did)
     text = TEXT(
         "BY_CHANCE",
         done=page_context.escape_markdown(str(null.table["done"].iloc[0])),
         what=f"what they {did} next" if null.truth_known else "the item that moved most",
         own=own,
         n=null.n,
-        others="experts" if isinstance(edit_list[-1], Silence | Scale) else now.item_words.many,
+        others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.many,
         null=f"median {others}" if others[0].isdigit() else others,
     )
     st.markdown(text, help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None)
     page_elements.remember_table("chance", null.table)
 
 
-def experts(now: Context, here: Prediction, before: Prediction | None) -> None:
+def show_experts(context: Context, prediction: Prediction, before: Prediction | None) -> None:
     """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
-    assert here.retrieved is not None
-    earlier = here.experts if before is None else before.active_experts
-    names = user_cards.name_user_experts(now, here)
-    _, reads = cached.expert_reads(now.open_run, here.history.items)
-    gates, colours, rows = here.retrieved.gates[0].tolist(), page_context.theme_palette(), []
+    assert prediction.retrieved is not None
+    earlier = prediction.experts if before is None else before.active_experts
+    names = user_cards.name_user_experts(context, prediction)
+    _, reads = cached.expert_reads(context.open_run, prediction.history.items)
+    gates, colours, rows = prediction.retrieved.gates[0].tolist(), page_context.theme_palette(), []
     largest = max(*gates, 1e-9)
-    for place, (expert, gate, part) in enumerate(zip(here.experts, gates, _parts(here.retrieved), strict=True), 1):
+    for place, (expert, gate, part) in enumerate(
+        zip(prediction.experts, gates, _describe_shares(prediction.retrieved), strict=True), 1
+    ):
         was = earlier.index(expert) + 1 if expert in earlier else None
         change = "new here" if was is None else f"was {was}." if was != place else ""
-        if (factor := here.scales.get(expert)) is not None:
+        if (factor := prediction.scales.get(expert)) is not None:
             change = f"counts × {factor:g}" if factor else "silenced"
         rows.append(
             f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
@@ -124,31 +126,31 @@ def experts(now: Context, here: Prediction, before: Prediction | None) -> None:
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
-    if gone := [str(expert) for expert in earlier if expert not in here.experts]:
+    if gone := [str(expert) for expert in earlier if expert not in prediction.experts]:
         st.caption(f"No longer there: expert {', '.join(gone)}.")
     page_elements.show_explanation(EXPERTS)
-    _one(now, here)
+    _choose_expert(context, prediction)
 
 
-def _parts(found: Retrieved) -> list[str]:
+def _describe_shares(retrieved: Retrieved) -> list[str]:
     """What an expert has of all votes, and usually; of all weights where nothing votes."""
-    experts, gates = found.experts[0].tolist(), found.gates[0].tolist()
-    if found.votes is None or (usual := found.ballots.usual) is None:
+    experts, gates = retrieved.experts[0].tolist(), retrieved.gates[0].tolist()
+    if retrieved.votes is None or (usual := retrieved.ballots.usual) is None:
         return [f"{gate / max(sum(gates), 1e-9):.0%} of the weight" for gate in gates]
-    return [f"{found.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
+    return [f"{retrieved.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
 
 
-def _one(now: Context, here: Prediction) -> None:
+def _choose_expert(context: Context, prediction: Prediction) -> None:
     """The expert that all pages look at, and the way to its own page."""
-    st.session_state[EXPERT] = now.expert if now.expert in here.experts else here.strongest
+    st.session_state[EXPERT] = context.expert if context.expert in prediction.experts else prediction.strongest
     st.selectbox(
-        "Expert", here.experts, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
+        "Expert", prediction.experts, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_select_expert,
         disabled=page_context.is_locked("expert"),
     )  # fmt: skip
     page_elements.show_expert_card("Who uses it?")
 
 
-def _looked() -> None:
+def _select_expert() -> None:
     expert = picked_number(EXPERT)
     if expert is not None:
         page_context.select_expert(expert)

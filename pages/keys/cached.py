@@ -13,7 +13,7 @@ toy_routers = cached_data(1, "Training two tiny routers …")(
 
 
 @cached_data(32, "One backward pass with the gate, one without …")
-def gradients(of: OpenRun, user: int) -> pd.DataFrame:
+def gradient_table(of: OpenRun, user: int) -> pd.DataFrame:
     return gate.gradient_table(of.model, of.dataset, user)
 
 

@@ -12,7 +12,7 @@ from pages.components.plot import STEADY, Chart, Palette, panel_layout, style_fi
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 
 
-def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Chart:
+def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Chart:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes and, in brackets, how many are usual. The event that is looked at has a line, too."""
     k = len(sums) - 1
@@ -69,7 +69,7 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
     return {"data": data, "layout": layout}
 
 
-def learning(curve: pd.DataFrame, p: Palette) -> go.Figure:
+def draw_toy_loss(curve: pd.DataFrame, p: Palette) -> go.Figure:
     """The toy's loss with a gate and without."""
     figure = go.Figure()
     styles = {"softmax": ("with the gate", p.categories[2], "solid"), "none": ("without", p.categories[4], "dash")}

@@ -18,7 +18,7 @@ from pages.components.controls import (
     place_button,
     write_in_address,
 )
-from pages.keys import picture, steps, sure
+from pages.keys import confidence, search_picture, steps
 from pages.keys.sentences import MILLION, OWN, TEXT, TITLE, TOY
 from pages.keys.steps import ANGLES, EVENT, Scene
 
@@ -26,26 +26,26 @@ SIDE, MANY = 1024, 8  # of "a million"
 MOST = 16
 SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 
-now = page_context.require_context()
+context = page_context.require_context()
 
 
 @cached_resource(4)
-def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
+def search_million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     """A random query among a million random keys, and what the long way finds and takes on this machine."""
     lesson = search.random_lesson(SIDE, width, MANY, seed)
     return lesson, checks.check_search(lesson.keys, lesson.k, lesson.query[None])
 
 
-def election() -> VoteTally:
+def choose_searching_event() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
-    made = votes.tally_votes(now.model, now.dataset, now.user)
-    return made.at(choose_from_list(f"Which {made.words.one} searches?", made.offered, key=EVENT, called="Event", width=260))
+    tally = votes.tally_votes(context.model, context.dataset, context.user)
+    return tally.at(choose_from_list(f"Which {tally.words.one} searches?", tally.offered, key=EVENT, called="Event", width=260))
 
 
-def scene(source: str) -> Scene:
+def choose_scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
     if source == TOY:
-        first, second, k = steps.toy()
+        first, second, k = steps.toy_query()
         return Scene(cache.lesson_of_angles(first, second, k), f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
     if source == MILLION:
         with page_elements.place_in_row("bottom"):
@@ -59,20 +59,20 @@ def scene(source: str) -> Scene:
                 icon="casino",
                 disabled=page_context.is_locked(SEED),
             )
-        lesson, found = million(seed, now.model.config.width)
-        note = TEXT("MILLION_NOTE", halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
+        lesson, check = search_million(seed, context.model.config.width)
+        note = TEXT("MILLION_NOTE", halves=1e3 * check.product_seconds, whole=1e3 * check.flat_seconds)
         return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with page_elements.place_in_row("bottom"):
-        voting = election() if search.has_votes(now.model) else None
-        most = min(MOST, search.first_memory(now.model).keys.side ** 2)
-        k = bind_widget(st.slider, "How many, k", 1, most, min(search.experts_wanted(now.model), most), key=OWN_K, width=180)
+        voting = choose_searching_event() if search.has_votes(context.model) else None
+        most = min(MOST, search.first_memory(context.model).keys.side ** 2)
+        k = bind_widget(st.slider, "How many, k", 1, most, min(search.experts_wanted(context.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
-    lesson = search.lesson_of_user(now.model, now.dataset, now.user, k, voting.ago if voting else 0)
-    name = f"Person {now.user + 1}’s {whose}"
-    return Scene(lesson, name, f"{now.run.name}/{name}/{k}", voting)
+    lesson = search.lesson_of_user(context.model, context.dataset, context.user, k, voting.ago if voting else 0)
+    name = f"Person {context.user + 1}’s {whose}"
+    return Scene(lesson, name, f"{context.run.name}/{name}/{k}", voting)
 
 
-def restart() -> None:
+def restart_search() -> None:
     """Another search was chosen: a person's is told from its beginning."""
     if st.session_state[SOURCE] == OWN and not page_context.is_locked(steps.STEP):
         st.session_state.pop(steps.STEP, None)
@@ -80,33 +80,33 @@ def restart() -> None:
 
 
 page_elements.show_title(TITLE)
-if now.model.retrieves:
-    without = inspect.too_many(now.model)
+if context.model.retrieves:
+    without = inspect.too_many(context.model)
 else:
-    without = f"This run has no interest memory. {search.why_no_search(now.model, now.dataset, now.user)}"
+    without = f"This run has no interest memory. {search.why_no_search(context.model, context.dataset, context.user)}"
 if without:
     st.info(without)
 intro = st.container()
 source = choose_without_label(
-    "Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLION], SOURCE, width="content", on_change=restart
+    "Whose search?", [TOY, MILLION] if without else [TOY, OWN, MILLION], SOURCE, width="content", on_change=restart_search
 )
-here = scene(source)
-lesson, voting = here.lesson, here.election
-given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
-intro.markdown(TEXT(source, **given), help=f"Expert: {glossary.WORDS['interest expert']}.")
-step = steps.chosen(here)
+scene = choose_scene(source)
+lesson, voting = scene.lesson, scene.election
+numbers = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": scene.whose}
+intro.markdown(TEXT(source, **numbers), help=f"Expert: {glossary.WORDS['interest expert']}.")
+step = steps.choose_step(scene)
 if source == TOY and not without:
-    intro.caption(TEXT("AFTER", person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
+    intro.caption(TEXT("AFTER", person=context.user + 1, all=f"{inspect.memory_size(context.model):,}"))
 if voting is not None and step != "Vote":
-    m = search.experts_wanted(now.model)
+    m = search.experts_wanted(context.model)
     fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"
     intro.caption(TEXT("VOTING", one=voting.words.one) + fewer)
 locked = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
-picture.draw(here, step, steps.says(here), locked, partial(steps.follow, here.steps))
+search_picture.show_search(scene, step, steps.step_texts(scene), locked, partial(steps.follow_browser, scene.steps))
 if voting is not None and step == "Vote":
-    steps.tally(voting)
+    steps.show_votes(voting)
 page_elements.remember_table("keys_halves", lesson.half_scores)
 page_elements.remember_table("keys_pairs", lesson.candidates)
 page_elements.remember_table("keys_winners", lesson.gathered)
-sure.part(here, now, own=source == OWN)
+confidence.show_confidence(scene, context, own=source == OWN)
 page_elements.show_footer("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -13,7 +13,7 @@ from elastic_core.services.keys.votes import VoteTally
 from pages.components import page_context, page_elements
 from pages.components.cache import cached_figure
 from pages.components.controls import option_in_address, write_in_address
-from pages.keys import charts, picture
+from pages.keys import charts, search_picture
 from pages.keys.sentences import TEXT
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
@@ -22,7 +22,7 @@ UNWRITTEN = STEPS[:5]  # where the experts are not written out, only found
 STEP, EVENT, TALLY = "keys_step", "keys_event", "keys_tally"
 ANGLES, TOY_K = ("keys_q1", "keys_q2"), "keys_toy_k"
 AT_FIRST = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}
-SAID = "keys_said"  # of a step that an address asked for and nobody has
+REFUSED_STEP = "keys_said"  # of a step that an address asked for and nobody has
 
 
 class Scene(NamedTuple):
@@ -44,75 +44,75 @@ class Scene(NamedTuple):
 # --- what the browser and the address say ----------------------------------------------------------------------------
 
 
-def toy() -> tuple[int, int, int]:
+def toy_query() -> tuple[int, int, int]:
     """Directions of both halves of the query of the 4 × 4, in degrees, and how many are wanted; the address says them, too."""
     page_context.register_controls({ANGLES[0]: "Query of the 4 × 4"})
     for key, usual in AT_FIRST.items():
         if key not in st.session_state:
-            asked, most = text.number(st.query_params.get(key, "")), picture.MOST if key == TOY_K else 359
-            st.session_state[key] = asked if asked is not None and asked <= most else usual
-        _write(key, st.session_state[key], usual)
+            parameter, most = text.number(st.query_params.get(key, "")), search_picture.MOST if key == TOY_K else 359
+            st.session_state[key] = parameter if parameter is not None and parameter <= most else usual
+        _write_unusual(key, st.session_state[key], usual)
     first, second, k = (int(st.session_state[key]) for key in AT_FIRST)
     return first, second, max(k, 1)
 
 
-def chosen(scene: Scene) -> str:
+def choose_step(scene: Scene) -> str:
     """Which step is shown; the address says it, too. One that is not offered (any more) is the first."""
     page_context.register_controls({STEP: "Step"})
-    asked, first = st.query_params.get(STEP, ""), scene.steps[0]
-    if asked and STEP not in st.session_state:
+    parameter, first = st.query_params.get(STEP, ""), scene.steps[0]
+    if parameter and STEP not in st.session_state:
         st.session_state[STEP] = option_in_address(STEP, scene.steps)
-        if st.session_state[STEP] is None and st.session_state.get(SAID) != asked:
-            st.session_state[SAID] = asked
-            said = f"Step: “{text.markdown(asked[:60])}” is not offered here. Shown: {first}."
-            st.toast(said, icon=":material/link_off:", duration="long")
+        if st.session_state[STEP] is None and st.session_state.get(REFUSED_STEP) != parameter:
+            st.session_state[REFUSED_STEP] = parameter
+            message = f"Step: “{text.markdown(parameter[:60])}” is not offered here. Shown: {first}."
+            st.toast(message, icon=":material/link_off:", duration="long")
     if st.session_state.get(STEP) not in scene.steps:
         st.session_state[STEP] = first
-    _write(STEP, st.session_state[STEP], first)
+    _write_unusual(STEP, st.session_state[STEP], first)
     return str(st.session_state[STEP])
 
 
-def _write(key: str, value: str | int, usual: str | int) -> None:
+def _write_unusual(key: str, value: str | int, usual: str | int) -> None:
     """Into the address, as a bound control does: what is usual is not said."""
     write_in_address(key, None if value == usual else str(value))
 
 
-def follow(offered: Sequence[str]) -> None:
+def follow_browser(offered: Sequence[str]) -> None:
     """The browser went on to another step, or turned the query."""
-    shown = picture.moved()
-    if shown.get("step") in offered and not page_context.is_locked(STEP):
-        st.session_state[STEP] = shown["step"]
+    state = search_picture.browser_state()
+    if state.get("step") in offered and not page_context.is_locked(STEP):
+        st.session_state[STEP] = state["step"]
     if not page_context.is_locked(ANGLES[0]):
-        for key, angle in zip(ANGLES, shown.get("angles", ()), strict=False):
+        for key, angle in zip(ANGLES, state.get("angles", ()), strict=False):
             st.session_state[key] = angle
-        if "k" in shown:
-            st.session_state[TOY_K] = shown["k"]
+        if "k" in state:
+            st.session_state[TOY_K] = state["k"]
 
 
 # --- words and tables ------------------------------------------------------------------------------------------------
 
 
-def says(scene: Scene) -> dict[str, str]:
+def step_texts(scene: Scene) -> dict[str, str]:
     """What every step says, for the picture to fill with its numbers."""
     kind, election = scene.lesson.kind, scene.election
-    said = {name: TEXT(name) for name in (*STEPS[:6], "Keep all", "Pair one")}
-    said["Weigh"] = TEXT(kind if kind in ("softmax", "vote", "none") else "other")
-    said["Vote"] = ""
+    texts = {name: TEXT(name) for name in (*STEPS[:6], "Keep all", "Pair one")}
+    texts["Weigh"] = TEXT(kind if kind in ("softmax", "vote", "none") else "other")
+    texts["Vote"] = ""
     if election:
-        said |= {"Weigh": said["Weigh"].replace("{one}", election.words.one), "Vote": _vote(election)}
-    said["Vote" if election else "Weigh"] += f" {TEXT('CLOSING')}"
-    return said
+        texts |= {"Weigh": texts["Weigh"].replace("{one}", election.words.one), "Vote": _describe_votes(election)}
+    texts["Vote" if election else "Weigh"] += f" {TEXT('CLOSING')}"
+    return texts
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------
 
 
-def _cast(election: VoteTally) -> pd.DataFrame:
+def _vote_table(election: VoteTally) -> pd.DataFrame:
     return votes.vote_table(election.found, election.newest).merge(election.events, on="event")
 
 
-def _vote(election: VoteTally) -> str:
-    cast, k = _cast(election), election.found.experts.shape[1]
+def _describe_votes(election: VoteTally) -> str:
+    cast, k = _vote_table(election), election.found.experts.shape[1]
     m = len(cast) // len(election.events)
     own = cast[cast["event"] == election.event]
     split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
@@ -121,9 +121,9 @@ def _vote(election: VoteTally) -> str:
     return TEXT("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 
-def tally(election: VoteTally) -> None:
+def show_votes(election: VoteTally) -> None:
     """Many events ask, the most wanted experts win: who voted for whom."""
-    named, sums, cast = election.words, votes.vote_sums(election.found), _cast(election)
+    named, sums, cast = election.words, votes.vote_sums(election.found), _vote_table(election)
     k = len(sums) - 1
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     drawn = votes.vote_marks(cast).merge(election.events, on="event", how="left")
@@ -137,14 +137,14 @@ def tally(election: VoteTally) -> None:
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
         f"All other experts: {sums['votes'].iloc[k]:.0%}."
     )
-    figure = cached_figure(charts.tally, drawn, sums, election.event, named, page_context.theme_palette())
+    figure = cached_figure(charts.draw_votes, drawn, sums, election.event, named, page_context.theme_palette())
     page_elements.show_chart(
-        TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_asked
+        TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_select_clicked_event
     )
     st.caption(f"Click a stroke to follow the search of that {named.one}.")
 
 
-def _asked() -> None:
+def _select_clicked_event() -> None:
     """A stroke was clicked: its event is looked at."""
     if (mark := page_elements.clicked_mark(TALLY)) and not page_context.is_locked(EVENT):
         st.session_state[EVENT] = mark[0]

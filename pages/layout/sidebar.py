@@ -34,25 +34,25 @@ def show_sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None])
     machine.one_thread_each()
     control_locks.read_locks()
     read_class()
-    asked = {key: _requested_value(key) for key in ("run", "vs", "user", "expert")}
+    requested = {key: _requested_value(key) for key in ("run", "vs", "user", "expert")}
     known = runs_by_name()
-    chosen, problems = _open_requested_run(known, asked["run"])
+    chosen, problems = _open_requested_run(known, requested["run"])
     st.session_state[page_context.CONTEXT] = None
     if chosen is None:
         st.sidebar.warning("No trained run can be opened. " + " ".join(problems))
         return
-    world_switch.settle_user(chosen, asked)
+    world_switch.settle_user(chosen, requested)
     with st.sidebar:
         begin_tour()
         _run_box(known, chosen)
-        user = _user_box(chosen, asked["user"], problems)
+        user = _user_box(chosen, requested["user"], problems)
         st.session_state[TEACHING] = st.expander("Teaching", key="shell_teaching")
         more = st.expander("More", key="shell_more")
         with more:
-            expert = _expert_box(chosen.model, asked["expert"], problems)
+            expert = _expert_box(chosen.model, requested["expert"], problems)
             meet = partial(page_context.select_user, keep_expert=False)
             user_search.show_search_box(chosen.dataset, chosen.run.config.data, "find_who", meet, is_locked("user"))
-            other = _other_box(known, chosen, asked["vs"], problems)
+            other = _other_box(known, chosen, requested["vs"], problems)
             st.caption(f"Folder: {quote_code(chosen.run.name)}")
             for note in chosen.dataset.notes:
                 st.caption(escape_markdown(note))
@@ -93,9 +93,9 @@ def open_default_run() -> OpenRun | None:
 def _requested_value(key: str) -> str | None:
     """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text. A run that the address has
     come to name by itself, as Back does, goes before the session's."""
-    said = st.query_params.get(key)
-    if key in ("run", "vs") and said is not None and said != st.session_state.get(WRITTEN, {}).get(key):
-        return said
+    parameter = st.query_params.get(key)
+    if key in ("run", "vs") and parameter is not None and parameter != st.session_state.get(WRITTEN, {}).get(key):
+        return parameter
     if key in st.session_state:
         return str(st.session_state[key])
     return st.query_params.get(key)
@@ -112,12 +112,12 @@ def run_preference(run: Run) -> tuple[bool | int | str, ...]:
     return not run.last("test"), local, not remembers, not stand, -interests, run.name
 
 
-def _open_requested_run(runs: dict[str, Run], asked: str | None) -> tuple[OpenRun | None, list[str]]:
+def _open_requested_run(runs: dict[str, Run], requested: str | None) -> tuple[OpenRun | None, list[str]]:
     """The run that was asked for, else the one that was open, else the best other one, and why it is another. Drops from `runs`
     what cannot be opened."""
     problems: list[str] = []
     lacking: list[DataConfig] = []  # data that cannot be had are said once, not for every run on them
-    wanted = st.session_state.pop(page_context.WANTED, None) or asked
+    wanted = st.session_state.pop(page_context.WANTED, None) or requested
     if wanted and wanted not in runs:
         fault = next((f for f in unreadable_runs(page_context.RUNS) if wanted in (f.name, f.path.name)), None)
         if fault is not None:
@@ -127,7 +127,7 @@ def _open_requested_run(runs: dict[str, Run], asked: str | None) -> tuple[OpenRu
             problems.append(f"The weights of the run {quote_code(wanted)} did not come along. {again}")
         else:
             problems.append(f"There is no run called {quote_code(wanted)} here.")
-    for name in [wanted, asked, *list(runs)]:
+    for name in [wanted, requested, *list(runs)]:
         run = runs.get(name or "")
         if run is None:
             continue
@@ -161,8 +161,8 @@ def _run_box(runs: dict[str, Run], chosen: OpenRun) -> None:
         help="A model with its settings and weights.", disabled=is_locked("run"),
     )  # fmt: skip
     _write_run("run", chosen.run.name)
-    said, graded = page_context.describe_quality(chosen.run, chosen.dataset)
-    st.caption(said, help=graded)
+    sentence, graded = page_context.describe_quality(chosen.run, chosen.dataset)
+    st.caption(sentence, help=graded)
 
 
 def _write_run(key: str, name: str | None) -> None:
@@ -171,19 +171,19 @@ def _write_run(key: str, name: str | None) -> None:
     st.session_state[WRITTEN] = {**st.session_state.get(WRITTEN, {}), key: name}
 
 
-def _user_box(chosen: OpenRun, asked: str | None, problems: list[str]) -> int:
+def _user_box(chosen: OpenRun, requested: str | None, problems: list[str]) -> int:
     """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
     data, default = chosen.dataset, cache.example_user(chosen) + 1
-    people = data.histories.n_users
+    n_users = data.histories.n_users
     if MEANT in st.session_state:
         st.session_state["user"] = st.session_state.pop(MEANT)
-    asked = _by_own_id(data, asked, problems)
-    if asked is not None and not 1 <= (whole(asked) or 0) <= people:
-        problems.append(f"There is no person {quote_code(asked)} here (1 to {people}), so you see person {default}.")
+    requested = _by_own_id(data, requested, problems)
+    if requested is not None and not 1 <= (whole(requested) or 0) <= n_users:
+        problems.append(f"There is no person {quote_code(requested)} here (1 to {n_users}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default
     value = number_input(
-        "Person", 1, people, default, key="user", help=f"1 to {people:,}.",
+        "Person", 1, n_users, default, key="user", help=f"1 to {n_users:,}.",
         on_change=page_context.select_expert, args=(None,),
     )  # fmt: skip
     if st.session_state.get(MEANT, value) != value:
@@ -203,27 +203,27 @@ def _user_box(chosen: OpenRun, asked: str | None, problems: list[str]) -> int:
     return int(value) - 1
 
 
-def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | None:
+def _by_own_id(data: Dataset, requested: str | None, problems: list[str]) -> str | None:
     """`?who=u_8841`: a person by their id in the data, which holds where a number would not; then the number says it."""
-    who = st.query_params.get(page_context.WHO)
-    if who is None:
-        return asked
-    del st.query_params[page_context.WHO]
-    found = [user for user in find_users(data, who) if is_id(data, user, who)]
-    if not found:
-        problems.append(f"Nobody here has the id {quote_code(who)}.")
-        return asked
-    st.session_state[MEANT] = found[0] + 1
-    return str(found[0] + 1)
+    own_id = st.query_params.get(page_context.OWN_ID_PARAMETER)
+    if own_id is None:
+        return requested
+    del st.query_params[page_context.OWN_ID_PARAMETER]
+    matches = [user for user in find_users(data, own_id) if is_id(data, user, own_id)]
+    if not matches:
+        problems.append(f"Nobody here has the id {quote_code(own_id)}.")
+        return requested
+    st.session_state[MEANT] = matches[0] + 1
+    return str(matches[0] + 1)
 
 
-def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> int | None:
+def _expert_box(model: Recommender, requested: str | None, problems: list[str]) -> int | None:
     """The expert's number from 0, or nothing. Models without a memory have none."""
     size = inspect.memory_size(model)
     if not size:
         return None
-    if asked not in (None, "None", "") and not _is_below(str(asked), size):
-        problems.append(f"There is no expert {quote_code(asked)} in this run (0 to {size - 1}).")
+    if requested not in (None, "None", "") and not _is_below(str(requested), size):
+        problems.append(f"There is no expert {quote_code(requested)} in this run (0 to {size - 1}).")
         page_context.select_expert(None)
     value = number_input(
         "Expert",
@@ -245,15 +245,15 @@ def _is_below(text: str, size: int) -> bool:
         return False
 
 
-def _other_box(runs: dict[str, Run], chosen: OpenRun, asked: str | None, problems: list[str]) -> OpenRun | None:
+def _other_box(runs: dict[str, Run], chosen: OpenRun, requested: str | None, problems: list[str]) -> OpenRun | None:
     """A second run on the same data that opens, or none."""
     run = chosen.run
     names = [name for name, other in runs.items() if name != run.name and other.config.data == run.config.data]
-    if asked not in (None, "None", "") and asked not in names:
-        problems.append(f"There is no other run {quote_code(asked)} on the same data to compare with.")
+    if requested not in (None, "None", "") and requested not in names:
+        problems.append(f"There is no other run {quote_code(requested)} on the same data to compare with.")
         st.session_state["vs"] = None
-    elif asked in names and st.session_state.get("vs") != asked:
-        st.session_state["vs"] = asked
+    elif requested in names and st.session_state.get("vs") != requested:
+        st.session_state["vs"] = requested
     labels = cache.label_runs(page_context.RUNS)
     value = st.selectbox(
         "Compare with", names, index=None, key="vs", placeholder="none", format_func=lambda name: labels.get(name, str(name)),
@@ -272,8 +272,8 @@ def _other_box(runs: dict[str, Run], chosen: OpenRun, asked: str | None, problem
 def _show_problems(problems: list[str], run: Run, user: int) -> None:
     """Says what was replaced, until the visitor chooses something else."""
     if problems:
-        shown = f" Showing the run {escape_markdown(cache.label_run(run))}."
-        st.session_state[NOTICE] = (" ".join(problems) + shown, run.name, user)
+        note = f" Showing the run {escape_markdown(cache.label_run(run))}."
+        st.session_state[NOTICE] = (" ".join(problems) + note, run.name, user)
     text, *about = st.session_state.get(NOTICE, ("", run.name, user))
     if text and about == [run.name, user]:
         st.warning(text, icon=":material/info:")

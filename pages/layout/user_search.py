@@ -13,7 +13,7 @@ from pages.components import cache, page_context
 from pages.components.controls import place_button
 from pages.components.page_context import quote_code
 
-PEOPLE = 6  # that a title lists
+USERS_LISTED = 6  # that a title lists
 Meet = Callable[[int], None]
 
 
@@ -52,9 +52,9 @@ def _take_typed_id(source: DataConfig, key: str, meet: Meet) -> None:
     text = str(st.session_state.get(key) or "")
     with suppress(InputError):
         data = cache.load_dataset(source)
-        found = user_lookup.find_users(data, text)
-        if len(found) == 1 and user_lookup.is_id(data, found[0], text):
-            _select_found_user(found[0], key, meet, str(data.histories.user_ids[found[0]]))
+        matches = user_lookup.find_users(data, text)
+        if len(matches) == 1 and user_lookup.is_id(data, matches[0], text):
+            _select_found_user(matches[0], key, meet, str(data.histories.user_ids[matches[0]]))
 
 
 def _select_found_user(user: int, key: str, meet: Meet, own: str | None) -> None:
@@ -75,9 +75,9 @@ def _list_matches(data: Dataset, text: str, key: str, meet: Meet) -> None:
         return
     titles = dict(zip(items["item"], items["title"], strict=True))
     item = int(st.selectbox(f"Who {words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
-    found = inspect.people_with(data, item)
-    st.caption(f"{len(found):,} people {words.did} it before their last event" + ("; the latest:" if len(found) else "."))
-    for user in found["user"].head(PEOPLE).tolist():
+    users = inspect.people_with(data, item)
+    st.caption(f"{len(users):,} people {words.did} it before their last event" + ("; the latest:" if len(users) else "."))
+    for user in users["user"].head(USERS_LISTED).tolist():
         if user not in by_id:
             _place_user_button(data, user, key, meet, None)
 

@@ -21,10 +21,10 @@ OWN, OTHER = "Your run", "Another run"
 FILM_DATA = "ml-100k"
 SLOTS = "Our variant: each expert holds and suggests by itself. The paper mixes all experts."
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
-AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
+DATA_SHOWN, LAST_USERS = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 
 
-def offered_worlds(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> dict[str, Run]:
+def offered_worlds(runs: Mapping[str, Run], current: Run, chosen: str | None = None) -> dict[str, Run]:
     """What the switch offers, by name, the run `here` among it. `runs` in the sidebar's order, the best first; `chosen` is the
     last one that was none of these."""
     shipped = [run for run in runs.values() if not run.name.startswith("local-")]
@@ -32,15 +32,15 @@ def offered_worlds(runs: Mapping[str, Run], here: Run, chosen: str | None = None
         next((run for run in shipped if run.config.data.source == source and _has_item_experts(run)), None)
         for source in (GROCERIES, PLANTED, FILM_DATA)
     )
-    data = [run.config.data for run in (here, made_up, films, shoppers) if run]
+    data = [run.config.data for run in (current, made_up, films, shoppers) if run]
     papers = [run for run in shipped if isinstance(run.config.model, ElasticConfig)]
     paper = next((run for on in data for run in papers if run.config.data == on), None)
-    found = {name: run for name, run in ((SHOPPERS, shoppers), (MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
-    known = [run.name for run in found.values()]
-    own = here if here.name not in known else runs.get(chosen or "")
+    worlds = {name: run for name, run in ((SHOPPERS, shoppers), (MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
+    known = [run.name for run in worlds.values()]
+    own = current if current.name not in known else runs.get(chosen or "")
     if own is not None and own.name not in known:
-        found[OWN if own.name.startswith("local-") or own.config.data.source not in source_names() else OTHER] = own
-    return found
+        worlds[OWN if own.name.startswith("local-") or own.config.data.source not in source_names() else OTHER] = own
+    return worlds
 
 
 def _has_item_experts(run: Run) -> bool:
@@ -51,13 +51,13 @@ def _has_item_experts(run: Run) -> bool:
 
 def describe_world(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
-    people, truth = f"{data.histories.n_users:,}", data.truth
+    n_users, truth = f"{data.histories.n_users:,}", data.truth
     if name == SHOPPERS:
-        return f"**{people} households, a year of groceries**: nobody knows why they bought."
+        return f"**{n_users} households, a year of groceries**: nobody knows why they bought."
     if name == MADE_UP and truth is not None:
-        return f"**{people} people with {len(truth.interests)} hobbies**: we know why they chose."
+        return f"**{n_users} people with {len(truth.interests)} hobbies**: we know why they chose."
     if name == FILMS:
-        return f"**{people} people, {data.catalog.n_items:,} films**: nobody knows why they watched."
+        return f"**{n_users} people, {data.catalog.n_items:,} films**: nobody knows why they watched."
     if name == PAPER:
         where = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {where}**: no suggestion belongs to one expert."
@@ -68,25 +68,26 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
 
 def show_world_switch(runs: Mapping[str, Run]) -> None:
     """Called by navigation.py above the pages that are shown so."""
-    now = page_context.current_context()
-    if now is None:  # the page says so
+    context = page_context.current_context()
+    if context is None:  # the page says so
         return
-    found = offered_worlds(runs, now.run, st.session_state.get(CHOSEN))
-    here = next(name for name, run in found.items() if run.name == now.run.name)
-    if here in (OWN, OTHER):
-        st.session_state[CHOSEN] = now.run.name
-    if len(found) < 2:
+    worlds = offered_worlds(runs, context.run, st.session_state.get(CHOSEN))
+    current = next(name for name, run in worlds.items() if run.name == context.run.name)
+    if current in (OWN, OTHER):
+        st.session_state[CHOSEN] = context.run.name
+    if len(worlds) < 2:
         return
-    st.session_state[KEY] = here
-    lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
+    st.session_state[KEY] = current
+    lacking = FILMS in worlds and current != FILMS and not at_hand(FILM_DATA)
     fetched = f" “{FILMS}” first downloads 5 MB." if lacking else ""
-    choice, said = st.columns([11, 9], vertical_alignment="center")  # beside each other: what was pressed stays in view
+    choice, sentence_place = st.columns([11, 9], vertical_alignment="center")  # beside each other: what was pressed stays in view
     choice.segmented_control(
-        "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_select_world,
-        args=({name: run.name for name, run in found.items()},), disabled=page_context.is_locked("run"),
+        "What is shown", list(worlds), key=KEY, required=True, label_visibility="collapsed", on_change=_select_world,
+        args=({name: run.name for name, run in worlds.items()},), disabled=page_context.is_locked("run"),
     )  # fmt: skip
-    said.markdown(
-        f":small[{describe_world(here, now.run, now.dataset)}{fetched}]", help=SLOTS if _has_item_experts(now.run) else None
+    sentence_place.markdown(
+        f":small[{describe_world(current, context.run, context.dataset)}{fetched}]",
+        help=SLOTS if _has_item_experts(context.run) else None,
     )
 
 
@@ -97,21 +98,21 @@ def _select_world(runs: dict[str, str]) -> None:
         st.session_state[TURNED] = True
 
 
-def settle_user(chosen: OpenRun, asked: dict[str, str | None]) -> None:
+def settle_user(chosen: OpenRun, requested: dict[str, str | None]) -> None:
     """After a turn: who is looked at. On the same data the person stays; on others it is who was met there last, or whom these
     open with. Called by the sidebar before its boxes; `asked` is what they are to show."""
     if not st.session_state.pop(TURNED, False):
         return
-    asked["vs"] = asked["expert"] = st.session_state["vs"] = None
+    requested["vs"] = requested["expert"] = st.session_state["vs"] = None
     page_context.select_expert(None)
     data = chosen.dataset.hash
-    if st.session_state.get(AT) != data and not page_context.is_locked("user"):
-        met = st.session_state.get(MET, {})
-        st.session_state["user"] = 1 + met.get(data, cache.example_user(chosen))
-        asked["user"] = str(st.session_state["user"])
+    if st.session_state.get(DATA_SHOWN) != data and not page_context.is_locked("user"):
+        last_users = st.session_state.get(LAST_USERS, {})
+        st.session_state["user"] = 1 + last_users.get(data, cache.example_user(chosen))
+        requested["user"] = str(st.session_state["user"])
 
 
 def remember_user(data: Dataset, user: int) -> None:
     """Whom the visitor looks at, for the way back. Called by the sidebar after its boxes."""
-    st.session_state[AT] = data.hash
-    st.session_state[MET] = {**st.session_state.get(MET, {}), data.hash: user}
+    st.session_state[DATA_SHOWN] = data.hash
+    st.session_state[LAST_USERS] = {**st.session_state.get(LAST_USERS, {}), data.hash: user}

@@ -15,13 +15,13 @@ VECTOR = 2_000  # marks up to which the figure is drawn as vectors, without WebG
 LEGEND = 9
 
 
-def memory(
+def draw_map(
     table: pd.DataFrame, placed: np.ndarray, colour: str, colours: Palette, *,
     selected: int | None,
 ) -> Chart:  # fmt: skip
     """The marks of a map (`picture.marks`), of which some were `placed` beside their nearest."""
-    data, groups = [], _groups(table["colour"].to_numpy(), colour, colours)
-    marks = _marks(table, placed, selected, colours)
+    data, groups = [], _group_marks(table["colour"].to_numpy(), colour, colours)
+    marks = _add_marks(table, placed, selected, colours)
     for name, rows, marker in groups:
         part = marks[rows]
         data.append({
@@ -51,7 +51,7 @@ def memory(
     return {"data": data, "layout": layout}
 
 
-def plain(xy: np.ndarray, colours: Palette) -> Chart:
+def draw_null_map(xy: np.ndarray, colours: Palette) -> Chart:
     """The same kind of map of random vectors, without anything to click."""
     x, y = xy.T
     marks = {"type": "scatter", "x": x, "y": y, "mode": "markers", "marker": {"color": colours.muted, "size": 6}}
@@ -62,7 +62,7 @@ def plain(xy: np.ndarray, colours: Palette) -> Chart:
     return {"data": [marks | {"hoverinfo": "skip"}], "layout": layout}
 
 
-def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str, np.ndarray, dict[str, object]]]:
+def _group_marks(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str, np.ndarray, dict[str, object]]]:
     """One trace a label, or one for numbers: name, bool [n], marker."""
     if labels.dtype.kind not in "OUS":
         bar = {"title": {"text": "people" if colour == "load" else "epoch"}, "thickness": 10, "len": 0.6}
@@ -83,13 +83,13 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
     return [look for look in looks if look[1].any()]
 
 
-def _marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colours: Palette) -> pd.DataFrame:
+def _add_marks(table: pd.DataFrame, placed: np.ndarray, selected: int | None, colours: Palette) -> pd.DataFrame:
     """Add what every mark looks like and says."""
     ranks, focus = table["retrieved"], table["expert"] == selected
     used, rank = ranks > 0, ranks.astype(str)
-    said = np.where(used, "used by this person, place " + rank, "not used by this person")
+    hover_text = np.where(used, "used by this person, place " + rank, "not used by this person")
     return table.assign(
-        said=said + np.where(placed, "; placed beside its nearest", ""),
+        said=hover_text + np.where(placed, "; placed beside its nearest", ""),
         label=[safe(label) if isinstance(label, str) else label for label in table["colour"]],
         text=np.where(used, "<b>" + rank + "</b>", ""),
         size=np.where(used | focus, 17, 10 if len(table) <= VECTOR else 6),

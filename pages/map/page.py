@@ -15,18 +15,18 @@ from pages.map import cached, charts, sentences
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP"}
 KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
-SHOWN = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
+NEAREST_ROWS = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
 
 
-def drawn_map() -> Map:
+def compute_map() -> Map:
     """Return the map that is asked for; PCA where there is none yet."""
     always = [*retrieved, focus]
-    found = None
+    layout_found = None
     if layout == "umap":
-        found = pictures.by_umap(values, store, settings, start, always) if store else None
-        if found is None:
+        layout_found = pictures.by_umap(values, store, settings, start, always) if store else None
+        if layout_found is None:
             offer_map(layouts.sample_experts(load, LAID_OUT, tuple(always)))
-    return found or pictures.by_pca(values, load, always)
+    return layout_found or pictures.by_pca(values, load, always)
 
 
 def watch_maps() -> None:
@@ -41,19 +41,19 @@ def watch_maps() -> None:
 def offer_map(experts: np.ndarray) -> None:
     """Says that a layout is missing, and how to get it."""
     maps = Maps(page_context.RUNS)
-    last = maps.latest(run=now.run.name, neighbours=settings.neighbours, distance=settings.distance)
+    last = maps.latest(run=context.run.name, neighbours=settings.neighbours, distance=settings.distance)
     if last is not None and last.active:
         st.info(sentences.TEXT("UNTIL"))
         return
     what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
     st.info(sentences.TEXT("MISSING", what=what))
     job_bar.offer_job(
-        maps, last, (now.run, settings, experts), "map_compute",
+        maps, last, (context.run, settings, experts), "map_compute",
         sentences.TEXT("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
     )  # fmt: skip
 
 
-def picked() -> None:
+def select_clicked_expert() -> None:
     """A click chooses an expert."""
     points = st.session_state[KEY]["selection"]["points"]
     experts = [int(point["customdata"][0]) for point in points if point.get("customdata")]
@@ -61,73 +61,80 @@ def picked() -> None:
         page_context.select_expert(experts[0])
 
 
-def picture() -> None:
-    frame = pictures.map_marks(drawn, table, labels, retrieved)
-    figure = cache.cached_figure(charts.memory, frame, drawn.placed, colour, palette, selected=focus)
+def show_map() -> None:
+    frame = pictures.map_marks(expert_map, table, labels, retrieved)
+    figure = cache.cached_figure(charts.draw_map, frame, expert_map.placed, colour, palette, selected=focus)
     alt = (
-        f"{drawn.kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {offered[colour].lower()}. "
-        f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
+        f"{expert_map.kind} map of {len(expert_map.experts):,} of {len(values):,} experts, coloured by "
+        f"{offered[colour].lower()}. "
+        f"Experts of person {context.user + 1}, the best first: {', '.join(map(str, retrieved))}."
     )
-    page_elements.show_chart(KEY, figure, frame, sentences.MAP, alt, on_select=picked, selection_mode="points")
-    said = sentences.TEXT("NUMBERED", person=now.user + 1)
-    if len(drawn.laid) < len(values):
-        said += " " + sentences.TEXT("SAMPLE", shown=len(drawn.laid), placed=int(drawn.placed.sum()))
-    st.caption(said)
+    page_elements.show_chart(KEY, figure, frame, sentences.MAP, alt, on_select=select_clicked_expert, selection_mode="points")
+    sentence = sentences.TEXT("NUMBERED", person=context.user + 1)
+    if len(expert_map.laid) < len(values):
+        sentence += " " + sentences.TEXT("SAMPLE", shown=len(expert_map.laid), placed=int(expert_map.placed.sum()))
+    st.caption(sentence)
 
 
-def neighbours() -> None:
+def show_neighbours() -> None:
     row = table.iloc[focus]
     label = str(pictures.colour_labels(table, "genre")[focus]) if "genre" in offered else pictures.NO_GENRE
     genre = "" if label == pictures.NO_GENRE else f"{page_context.escape_markdown(label)}, "
     page_elements.show_expert_card(
         f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}."
     )
-    near = trusting.neighbour_table(values, drawn.experts, drawn.xy, focus)
+    near = trusting.neighbour_table(values, expert_map.experts, expert_map.xy, focus)
     st.markdown(f"**{near['true?'].sum()} of its {len(near)} nearest** on the map are its nearest in truth, too.")
-    shown = near.head(SHOWN).round(2)
-    alt = f"The {len(shown)} nearest of expert {focus} in truth and on the map"
-    page_elements.show_table("map_near_table", shown, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
+    nearest = near.head(NEAREST_ROWS).round(2)
+    alt = f"The {len(nearest)} nearest of expert {focus} in truth and on the map"
+    page_elements.show_table("map_near_table", nearest, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
 
 
-def trust() -> None:
+def show_trust() -> None:
     """Show every map of the panel as a table, and one of random numbers."""
-    umap = store if drawn.kind == "UMAP" else None
+    umap = store if expert_map.kind == "UMAP" else None
     method, laid = ("PCA", layouts.sample_experts(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
-    panel = cached.trust(now.open_run, file, settings, laid)
+    panel = cached.trust_table(context.open_run, file, settings, laid)
     agreement = None if umap is None else trusting.map_agreement(umap, settings, int(panel["neighbours"].iloc[0]))
-    said, doubts = sentences.trusted(panel, method, agreement)
-    st.markdown(f"{said}\n\n{alike}")
+    sentence, doubts = sentences.describe_trust(panel, method, agreement)
+    st.markdown(f"{sentence}\n\n{alike}")
     with st.expander("How sure?", icon=":material/balance:"):
         st.markdown("\n\n".join([*doubts, colours]))
         left, right = st.columns([3, 2], gap="medium")
         with left:
-            shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"})
+            table_shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(
+                columns={"trust": "trustworthiness"}
+            )
             if panel["seed"].isna().all():  # PCA needs none
-                shown = shown.drop(columns="seed")
-            page_elements.show_table("map_trust", shown.round(3), sentences.TRUST, f"How far {len(panel)} maps keep neighbours")
+                table_shown = table_shown.drop(columns="seed")
+            page_elements.show_table(
+                "map_trust", table_shown.round(3), sentences.TRUST, f"How far {len(panel)} maps keep neighbours"
+            )
         with right:
             noise = None if umap is None else umap.get(settings, 0, "null")
             if noise is None:
                 noise = layouts.project_pca(layouts.random_like(values[laid]))
             st.markdown(f"**The same {method} of random numbers**")
             alt = f"{method} map of {len(noise):,} lists of random numbers"
-            st.plotly_chart(cache.cached_figure(charts.plain, noise, palette), key="map_null", config=plot.CONFIG, alt=alt)
+            st.plotly_chart(
+                cache.cached_figure(charts.draw_null_map, noise, palette), key="map_null", config=plot.CONFIG, alt=alt
+            )
 
 
-now = page_context.require_context()
-page_elements.require_experts(now, TITLE)
+context = page_context.require_context()
+page_elements.require_experts(context, TITLE)
 page_elements.show_title(TITLE)
-st.write(sentences.TEXT("IDEA", width=now.model.config.width))
-file = now.run.path / layouts.FOLDER / layouts.STORE
+st.write(sentences.TEXT("IDEA", width=context.model.config.width))
+file = context.run.path / layouts.FOLDER / layouts.STORE
 values, store, table = (
-    cached.values(now.open_run),
-    cached.store(now.open_run, file),
-    cached.table(now.open_run, len(now.run.snapshots())),
+    cached.expert_values(context.open_run),
+    cached.read_layouts(context.open_run, file),
+    cached.expert_table(context.open_run, len(context.run.snapshots())),
 )
 load, palette = table["load"].to_numpy(), page_context.theme_palette()
-retrieved = {int(e): rank for rank, e in enumerate(cache.route_everybody(now.open_run).experts[now.user], 1)}
-strongest = cache.strongest_expert(now.open_run, now.user)
-focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
+retrieved = {int(e): rank for rank, e in enumerate(cache.route_everybody(context.open_run).experts[context.user], 1)}
+strongest = cache.strongest_expert(context.open_run, context.user)
+focus = context.expert if context.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 settings, start = Settings(), 0
 with page_elements.place_in_row("top"):
     layout = choose_one("Map", LAYOUTS, key="map_layout", width="content")
@@ -142,19 +149,19 @@ if layout == "umap":
         )
         start = choose_one("Random start", SEEDS, key="map_seed", width="content")
 watch_maps()
-drawn = drawn_map()
+expert_map = compute_map()
 labels = pictures.colour_labels(table, colour)
 left, right = st.columns([3, 2], gap="medium")
 with left:
-    picture()
+    show_map()
 with right:
-    neighbours()
-found = cached.region(now.open_run, drawn.laid, labels[drawn.laid])
-alike, colours = sentences.regions(labels.dtype.kind in "OUS", found)
-trust()
+    show_neighbours()
+region = cached.measure_region(context.open_run, expert_map.laid, labels[expert_map.laid])
+alike, colours = sentences.describe_regions(labels.dtype.kind in "OUS", region)
+show_trust()
 page_elements.show_footer(
     "python -m elastic_core.services.map.compute checkpoints",
-    *("--run", now.run.name, "--neighbours", settings.neighbours, "--distance", f"{settings.distance:g}"),
+    *("--run", context.run.name, "--neighbours", settings.neighbours, "--distance", f"{settings.distance:g}"),
     map_layout=layout,
     map_colour=colour,
     expert=focus,

@@ -17,9 +17,9 @@ NEAR_COLUMNS = {
 }
 
 
-def regions(text: bool, found: Region) -> tuple[str, str]:
+def describe_regions(text: bool, region: Region) -> tuple[str, str]:
     """Do like experts lie together in the original space: a sentence, and how sure it is."""
-    alike, low, high, near = found
+    alike, low, high, near = region
     if text:
         number, chance = f"{alike:.1%} of the {near} nearest have the same", f"{low:.1%} to {high:.1%}"
     else:
@@ -30,7 +30,7 @@ def regions(text: bool, found: Region) -> tuple[str, str]:
     return f"Do experts of one colour lie together? **{where} than by luck.**", TEXT("SURE_COLOUR", number=number, chance=chance)
 
 
-def trusted(panel: pd.DataFrame, method: str, agreement: float | None) -> tuple[str, list[str]]:
+def describe_trust(panel: pd.DataFrame, method: str, agreement: float | None) -> tuple[str, list[str]]:
     """Can the map be trusted: a sentence, and how sure it is."""
     mine = panel[(panel["map"] == method) & (panel["of"] == "experts")]
     null = panel[(panel["map"] == method) & (panel["of"] != "experts")]
@@ -39,11 +39,11 @@ def trusted(panel: pd.DataFrame, method: str, agreement: float | None) -> tuple[
     best, noise, near = mine["overlap"].mean(), null["overlap"].mean(), int(panel["neighbours"].iloc[0])
     gain = (mine["trust"].min() - null["trust"].max()) / max(1 - null["trust"].max(), 1e-9)
     word = "Yes, clearly more than" if gain > 0.3 else "Somewhat more than" if gain > 0.1 else "Hardly more than"
-    said = (
+    sentence = (
         f"Can you trust it? **{word} a map of random numbers.** It keeps {best:.0%} of an expert’s {near} nearest "
         f"(random: {noise:.0%})."
     )
     doubts = [TEXT("SURE_TRUST", trust=mine["trust"].mean(), noise=null["trust"].mean())]
     if agreement is not None and method == "UMAP":
         doubts.append(TEXT("SURE_SEEDS", agreement=agreement))
-    return said, doubts
+    return sentence, doubts

@@ -12,7 +12,7 @@ TEXT = page_text.load_page_text(__file__)
 QUESTIONS = "abcdefghi"
 
 
-def left_open() -> None:
+def show_left_open() -> None:
     st.write(TEXT("IDEA"))
     for key in QUESTIONS:
         title, *answer = TEXT(f"question {key}").split("\n\n")
@@ -20,7 +20,7 @@ def left_open() -> None:
             st.markdown("\n\n".join(answer))
 
 
-def ablations() -> None:
+def show_ablations() -> None:
     st.write(TEXT("ABLATIONS TEXT"))
     alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
     widths = {"variant": 260, "NDCG@10 ± 95%": 130, "trainings": 80, "ELASTIC minus variant": 210, "paper, ML-1M": 110}
@@ -30,7 +30,7 @@ def ablations() -> None:
     )
 
 
-def equations() -> None:
+def show_equations() -> None:
     table = read_table(TEXT("EQUATIONS TABLE"))
     widths = dict(zip(table.columns, (105, 180, 235, 300), strict=True))
     alt = "Equations with their modules and tests"
@@ -40,7 +40,7 @@ def equations() -> None:
         st.dataframe(rows, hide_index=True, alt="Questions of charts with their tests", key="mth_chart_tests")
 
 
-def words() -> None:
+def show_glossary() -> None:
     left, right = st.columns(2)
     with left:
         page_elements.show_heading("Words")
@@ -51,7 +51,7 @@ def words() -> None:
         st.caption(TEXT("PROTOCOLS"))
 
 
-def limits() -> None:
+def show_limits() -> None:
     left, right = st.columns(2)
     with left:
         page_elements.show_heading("Limits")
@@ -79,7 +79,10 @@ st.title("What is implemented, and what did the paper leave open?")
 page_context.require_context()
 part = choose_without_label("Part of the page", PARTS, "mth_part")
 {
-    "Left open": left_open, "Ablations": ablations, "Equations and tests": equations, "Words and metrics": words,
-    "Limits and sources": limits,
-}[part]()  # fmt: skip
+    "Left open": show_left_open,
+    "Ablations": show_ablations,
+    "Equations and tests": show_equations,
+    "Words and metrics": show_glossary,
+    "Limits and sources": show_limits,
+}[part]()
 page_elements.show_footer("python -m elastic_core reproduce --table --only ml-100k", part=part)

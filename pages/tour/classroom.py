@@ -18,7 +18,7 @@ from pages.components.controls import place_button
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
 
-CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
+CODE, KEY, ME, WRONG_CODE = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
 PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # opened by a press, once; below an open panel
 TEXT = page_text.load_page_text(__file__)
@@ -27,7 +27,7 @@ SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
 POLL = 3  # seconds between two looks of a waiting browser
 
 
-def _classes() -> Classes:
+def _shared_classes() -> Classes:
     """In a file, so that a class may be spread over several processes of the app."""
     return _open_classes(str(page_context.RUNS / "jobs" / "classes.sqlite"))
 
@@ -37,14 +37,14 @@ def _open_classes(file: str) -> Classes:
     return Classes(Path(file))
 
 
-def read() -> None:
+def read_class() -> None:
     """What the address says of a class; stays for the visit and in the address. Called by the frame before any widget."""
     key, code = st.query_params.get(page_context.TEACH), st.query_params.get(page_context.CLASS)
     if key is not None and re.fullmatch(r"[A-Za-z0-9_-]{16}", key):
         st.session_state[KEY], code = key, classes.new_class_code(key)
     if code is not None:
         code = code.strip().upper()
-        st.session_state[SAID] = None if classes.is_code(code) else code
+        st.session_state[WRONG_CODE] = None if classes.is_code(code) else code
         st.session_state[CODE] = code if classes.is_code(code) else None
     if st.session_state.get(CODE):
         st.query_params[page_context.CLASS] = st.session_state[CODE]
@@ -55,156 +55,164 @@ def read() -> None:
         st.query_params.pop(page_context.TEACH, None)
 
 
-def code() -> str | None:
+def class_code() -> str | None:
     """The code of the class this visitor is in."""
     return st.session_state.get(CODE)
 
 
-def teaches() -> bool:
+def is_teacher() -> bool:
     return bool(st.session_state.get(KEY))
 
 
-def panel() -> None:
+def show_class_panel() -> None:
     """In the sidebar: open a class, its code and link, the lesson, the worksheet, presenter mode, and starting over."""
-    inside, name = code(), "Class"
-    if wrong := st.session_state.get(SAID):
+    inside, name = class_code(), "Class"
+    if wrong := st.session_state.get(WRONG_CODE):
         st.warning(f"{page_context.quote_code(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
     label = f"{name} {inside}" if inside else name
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
             st.write(TEXT("open"))
-            place_button("Open a class", "class_open", _open, icon="add")
+            place_button("Open a class", "class_open", _open_class, icon="add")
         else:
-            _invite(inside)
-            place_button("Leave the class", "class_leave", _leave, icon="logout")
-        if teaches() or not inside:  # a pupil does not see the answers
+            _show_invitation(inside)
+            place_button("Leave the class", "class_leave", _leave_class, icon="logout")
+        if is_teacher() or not inside:  # a pupil does not see the answers
             presenter_mode.show_presenter_switch()
             place_button(
                 "Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book"
             )
-        sheet = lesson.sheet()
+        filled_worksheet = lesson.fill_worksheet()
         st.download_button(
-            "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
-            on_click=_taken, icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
-        )  # fmt: skip
-        place_button("Start over", "class_over", _over, icon="restart_alt", help="Forgets all of this visit, for the next pupil.")
+            "Worksheet to print",
+            lambda: worksheet.worksheet_html(filled_worksheet),
+            "elastic-worksheet.html",
+            "text/html",
+            key="class_sheet",
+            on_click=_confirm_download,
+            icon=":material/print:",
+            help="The tour on paper, with the 4 × 4, times and names of this view.",
+        )
+        place_button(
+            "Start over", "class_over", _start_over, icon="restart_alt", help="Forgets all of this visit, for the next pupil."
+        )
     if st.session_state.pop(PLANNED, False):
-        lesson.show()
+        lesson.show_lesson()
     if st.session_state.pop(PROJECTED, False) and inside:
-        _projected(inside)
+        _show_large_code(inside)
 
 
-def _invite(inside: str) -> None:
+def _show_invitation(inside: str) -> None:
     """The link for everybody, with a code to scan; where nobody else can reach it, how to change that."""
-    here, link = _classes().come(inside, _me()), _link(inside)
-    st.write(f"**{inside}** · {here} {'visitor' if here == 1 else 'visitors'} so far. The link for everybody:")
-    st.code(link or _link(inside, anyhow=True), language=None, wrap_lines=True)
+    n_visitors, link = _shared_classes().come(inside, _visitor_id()), _class_address(inside)
+    st.write(f"**{inside}** · {n_visitors} {'visitor' if n_visitors == 1 else 'visitors'} so far. The link for everybody:")
+    st.code(link or _class_address(inside, anyhow=True), language=None, wrap_lines=True)
     if link is None:
-        if teaches():
+        if is_teacher():
             st.caption(TEXT("here only"))
             st.code(SERVE, language="bash", wrap_lines=True)
     else:
         st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
         place_button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
-    if teaches():
+    if is_teacher():
         st.caption(TEXT("teacher"))
 
 
 @st.dialog("Come into the class", width="large")
-def _projected(inside: str) -> None:
+def _show_large_code(inside: str) -> None:
     """The link and the code to scan, for a projector."""
-    if link := _link(inside):
+    if link := _class_address(inside):
         left, right = st.columns([1, 1], vertical_alignment="center")
         left.image(invitation.qr_code(link, LARGE), width=LARGE)
         right.title(inside, anchor=False)
         right.subheader(page_context.escape_markdown(link), anchor=False)
 
 
-def _taken() -> None:
+def _confirm_download() -> None:
     st.toast(TEXT("sheet"), icon=":material/print:")
 
 
-def bet(stop: int, step: Step, chosen: str | None) -> bool:
+def count_bet(stop: int, step: Step, chosen: str | None) -> bool:
     """Counts a pupil's bet. True if the answer may be shown: outside a class, or when the teacher has released it."""
-    inside = code()
+    inside = class_code()
     if inside is None:
         return True
-    shared = _classes()
-    shared.come(inside, _me())
-    if chosen is not None and not teaches():
-        shared.bet(inside, _me(), stop, step.options.index(chosen))
-    _tally(inside, stop, step)
+    shared = _shared_classes()
+    shared.come(inside, _visitor_id())
+    if chosen is not None and not is_teacher():
+        shared.bet(inside, _visitor_id(), stop, step.options.index(chosen))
+    _show_bet_counts(inside, stop, step)
     return shared.released(inside, stop)
 
 
-def lead(stop: int) -> None:
+def move_class(stop: int) -> None:
     """The teacher went to this stop."""
-    if teaches():
-        _classes().lead(st.session_state[KEY], stop)
+    if is_teacher():
+        _shared_classes().lead(st.session_state[KEY], stop)
 
 
 @st.fragment(run_every=POLL)
-def _tally(inside: str, stop: int, step: Step) -> None:
+def _show_bet_counts(inside: str, stop: int, step: Step) -> None:
     """How many have bet, and with the answer on what: before, others would follow the most. Looks again by itself."""
-    shared, out = _classes(), _classes().released(inside, stop)
+    shared, out = _shared_classes(), _shared_classes().released(inside, stop)
     counts, before = shared.counts(inside, stop, len(step.options)), st.session_state.get(OUT, (stop, out))
     st.session_state[OUT] = (stop, out)
     if GOES in st.session_state or (before[0] == stop and before[1] != out):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
     many = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
-    later = "." if teaches() else ". The answer comes when your teacher shows it."
-    told = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else later
-    st.markdown(f":material/groups: {many}{told}")
-    if teaches():
+    later = "." if is_teacher() else ". The answer comes when your teacher shows it."
+    suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else later
+    st.markdown(f":material/groups: {many}{suffix}")
+    if is_teacher():
         label = "Hide the answer again" if out else "Show the answer to the class"
-        place_button(label, "class_release", _release, stop, not out, icon="visibility")
+        place_button(label, "class_release", _release_answer, stop, not out, icon="visibility")
     elif (there := shared.leads(inside)) and there != stop:
-        place_button(f"Your teacher is at stop {there}", "class_follow", _follow, icon="directions_walk")
+        place_button(f"Your teacher is at stop {there}", "class_follow", _follow_teacher, icon="directions_walk")
 
 
-def _follow() -> None:
-    inside = code()
-    if inside and (there := _classes().leads(inside)):
+def _follow_teacher() -> None:
+    inside = class_code()
+    if inside and (there := _shared_classes().leads(inside)):
         st.session_state[GOES] = there
 
 
-def going() -> int | None:
+def take_requested_stop() -> int | None:
     """The stop that a visitor asked to be taken to, once."""
     there = st.session_state.pop(GOES, None)
     return there if there and 1 <= there <= len(STEPS) else None
 
 
-def _release(stop: int, out: bool) -> None:
-    if teaches():
-        _classes().release(st.session_state[KEY], stop, out)
+def _release_answer(stop: int, out: bool) -> None:
+    if is_teacher():
+        _shared_classes().release(st.session_state[KEY], stop, out)
 
 
-def _open() -> None:
+def _open_class() -> None:
     st.session_state[KEY] = key = classes.new_key()
-    st.session_state[CODE], st.session_state[SAID], st.session_state[PANEL] = classes.new_class_code(key), None, True
+    st.session_state[CODE], st.session_state[WRONG_CODE], st.session_state[PANEL] = classes.new_class_code(key), None, True
 
 
-def _leave() -> None:
-    for name in (KEY, CODE, SAID):
+def _leave_class() -> None:
+    for name in (KEY, CODE, WRONG_CODE):
         st.session_state.pop(name, None)
     for name in (page_context.TEACH, page_context.CLASS):
         st.query_params.pop(name, None)
 
 
-def _over() -> None:
+def _start_over() -> None:
     """A fresh visit on the same address; the class stays, and what the teacher's link holds."""
-    kept = {name: st.session_state[name] for name in (KEY, CODE, ME, control_locks.HELD) if name in st.session_state}
+    values_to_keep = {name: st.session_state[name] for name in (KEY, CODE, ME, control_locks.HELD) if name in st.session_state}
     st.session_state.clear()
-    st.session_state.update(kept)
+    st.session_state.update(values_to_keep)
     st.query_params.clear()
 
 
-def _me() -> str:
+def _visitor_id() -> str:
     """A name that only counts: made up for this visit."""
     return st.session_state.setdefault(ME, secrets.token_hex(8))
 
 
-def _link(inside: str, anyhow: bool = False) -> str | None:
+def _class_address(inside: str, anyhow: bool = False) -> str | None:
     """The address for everybody, with the run and person in view; None where no other machine can reach it, but, `anyhow`, what
     works on this one."""
     seen = (st.context.url or "").split("?")[0]

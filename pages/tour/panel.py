@@ -13,9 +13,9 @@ from elastic_core.services.tour.measured_answers import Answer
 from pages.components import page_context, page_elements, page_text
 from pages.components.controls import place_button
 from pages.tour import classroom
-from pages.tour.steps import STEPS, Step, measured
+from pages.tour.steps import STEPS, Step, measure_answer
 
-PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
+PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
 TEXT = page_text.load_page_text(__file__)
 END = len(STEPS) + 1  # the stop after the last, which counts the bets
@@ -60,34 +60,34 @@ class Bet(NamedTuple):
     right: str | None = None
 
 
-def at() -> int:
+def current_stop() -> int:
     """Which stop, from 1; 0 outside the tour."""
-    asked = st.query_params.get(PARAMETER, "")
-    if AT not in st.session_state and asked.isdecimal() and 1 <= int(asked[:3]) <= END:
-        st.session_state[AT] = int(asked[:3])
-    return int(st.session_state.get(AT, 0))
+    parameter = st.query_params.get(PARAMETER, "")
+    if STOP not in st.session_state and parameter.isdecimal() and 1 <= int(parameter[:3]) <= END:
+        st.session_state[STOP] = int(parameter[:3])
+    return int(st.session_state.get(STOP, 0))
 
 
-def bets() -> dict[int, Bet]:
+def bets_by_stop() -> dict[int, Bet]:
     """Of this visit, by stop."""
     return st.session_state.setdefault(BETS, {})
 
 
-def begin() -> None:
+def show_begin_button() -> None:
     """In the sidebar: begin, or go on."""
-    if not at():
+    if not current_stop():
         seen = st.session_state.get("tour_left")
         label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
-        place_button(label, "tour_begin", _go, seen or 1, icon="tour", width="stretch")
+        place_button(label, "tour_begin", _go_to_stop, seen or 1, icon="tour", width="stretch")
 
 
-def arrive() -> None:
+def open_stop_page() -> None:
     """Takes the visitor to the stop's page with its settings, once per stop. Called before the page runs.
 
     What the address of a shared link says of a setting goes before the stop's own."""
-    if there := classroom.going():
-        _go(there)
-    stop = at()
+    if there := classroom.take_requested_stop():
+        _go_to_stop(there)
+    stop = current_stop()
     if not stop:
         st.query_params.pop(PARAMETER, None)
         return
@@ -98,76 +98,76 @@ def arrive() -> None:
         return
     step, by_link = STEPS[stop - 1], ARRIVED not in st.session_state
     ours = {key.partition("_")[0] + "_" for key in step.bound}  # the frame's own are in place already
-    said = {key: value for key, value in st.query_params.items() if by_link and key.startswith(tuple(ours))}
+    parameters = {key: value for key, value in st.query_params.items() if by_link and key.startswith(tuple(ours))}
     st.session_state[ARRIVED] = stop
     for key, value in step.bound.items():
-        if key != "expert" and key not in said:  # its box is already drawn in this run
+        if key != "expert" and key not in parameters:  # its box is already drawn in this run
             st.session_state[key] = value
-    st.switch_page(step.page, query_params={**said, PARAMETER: str(stop)})
+    st.switch_page(step.page, query_params={**parameters, PARAMETER: str(stop)})
 
 
-def panel() -> None:
+def show_panel() -> None:
     """The stop: the page scrolls above the bar, and what the task names is brought into view there."""
-    stop = at()
+    stop = current_stop()
     if not stop:
         return
-    st.html(SLIM if stop < BLURRED or stop == END or _acts(stop) else SLIM + BLUR)
+    st.html(SLIM if stop < BLURRED or stop == END or _is_task_time(stop) else SLIM + BLUR)
     with st.bottom, st.container(border=True, key="tour_panel", gap="xsmall"):
         if stop == END:
-            _summary()
+            _show_summary()
             return
-        step, acts = STEPS[stop - 1].about(page_context.require_context().item_words), _acts(stop)
+        step, acts = STEPS[stop - 1].with_item_words(page_context.require_context().item_words), _is_task_time(stop)
         end = "" if step.title.endswith("?") else "."
-        said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
-        with said:
+        text_place, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
+        with text_place:
             st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
-            (_act if acts else _bet)(stop, step)
+            (_show_task if acts else _ask_for_bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
-            place_button("Back", "tour_back", _back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
+            place_button("Back", "tour_back", _go_back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
             onward = "See your bets" if stop == len(STEPS) else "Next stop"
             place_button(
-                onward if acts else "Skip the bet", "tour_next", _next, stop, icon="arrow_forward",
+                onward if acts else "Skip the bet", "tour_next", _go_forward, stop, icon="arrow_forward",
                 type="primary" if acts else "secondary",
             )  # fmt: skip
             if acts:
-                place_button("Show me", "tour_show", _show, icon="my_location", type="tertiary")
-            place_button("Leave the tour", "tour_leave", _go, 0, icon="close", type="tertiary")
+                place_button("Show me", "tour_show", _point_at_target, icon="my_location", type="tertiary")
+            place_button("Leave the tour", "tour_leave", _go_to_stop, 0, icon="close", type="tertiary")
         turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", page_context.theme_palette().gold
         _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
-def _bet(stop: int, step: Step) -> None:
-    before = bets().get(stop)
+def _ask_for_bet(stop: int, step: Step) -> None:
+    before = bets_by_stop().get(stop)
     index = step.options.index(before.option) if before else None
     st.radio(
         f"**Your bet:** {step.question}", step.options, index=index, key=f"tour_bet_{stop}", horizontal=True,
-        on_change=_betted, args=(stop,),
+        on_change=_store_bet, args=(stop,),
     )  # fmt: skip
-    if classroom.code() and classroom.bet(stop, step, before.option if before else None):
-        _answer(stop, step, before)
+    if classroom.class_code() and classroom.count_bet(stop, step, before.option if before else None):
+        _show_answer(stop, step, before)
 
 
-def _betted(stop: int) -> None:
+def _store_bet(stop: int) -> None:
     chosen = st.session_state.get(f"tour_bet_{stop}")
     if chosen in STEPS[stop - 1].options:
-        bets()[stop] = Bet(chosen)
+        bets_by_stop()[stop] = Bet(chosen)
         st.session_state[ACTS] = stop
 
 
-def _act(stop: int, step: Step) -> None:
+def _show_task(stop: int, step: Step) -> None:
     """What to do and to look at, then what was measured."""
     done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
     st.markdown(f"{done} {step.task} Look at {step.look}")
-    bet = bets().get(stop)
-    shown = classroom.bet(stop, step, bet.option if bet else None)
-    if shown:
-        _answer(stop, step, bet)
+    bet = bets_by_stop().get(stop)
+    answer_shown = classroom.count_bet(stop, step, bet.option if bet else None)
+    if answer_shown:
+        _show_answer(stop, step, bet)
     elif bet:
         st.caption(f"The bet: {step.question} You said: **{bet.option}**.")
 
 
-def _answer(stop: int, step: Step, bet: Bet | None) -> None:
-    answer = _measured(step)
+def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:
+    answer = _measure_once(step)
     if answer is None:
         st.info("For an answer, choose a run with experts on the left: an ELASTIC run.")
         return
@@ -176,73 +176,73 @@ def _answer(stop: int, step: Step, bet: Bet | None) -> None:
         return
     right = step.options[answer.option]
     if bet is not None:
-        bets()[stop] = Bet(bet.option, right)
+        bets_by_stop()[stop] = Bet(bet.option, right)
     hit = bet is not None and bet.option == right
     st.caption(f"The bet: {step.question}")
     verdict = "Right." if hit else f"Your bet was {bet.option}. Here it is **{right}**." if bet else f"Answer: **{right}**."
     (st.success if hit else st.info)(f"{verdict} {page_context.escape_markdown(answer.reason)}")
 
 
-def _summary() -> None:
+def _show_summary() -> None:
     """What was right, and the way back to every stop."""
-    made = bets()
-    known = [bet for bet in made.values() if bet.right is not None]
+    bets = bets_by_stop()
+    known = [bet for bet in bets.values() if bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
     with page_elements.place_in_row(gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
         st.markdown(f"**Tour: the end.** {many} {TEXT('remember')}", width="stretch")
-        place_button("Back", "tour_back", _go, len(STEPS), icon="arrow_back", type="tertiary")
-        place_button("Finish", "tour_next", _go, 0, icon="check", type="primary")
+        place_button("Back", "tour_back", _go_to_stop, len(STEPS), icon="arrow_back", type="tertiary")
+        place_button("Finish", "tour_next", _go_to_stop, 0, icon="check", type="primary")
     with page_elements.place_in_row("top", gap=None):
         for stop, step in enumerate(STEPS, start=1):
-            bet = made.get(stop)
+            bet = bets.get(stop)
             if bet is None or bet.right is None:
-                mark, told = "remove", "no bet" if bet is None else f"your bet: {bet.option}"
+                mark, help_text = "remove", "no bet" if bet is None else f"your bet: {bet.option}"
             else:
                 mark = "check" if bet.option == bet.right else "close"
-                told = f"your bet: {bet.option}; measured: {bet.right}"
-            place_button(f"{stop} {step.title}", f"tour_to_{stop}", _go, stop, icon=mark, type="tertiary", help=told)
+                help_text = f"your bet: {bet.option}; measured: {bet.right}"
+            place_button(f"{stop} {step.title}", f"tour_to_{stop}", _go_to_stop, stop, icon=mark, type="tertiary", help=help_text)
 
 
-def _measured(step: Step) -> Answer | None:
+def _measure_once(step: Step) -> Answer | None:
     """Measured once for a stop, a run and a person."""
-    now = page_context.require_context()
-    about = (step.title, now.run.name, now.user, now.other and now.other.run.name)
+    context = page_context.require_context()
+    about = (step.title, context.run.name, context.user, context.other and context.other.run.name)
     if st.session_state.get(MEASURED, (None, None))[0] != about:
-        st.session_state[MEASURED] = (about, measured(step))
+        st.session_state[MEASURED] = (about, measure_answer(step))
     return st.session_state[MEASURED][1]
 
 
-def _acts(stop: int) -> bool:
+def _is_task_time(stop: int) -> bool:
     """Is it time for the act, after the bet?"""
     return st.session_state.get(ACTS) == stop
 
 
-def _show() -> None:
+def _point_at_target() -> None:
     """Back to what the task names, on its page."""
     st.session_state[TURN] = st.session_state.get(TURN, 0) + 1
     st.session_state[RETURNS] = True
 
 
-def _next(stop: int) -> None:
-    if _acts(stop):
-        _go(stop + 1)
+def _go_forward(stop: int) -> None:
+    if _is_task_time(stop):
+        _go_to_stop(stop + 1)
     else:
         st.session_state[ACTS] = stop
 
 
-def _back(stop: int) -> None:
-    if _acts(stop):
+def _go_back(stop: int) -> None:
+    if _is_task_time(stop):
         st.session_state[ACTS] = None
     else:
-        _go(stop - 1)
+        _go_to_stop(stop - 1)
 
 
-def _go(stop: int) -> None:
-    if not stop and st.session_state.get(AT):
-        st.session_state["tour_left"] = st.session_state[AT] if st.session_state[AT] < len(STEPS) else None
-    st.session_state[AT], st.session_state[ACTS] = stop, None
-    classroom.lead(min(stop, len(STEPS)))
+def _go_to_stop(stop: int) -> None:
+    if not stop and st.session_state.get(STOP):
+        st.session_state["tour_left"] = st.session_state[STOP] if st.session_state[STOP] < len(STEPS) else None
+    st.session_state[STOP], st.session_state[ACTS] = stop, None
+    classroom.move_class(min(stop, len(STEPS)))
     st.session_state[ARRIVED] = None
     if 0 < stop < END and "expert" in STEPS[stop - 1].bound:
         page_context.select_expert(None)

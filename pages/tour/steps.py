@@ -32,62 +32,62 @@ class Step(NamedTuple):
     bound: Mapping[str, Any]
     memory: bool  # the answer needs a run that retrieves
 
-    def about(self, words: Words) -> "Step":
+    def with_item_words(self, words: Words) -> "Step":
         """The same with the names that the data gives its items."""
         names = {"one": words.one, "many": words.many, "a": words.a}
-        said = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
-        return self._replace(**said)
+        texts = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
+        return self._replace(**texts)
 
 
-def moved(**usual: object) -> Done:
+def control_moved(**usual: object) -> Done:
     """One of these controls stands elsewhere than it usually does."""
     return lambda state: any(state.get(key) not in (None, value) for key, value in usual.items())
 
 
-def _another_event(state: Mapping[Any, Any]) -> bool:
+def _event_changed(state: Mapping[Any, Any]) -> bool:
     """Another event than the newest searches."""
-    now, chosen = page_context.require_context(), state.get("keys_event")
-    newest = now.dataset.ends("test")[now.user] - now.dataset.histories.offsets[now.user]
+    context, chosen = page_context.require_context(), state.get("keys_event")
+    newest = context.dataset.ends("test")[context.user] - context.dataset.histories.offsets[context.user]
     return chosen is not None and not str(chosen).startswith(f"{newest}.")
 
 
-def _edited(state: Mapping[Any, Any]) -> bool:
+def _has_edits(state: Mapping[Any, Any]) -> bool:
     """Something of the person in view is edited."""
-    of_person = state.get(edits.STATE)
-    return bool(of_person and of_person.edits)
+    edit_state = state.get(edits.STATE)
+    return bool(edit_state and edit_state.edits)
 
 
-def _dispatched(state: Mapping[Any, Any]) -> bool:
+def _dispatch_moved(state: Mapping[Any, Any]) -> bool:
     """N stands elsewhere than the picture of the dispatcher begins with; its control is named by the longest there may be."""
     drawn = {str(key).removeprefix("jrn_dispatched_"): n for key, n in state.items() if str(key).startswith("jrn_dispatched_")}
     return any(n != min(DRAWN, int(most)) for most, n in drawn.items())
 
 
-def _another_pair(state: Mapping[Any, Any]) -> bool:
+def _pair_changed(state: Mapping[Any, Any]) -> bool:
     """Another system than the one that Evidence begins with, or another protocol."""
     return state.get("res_system") not in (None, state.get("res_first")) or state.get("res_protocol") not in (None, "full")
 
 
-def _against_its_partner(asked: TourContext) -> Answer:
+def _compare_with_partner(context: TourContext) -> Answer:
     """The system of the run on the left against the one that Evidence begins with."""
-    measured, _ = results.measured_data(asked.checkpoints)
+    measured, _ = results.measured_data(context.checkpoints)
     for data_set in measured:
-        if (ours := data_set.system_of(asked.run.path)) is None:
+        if (ours := data_set.system_of(context.run.path)) is None:
             continue
         other = usual_partner(ours, data_set.systems)
-        if other is not None and (found := results.compare_systems(data_set.systems[ours], data_set.systems[other], "full")):
-            return tour_answers.answer_better(asked, found, data_set.systems[other][0])
+        if other is not None and (comparison := results.compare_systems(data_set.systems[ours], data_set.systems[other], "full")):
+            return tour_answers.answer_better(context, comparison, data_set.systems[other][0])
     return Answer(None, "There is no other system on this data here, so nothing was compared.")
 
 
-def measured(step: Step) -> Answer | None:
+def measure_answer(step: Step) -> Answer | None:
     """Return the answer; None where the run has no experts and the question is about them."""
-    now = page_context.require_context()
-    if step.memory and not now.model.retrieves:
+    context = page_context.require_context()
+    if step.memory and not context.model.retrieves:
         return None
-    traffic = cache.route_everybody(now.open_run) if now.model.retrieves else None
+    traffic = cache.route_everybody(context.open_run) if context.model.retrieves else None
     try:
-        return step.answer(TourContext(now.run, now.model, now.dataset, now.user, traffic, page_context.RUNS))
+        return step.answer(TourContext(context.run, context.model, context.dataset, context.user, traffic, page_context.RUNS))
     except InputError as error:
         return Answer(None, f"It could not be measured here: {error}")
 
@@ -95,45 +95,134 @@ def measured(step: Step) -> Answer | None:
 TEXT = page_text.load_page_text(__file__)
 
 
-def _stop(
+def _make_step(
     name: str, page: str, done: Done, answer: Callable[[TourContext], Answer], *target: str,
     bound: Mapping[str, Any] | None = None, memory: bool = True,
 ) -> Step:  # fmt: skip
     """`name`: of the section that has its words."""
-    said = TEXT.named_paragraphs(name)
-    options = tuple(said.pop("options"))
-    return Step(**said, page=page, done=done, options=options, answer=answer, target=target, bound=bound or {}, memory=memory)
+    texts = TEXT.named_paragraphs(name)
+    options = tuple(texts.pop("options"))
+    return Step(**texts, page=page, done=done, options=options, answer=answer, target=target, bound=bound or {}, memory=memory)
 
 
 STEPS = (
-    _stop("The whole way", "start/page.py", _edited, tour_answers.last_event,
-        "start_remove", "start_strip", "start_picture", bound={edits.STATE: None}, memory=False),
-    _stop("Few comparisons", "keys/page.py", lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
-        tour_answers.answer_comparisons, "keys_picture", bound={"keys_step": "Split", "keys_query": "4 × 4"}),
-    _stop("Many searches", "keys/page.py", _another_event, tour_answers.votes_won, "keys_event", "keys_tally", "keys_picture",
-        bound={"keys_step": "Vote", "keys_query": "This person"}),
-    _stop("There and back", "journey/page.py", _dispatched, tour_answers.answer_dispatch, "jrn_dispatched", "jrn_dispatcher",
-        bound={"jrn_part": "The dispatcher", edits.STATE: None}),
-    _stop("How keys learn", "keys/page.py", lambda state: state.get("keys_gate") is False, tour_answers.answer_starved_keys,
-        "keys_gate", bound={"keys_part": "Gate"}),
-    _stop("Used by many", "experts/page.py", moved(expert=None), tour_answers.answer_holders, "exp_go_Next",
-        bound={"expert": None, "exp_part": "People and items"}),
-    _stop("Read most", "journey/page.py", _edited,
-        tour_answers.looked_at_or_decisive, "jrn_last",
+    _make_step(
+        "The whole way",
+        "start/page.py",
+        _has_edits,
+        tour_answers.last_event,
+        "start_remove",
+        "start_strip",
+        "start_picture",
+        bound={edits.STATE: None},
+        memory=False,
+    ),
+    _make_step(
+        "Few comparisons",
+        "keys/page.py",
+        lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
+        tour_answers.answer_comparisons,
+        "keys_picture",
+        bound={"keys_step": "Split", "keys_query": "4 × 4"},
+    ),
+    _make_step(
+        "Many searches",
+        "keys/page.py",
+        _event_changed,
+        tour_answers.votes_won,
+        "keys_event",
+        "keys_tally",
+        "keys_picture",
+        bound={"keys_step": "Vote", "keys_query": "This person"},
+    ),
+    _make_step(
+        "There and back",
+        "journey/page.py",
+        _dispatch_moved,
+        tour_answers.answer_dispatch,
+        "jrn_dispatched",
+        "jrn_dispatcher",
+        bound={"jrn_part": "The dispatcher", edits.STATE: None},
+    ),
+    _make_step(
+        "How keys learn",
+        "keys/page.py",
+        lambda state: state.get("keys_gate") is False,
+        tour_answers.answer_starved_keys,
+        "keys_gate",
+        bound={"keys_part": "Gate"},
+    ),
+    _make_step(
+        "Used by many",
+        "experts/page.py",
+        control_moved(expert=None),
+        tour_answers.answer_holders,
+        "exp_go_Next",
+        bound={"expert": None, "exp_part": "People and items"},
+    ),
+    _make_step(
+        "Read most",
+        "journey/page.py",
+        _has_edits,
+        tour_answers.looked_at_or_decisive,
+        "jrn_last",
         bound={  # the answer names two of them, by their numbers
-            "jrn_part": "What matters?", edits.STATE: None, "jrn_for": "what came next",
+            "jrn_part": "What matters?",
+            edits.STATE: None,
+            "jrn_for": "what came next",
             "jrn_show": "all, latest first",
-        }, memory=False),
-    _stop("The memory in use", "traffic/page.py", moved(trf_measure="people", trf_group=EVERYBODY),
-        tour_answers.unused_by_chance, "trf_measure", bound={"trf_measure": "people"}),
-    _stop("A map", "map/page.py", moved(expert=None), tour_answers.map_keeps, "map_chart",
-        bound={"map_layout": "pca", "expert": None}),
-    _stop("When it is faster", "speed/page.py", moved(spd_part="Reading a history"), tour_answers.faster_when, "spd_part",
-        bound={"spd_part": "Reading a history"}, memory=False),
-    _stop("Better or lucky", "evidence/page.py", _another_pair, _against_its_partner, "res_system", "res_protocol",
-        bound={"ev_depth": "Systems", "res_protocol": "full"}, memory=False),
-    _stop("Train one", "train/page.py", moved(train_time="2 min", train_model="ELASTIC", train_how="A preset"),
-        tour_answers.answer_seeds, "train_time", memory=False),
-    _stop("Change its mind", "experts/page.py", moved(exp_swap=None), tour_answers.answer_swap, "exp_swap",
-        bound={"exp_part": "Turn it", "expert": None}),
-)  # fmt: skip
+        },
+        memory=False,
+    ),
+    _make_step(
+        "The memory in use",
+        "traffic/page.py",
+        control_moved(trf_measure="people", trf_group=EVERYBODY),
+        tour_answers.unused_by_chance,
+        "trf_measure",
+        bound={"trf_measure": "people"},
+    ),
+    _make_step(
+        "A map",
+        "map/page.py",
+        control_moved(expert=None),
+        tour_answers.map_keeps,
+        "map_chart",
+        bound={"map_layout": "pca", "expert": None},
+    ),
+    _make_step(
+        "When it is faster",
+        "speed/page.py",
+        control_moved(spd_part="Reading a history"),
+        tour_answers.faster_when,
+        "spd_part",
+        bound={"spd_part": "Reading a history"},
+        memory=False,
+    ),
+    _make_step(
+        "Better or lucky",
+        "evidence/page.py",
+        _pair_changed,
+        _compare_with_partner,
+        "res_system",
+        "res_protocol",
+        bound={"ev_depth": "Systems", "res_protocol": "full"},
+        memory=False,
+    ),
+    _make_step(
+        "Train one",
+        "train/page.py",
+        control_moved(train_time="2 min", train_model="ELASTIC", train_how="A preset"),
+        tour_answers.answer_seeds,
+        "train_time",
+        memory=False,
+    ),
+    _make_step(
+        "Change its mind",
+        "experts/page.py",
+        control_moved(exp_swap=None),
+        tour_answers.answer_swap,
+        "exp_swap",
+        bound={"exp_part": "Turn it", "expert": None},
+    ),
+)

@@ -28,7 +28,7 @@ GRID = """<style>
 </style>"""
 
 
-class Sheet(NamedTuple):
+class Worksheet(NamedTuple):
     """What a worksheet takes from the view: whose history it is, when each stop has its turn, and the 4 × 4."""
 
     run: str
@@ -39,36 +39,35 @@ class Sheet(NamedTuple):
     words: Words  # what the data calls its items
 
 
-def html(sheet: Sheet) -> str:
+def worksheet_html(worksheet: Worksheet) -> str:
     """Return the whole worksheet."""
-    stops = "".join(_stop(number, step, sheet) for number, step in enumerate(STEPS, start=1))
+    stops = "".join(_stop_html(number, step, worksheet) for number, step in enumerate(STEPS, start=1))
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>ELASTIC: worksheet</title><style>{STYLE}</style>"
-        f"<h1>How a recommender reads a long history</h1><p>Name: ______________________ &nbsp; Person: <b>{sheet.person}</b> "
-        f"&nbsp; Run: <b>{text.html(sheet.run)}</b></p><p>The last items of this person: {text.html(', '.join(sheet.last))}.</p>"
+        "<h1>How a recommender reads a long history</h1><p>Name: ______________________ &nbsp; Person: "
+        f"<b>{worksheet.person}</b> "
+        f"&nbsp; Run: <b>{text.html(worksheet.run)}</b></p><p>The last items of this person: "
+        f"{text.html(', '.join(worksheet.last))}.</p>"
         "<p>At every stop: read, and <b>bet before you look</b>. Then do what it asks, and write down what was measured and "
         f"why.</p>{stops}</html>"
     )
 
 
-def grid(lesson: Lesson, solved: bool = False) -> str:
+def grid_html(lesson: Lesson, solved: bool = False) -> str:
     """Return the 4 × 4 as a table: keys and empty boxes, or, `solved`, all scores, with sums that nobody needs in grey."""
     (rows, columns), keys = lesson.halves.tolist(), lesson.keys.sub_keys.tolist()
-    found = {(pair.row, pair.column): pair for pair in lesson.candidates.fillna({"place": 0}).itertuples()}
+    pairs = {(pair.row, pair.column): pair for pair in lesson.candidates.fillna({"place": 0}).itertuples()}
 
     def head(half: int, at: int) -> str:
-        score = f"<b>{_score((rows, columns)[half][at])}</b>" if solved else "score: ____"
-        return f"<th>{('row', 'column')[half]} {at}<br>{_arrow(keys[half][at])}<br>{score}</th>"
+        score = f"<b>{_format_score((rows, columns)[half][at])}</b>" if solved else "score: ____"
+        return f"<th>{('row', 'column')[half]} {at}<br>{_format_vector(keys[half][at])}<br>{score}</th>"
 
     def cell(row: int, column: int) -> str:
-        pair = found.get((row, column))
+        pair = pairs.get((row, column))
         won, needed = pair is not None and pair.place > 0, pair is not None and pair.can_win
         look = "won" if won else "" if needed else "idle"
-        return (
-            f"<td class='{look}'>{_score(round(_exact(rows[row]), 3) + round(_exact(columns[column]), 3))}</td>"
-            if solved
-            else "<td></td>"
-        )
+        total = round(_round_float32(rows[row]), 3) + round(_round_float32(columns[column]), 3)
+        return f"<td class='{look}'>{_format_score(total)}</td>" if solved else "<td></td>"
 
     top = "".join(head(1, column) for column in range(lesson.side))
     lines = "".join(
@@ -77,48 +76,50 @@ def grid(lesson: Lesson, solved: bool = False) -> str:
     return f"{GRID}<table class='on-paper'><tr><th></th>{top}</tr>{lines}</table>"
 
 
-def _on_paper(lesson: Lesson) -> str:
+def _exercise_html(lesson: Lesson) -> str:
     first, second = (half.tolist() for half in lesson.query.reshape(2, -1))
     key, score = lesson.keys.sub_keys[0][0].tolist(), lesson.halves[0][0].item()
-    sums = " + ".join(f"({_figure(a)}) × ({_figure(b)})" for a, b in zip(first, key, strict=True))
+    sums = " + ".join(f"({_format_component(a)}) × ({_format_component(b)})" for a, b in zip(first, key, strict=True))
     return (
-        f"<p><b>On paper.</b> The query has a row part {_arrow(first)} and a column part {_arrow(second)}. A score is a dot "
-        f"product. For row 0 it is {sums} = {_score(score)}.</p>{grid(lesson)}"
+        f"<p><b>On paper.</b> The query has a row part {_format_vector(first)} and a column part "
+        f"{_format_vector(second)}. A score is a dot "
+        f"product. For row 0 it is {sums} = {_format_score(score)}.</p>{grid_html(lesson)}"
         f"<p>1. Write down the eight scores. 2. Mark the best {lesson.k} rows and the best {lesson.k} columns. 3. Add row and "
         f"column scores, but only where a square can still be one of the best {lesson.k}. 4. Circle the best {lesson.k} squares."
         "</p><p>How many sums did you need? ______ How many would it be for all squares? ______</p>"
     )
 
 
-def _stop(number: int, step: Step, sheet: Sheet) -> str:
-    step = step.about(sheet.words)
-    options = "".join(f"<span class='box'></span>{_plain(option)}" for option in step.options)
-    paper = _on_paper(sheet.lesson) if number == PAPER else ""
+def _stop_html(number: int, step: Step, worksheet: Worksheet) -> str:
+    step = step.with_item_words(worksheet.words)
+    options = "".join(f"<span class='box'></span>{_escape_html(option)}" for option in step.options)
+    paper = _exercise_html(worksheet.lesson) if number == PAPER else ""
     return (
-        f"<section><h2>{number}. {_plain(step.title)} (minutes {sheet.minutes[number - 1]})</h2><p>{_plain(step.text)}</p>"
-        f"<p><b>Bet.</b> {_plain(step.question)}</p><p>{options}</p>"
-        f"<p><b>Do.</b> {_plain(step.task)} <b>Look at</b> {_plain(step.look)}</p>{paper}"
+        f"<section><h2>{number}. {_escape_html(step.title)} (minutes "
+        f"{worksheet.minutes[number - 1]})</h2><p>{_escape_html(step.text)}</p>"
+        f"<p><b>Bet.</b> {_escape_html(step.question)}</p><p>{options}</p>"
+        f"<p><b>Do.</b> {_escape_html(step.task)} <b>Look at</b> {_escape_html(step.look)}</p>{paper}"
         "<p>Measured, and why:</p><div class='line'></div><div class='line'></div></section>"
     )
 
 
-def _arrow(numbers: list[float]) -> str:
-    return f"({', '.join(map(_figure, numbers))})"
+def _format_vector(numbers: list[float]) -> str:
+    return f"({', '.join(map(_format_component, numbers))})"
 
 
-def _figure(number: float) -> str:
+def _format_component(number: float) -> str:
     return f"{number:.2f}".replace("-", "−")
 
 
-def _score(number: float) -> str:
-    return f"{_exact(number):.3f}".replace("-", "−")
+def _format_score(number: float) -> str:
+    return f"{_round_float32(number):.3f}".replace("-", "−")
 
 
-def _exact(number: float) -> float:
+def _round_float32(number: float) -> float:
     """Return what it is on paper, without the last digits of a 32-bit number."""
     return round(number, 6)
 
 
-def _plain(words: str) -> str:
+def _escape_html(words: str) -> str:
     """Bold stays bold, everything else is text."""
     return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text.html(words))

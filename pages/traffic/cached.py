@@ -8,13 +8,13 @@ from pages.components.cache import OpenRun, cached_data
 
 
 @cached_data(24, "Drawing random experts a few hundred times …")
-def flow(of: OpenRun, split: Split, group: str, measure: Measure) -> UsageReport:
+def usage_report(of: OpenRun, split: Split, group: str, measure: Measure) -> UsageReport:
     """What the people of a group retrieve, and what a random router would give them."""
     return load.compare_with_random_router(
         load.select_traffic(cache.route_everybody(of, split), load.group_table(of.dataset, group, split), measure)
     )
 
 
-def warm(of: OpenRun) -> None:
+def warm_cache(of: OpenRun) -> None:
     """What the first visitor of the page would wait for."""
-    flow(of, "test", load.EVERYBODY, "people")
+    usage_report(of, "test", load.EVERYBODY, "people")

@@ -15,35 +15,35 @@ MOST = 16_000  # marks in one chart that answers clicks
 CLICKED = LAYOUT | {"clickmode": "event+select"}
 
 
-def load_bars(
-    table: pd.DataFrame, each: tuple[float, float], limits: np.ndarray, even: float, colours: Palette, *,
+def draw_load_bars(
+    table: pd.DataFrame, each: tuple[float, float], limits: np.ndarray, equal_load: float, colours: Palette, *,
     ordered: bool, selected: int | None, unit: str, top: float | None = None,
 ) -> go.Figure:  # fmt: skip
     """Load per expert (Figure 4, left), by number or the hottest first, with the band of random experts behind it."""
-    shown = table.sort_values("load", ascending=False, kind="stable") if ordered else table
-    step = -(-len(shown) // 4096)
-    shown = shown.assign(x=np.arange(len(shown)) + int(ordered)).iloc[::step]
+    bars = table.sort_values("load", ascending=False, kind="stable") if ordered else table
+    step = -(-len(bars) // 4096)
+    bars = bars.assign(x=np.arange(len(bars)) + int(ordered)).iloc[::step]
     figure = go.Figure()
     if ordered:
-        _band(figure, shown["x"], *limits[:, ::step], "random experts, 95%", colours)
+        _add_null_band(figure, bars["x"], *limits[:, ::step], "random experts, 95%", colours)
     else:
-        _band(figure, [-0.5, len(table) - 0.5], *np.repeat([each], 2, axis=0).T, "random experts, 95%", colours)
-    marks = {"hovertemplate": _hover(unit), "unselected_marker_opacity": 1}
+        _add_null_band(figure, [-0.5, len(table) - 0.5], *np.repeat([each], 2, axis=0).T, "random experts, 95%", colours)
+    marks = {"hovertemplate": _hover_text(unit), "unselected_marker_opacity": 1}
     for state in ("hot", "usual", "cold"):
-        part = shown[shown["state"] == state]
+        part = bars[bars["state"] == state]
         figure.add_bar(
             x=part["x"], y=part["load"], name=EXPERT_LOAD[state], marker_color=_load_colour(state, colours), width=0.9 * step,
             marker_line_color=colours.picked, marker_line_width=np.where(part["expert"] == selected, 3, 0),
-            customdata=_details(part), **marks,
+            customdata=_hover_data(part), **marks,
         )  # fmt: skip
-    dead = shown[shown["state"] == "dead"]
+    dead = bars[bars["state"] == "dead"]
     if len(dead):
         figure.add_scatter(
-            x=dead["x"], y=dead["load"], mode="markers", name=EXPERT_LOAD["dead"], customdata=_details(dead), cliponaxis=False,
+            x=dead["x"], y=dead["load"], mode="markers", name=EXPERT_LOAD["dead"], customdata=_hover_data(dead), cliponaxis=False,
             marker_symbol="x", marker_size=7, marker_color=colours.text, **marks,
         )  # fmt: skip
-    figure.add_hline(y=even, line_color=colours.text, line_width=1, line_dash="dot")
-    for at in shown[shown["expert"] == selected].itertuples():
+    figure.add_hline(y=equal_load, line_color=colours.text, line_width=1, line_dash="dot")
+    for at in bars[bars["expert"] == selected].itertuples():
         figure.add_annotation(x=at.x, y=at.load, text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
     return figure.update_layout(
         CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load",
@@ -52,7 +52,7 @@ def load_bars(
     )  # fmt: skip
 
 
-def grid(
+def draw_load_grid(
     table: pd.DataFrame, sides: pd.DataFrame, line: tuple[float, float], colours: Palette, selected: int | None, unit: str
 ) -> go.Figure:
     """All experts as squares coloured by load, × where dead; the load of each column above, of each row at the right."""
@@ -75,10 +75,10 @@ def grid(
     if side * side <= MOST:
         text = np.where(table["state"] == "dead", "×", "")
         figure.add_scatter(
-            x=table["column"], y=table["row"], mode="markers+text", text=text, customdata=_details(table), row=2, col=1,
+            x=table["column"], y=table["row"], mode="markers+text", text=text, customdata=_hover_data(table), row=2, col=1,
             marker_symbol="square", marker_size=max(220 / side, 4), marker_color="rgba(0,0,0,0)", textfont_color=colours.text,
             selected_marker_opacity=0, unselected_marker_opacity=0, unselected_textfont_color=colours.text,
-            hovertemplate="row %{y}, column %{x}<br>" + _hover(unit),
+            hovertemplate="row %{y}, column %{x}<br>" + _hover_text(unit),
         )  # fmt: skip
     for half, key, load, place in (("column", "x", "y", {"row": 1, "col": 1}), ("row", "y", "x", {"row": 2, "col": 2})):
         part = sides[sides["half"] == half]
@@ -107,7 +107,7 @@ def grid(
     )  # fmt: skip
 
 
-def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int | None) -> go.Figure:
+def draw_traffic_share(shares: pd.DataFrame, chance: float, colours: Palette, selected: int | None) -> go.Figure:
     """Figure 4, right: the share of each batch's traffic that the busiest experts carry, as stripes."""
     figure = go.Figure()
     for i, (expert, part) in enumerate(shares.groupby("expert", sort=False)):
@@ -126,23 +126,23 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
     )  # fmt: skip
 
 
-def _details(part: pd.DataFrame) -> np.ndarray:
+def _hover_data(part: pd.DataFrame) -> np.ndarray:
     return np.stack([part["expert"], part["load"].round(1), part["times"].round(2), part["state"].map(EXPERT_LOAD)], axis=1)
 
 
-def _hover(unit: str) -> str:
+def _hover_text(unit: str) -> str:
     lines = ("<b>expert %{customdata[0]}</b>", f"%{{customdata[1]}} {unit}", "%{customdata[2]} × equal use", "%{customdata[3]}")
     return "<br>".join(lines) + "<extra></extra>"
 
 
-def _band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, colours: Palette) -> None:
+def _add_null_band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, colours: Palette) -> None:
     """Shade where 95% lie by chance, behind what is drawn next."""
     edge = {"x": x, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
     figure.add_scatter(**edge, y=high, showlegend=False)
     figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=f"{colours.muted}40", name=name)
 
 
-def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_use_by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
     """Share of experts used, entropy of the load and Gini after each epoch."""
     figure = go.Figure()
     named = (("used", "experts used", "solid"), ("entropy", "evenness (entropy)", "dot"), ("gini", "Gini", "dash"))
@@ -156,7 +156,7 @@ def by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
     )
 
 
-def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
     """One line of cells an expert, the busiest at the end on top; one column an epoch."""
     labels = [f"expert {expert}" for expert in heat.index]
     figure = go.Figure(
@@ -172,7 +172,7 @@ def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def routing_metrics(table: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_routing_metrics(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """Each gauge as a dot, and beside it a cross where it would stand without what is claimed."""
     figure = go.Figure()
     for row in table.to_dict("records"):

@@ -17,68 +17,68 @@ MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
 
 
-def flows() -> dict[str, UsageReport]:
+def usage_by_run() -> dict[str, UsageReport]:
     """The chosen run and, where it has a memory, the second one."""
-    found = {cache.label_run(now.run): cached.flow(now.open_run, split, group, measure)}
-    if now.other is not None:
-        called = cache.label_run(now.other.run)
-        if now.other.model.retrieves:
-            found[called] = cached.flow(now.other, split, group, measure)
+    reports = {cache.label_run(context.run): cached.usage_report(context.open_run, split, group, measure)}
+    if context.other is not None:
+        called = cache.label_run(context.other.run)
+        if context.other.model.retrieves:
+            reports[called] = cached.usage_report(context.other, split, group, measure)
         else:
             st.caption(f"The second run, {page_context.escape_markdown(called)}, has no interest memory.")
-    return found
+    return reports
 
 
-def beside(draw: Callable[[int, str, UsageReport], None]) -> None:
+def place_side_by_side(draw: Callable[[int, str, UsageReport], None]) -> None:
     """One drawing a run, side by side."""
-    columns = st.columns(len(found), gap="medium")
-    for place, (name, flow) in enumerate(found.items()):
+    columns = st.columns(len(reports), gap="medium")
+    for place, (name, flow) in enumerate(reports.items()):
         with columns[place]:
-            if len(found) > 1:
+            if len(reports) > 1:
                 st.markdown(f"**{page_context.escape_markdown(name)}**")
             draw(place, name, flow)
 
 
-def loads(place: int, name: str, flow: UsageReport) -> None:
+def show_loads(place: int, name: str, flow: UsageReport) -> None:
     ordered, states = order == "load", flow.experts["state"].value_counts()
     figure = cache.cached_figure(
-        charts.load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
-        ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in found.values()),
+        charts.draw_load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
+        ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in reports.values()),
     )  # fmt: skip
-    said = ", ".join(f"{many} {glossary.EXPERT_LOAD[state]}" for state, many in states.items())
+    states_text = ", ".join(f"{many} {glossary.EXPERT_LOAD[state]}" for state, many in states.items())
     alt = (
         f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
-        f"The hottest is expert {flow.experts['load'].idxmax()}. {said}."
+        f"The hottest is expert {flow.experts['load'].idxmax()}. {states_text}."
     )
     page_elements.show_chart(f"trf_load{place}", figure, flow.experts, sentences.LOAD, alt, experts=True)
 
 
-def shares(place: int, name: str, flow: UsageReport) -> None:
+def show_traffic_share(place: int, name: str, flow: UsageReport) -> None:
     table = load.load_by_batch(flow.now)
     hottest = len(set(table["expert"]))
-    figure = cache.cached_figure(charts.stripes, table, float(flow.top[hottest - 1]), palette, chosen)
+    figure = cache.cached_figure(charts.draw_traffic_share, table, float(flow.top[hottest - 1]), palette, chosen)
     alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
     page_elements.show_chart(f"trf_share{place}", figure, table, sentences.SHARE, alt, experts=True)
 
 
-def grids(place: int, name: str, flow: UsageReport) -> None:
-    st.markdown(sentences.explained(flow))
-    figure = cache.cached_figure(charts.grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
+def show_grid(place: int, name: str, flow: UsageReport) -> None:
+    st.markdown(sentences.describe_rows_and_columns(flow))
+    figure = cache.cached_figure(charts.draw_load_grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.side
     alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
     page_elements.show_chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
 
 
-def rows() -> None:
-    with st.columns([3, 2] if len(found) == 1 else 1)[0]:
-        beside(grids)
+def show_rows_and_columns() -> None:
+    with st.columns([3, 2] if len(reports) == 1 else 1)[0]:
+        place_side_by_side(show_grid)
 
 
-def chosen_expert() -> None:
+def show_chosen_expert() -> None:
     if chosen is None:
         st.caption(sentences.TEXT("CHOOSE"))
         return
-    evidence = cache.genre_evidence(now.open_run)
+    evidence = cache.genre_evidence(context.open_run)
     label = evidence.label(chosen) if evidence else None
     taste = f", {page_context.escape_markdown(label.text)}" if label is not None and not label.weak else ""
     row = main.experts.iloc[chosen]
@@ -88,61 +88,67 @@ def chosen_expert() -> None:
     )
 
 
-def interest() -> list[str]:
-    metrics = expert_meaning.meaning_row(now.run, "trf_ask")
+def show_interest_metrics() -> list[str]:
+    metrics = expert_meaning.meaning_row(context.run, "trf_ask")
     if metrics is None:
         return []
     table = sentences.gauge_table(metrics)
-    st.markdown(sentences.interest_or_activity(metrics))
+    st.markdown(sentences.describe_interest(metrics))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
     page_elements.show_chart(
-        "trf_gauges", cache.cached_figure(charts.routing_metrics, table, palette), table, sentences.GAUGES, alt
+        "trf_gauges", cache.cached_figure(charts.draw_routing_metrics, table, palette), table, sentences.GAUGES, alt
     )
-    return sentences.interest_doubts(metrics)
+    return sentences.interest_notes(metrics)
 
 
-def learning() -> None:
-    frame = over_time.by_epoch(now.run)
+def show_use_by_epoch() -> None:
+    frame = over_time.by_epoch(context.run)
     if frame.empty:
         st.write(sentences.TEXT("NOT_RECORDED"))
         return
     last = frame.iloc[-1]
     alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
-    page_elements.show_chart("trf_epochs", cache.cached_figure(charts.by_epoch, frame, palette), frame, sentences.EPOCHS, alt)
-    kept = over_time.load_by_epoch(now.run)
-    if kept.empty:
+    page_elements.show_chart(
+        "trf_epochs", cache.cached_figure(charts.draw_use_by_epoch, frame, palette), frame, sentences.EPOCHS, alt
+    )
+    loads = over_time.load_by_epoch(context.run)
+    if loads.empty:
         st.caption(sentences.TEXT("NO_COPIES"))
         return
-    heat = over_time.load_over_time(kept)
-    alt = f"How many people use each of {len(heat)} experts after {len(kept)} epochs, in the order of the last one."
+    heat = over_time.load_over_time(loads)
+    alt = f"How many people use each of {len(heat)} experts after {len(loads)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    page_elements.show_chart("trf_heat", cache.cached_figure(charts.load_by_epoch, heat, palette), table, sentences.HEAT, alt)
+    page_elements.show_chart(
+        "trf_heat", cache.cached_figure(charts.draw_load_by_epoch, heat, palette), table, sentences.HEAT, alt
+    )
 
 
 PARTS: dict[str, Callable[[], list[str] | None]] = {
-    "Rows and columns": rows, "Interest or activity?": interest, "Traffic share": partial(beside, shares),
-    "While it learned": learning,
-}  # fmt: skip
+    "Rows and columns": show_rows_and_columns,
+    "Interest or activity?": show_interest_metrics,
+    "Traffic share": partial(place_side_by_side, show_traffic_share),
+    "While it learned": show_use_by_epoch,
+}
 
-now = page_context.require_context()
-page_elements.require_experts(now, TITLE)
+context = page_context.require_context()
+page_elements.require_experts(context, TITLE)
 page_elements.show_title(TITLE)
 st.write(sentences.TEXT("IDEA"))
 with page_elements.place_in_row("top"):
     measure = choose_one("Count", MEASURES, key="trf_measure", width="content")
     order = choose_one("Experts", ORDERS, key="trf_order", width="content")
-    group = bind_widget(st.selectbox, "People", load.length_groups(now.dataset), key="trf_group", width=250)
+    group = bind_widget(st.selectbox, "People", load.length_groups(context.dataset), key="trf_group", width=250)
     split = bind_widget(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
-palette, chosen = page_context.theme_palette(), now.expert
+palette, chosen = page_context.theme_palette(), context.expert
 unit = "people" if measure == "people" else "people, by weight"
-found = flows()
-main = next(iter(found.values()))
-st.markdown(sentences.verdict(main), help=glossary.EXPERT_LOAD_HELP)
-beside(loads)
-chosen_expert()
+reports = usage_by_run()
+main = next(iter(reports.values()))
+st.markdown(sentences.describe_use(main), help=glossary.EXPERT_LOAD_HELP)
+place_side_by_side(show_loads)
+show_chosen_expert()
 doubts = PARTS[choose_one("More", list(PARTS), key="trf_part")]()
-page_elements.show_confidence_notes([*sentences.doubts(main), *(doubts or ())])
+page_elements.show_confidence_notes([*sentences.usage_notes(main), *(doubts or ())])
 page_elements.show_footer(
-    "python -m elastic_core routing", now.run.name, *(["--split", split] if split != "test" else []),
+    "python -m elastic_core routing", context.run.name, *(["--split", split] if split != "test" else []),
     trf_split=split, trf_group=group, trf_measure=measure, trf_order=order,
 )  # fmt: skip

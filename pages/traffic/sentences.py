@@ -10,18 +10,19 @@ TEXT = page_text.load_page_text(__file__)
 LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.chart_texts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
 
 
-def verdict(flow: UsageReport) -> str:
+def describe_use(flow: UsageReport) -> str:
     """How many experts are in use, and how evenly."""
-    now, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
+    traffic, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
     hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
-    even = "more uneven than luck" if gini["here"] > gini["high"] else "about as even as luck"
+    evenness = "more uneven than luck" if gini["here"] > gini["high"] else "about as even as luck"
     return (
-        f"**{now.size - dead:,} of {now.size:,} experts are in use** by {now.people:,} people. {half:.0f} of them carry "
-        f"half of the traffic: {even}. {hot} hot, {cold} cold, {dead} dead."
+        f"**{traffic.size - dead:,} of {traffic.size:,} experts are in use** by {traffic.people:,} people. "
+        f"{half:.0f} of them carry "
+        f"half of the traffic: {evenness}. {hot} hot, {cold} cold, {dead} dead."
     )
 
 
-def doubts(flow: UsageReport) -> list[str]:
+def usage_notes(flow: UsageReport) -> list[str]:
     """What random experts would give."""
     used, half, grid, gini = (flow.health.loc[name] for name in ("used", "half", "marginals", "gini"))
     dead, by_chance = (1 - used["here"]) * flow.now.size, (1 - used["mean"]) * flow.now.size
@@ -35,14 +36,14 @@ def doubts(flow: UsageReport) -> list[str]:
     ]  # fmt: skip
 
 
-def gauge_table(found: RoutingMetrics) -> pd.DataFrame:
+def gauge_table(metrics: RoutingMetrics) -> pd.DataFrame:
     """gauge, value, null, without (what the null is); no genres, no row."""
     rows = [
-        ("Found again: half", found.halves, found.stranger, "half of somebody else’s history"),
-        ("Found again: a quarter", found.quarter, found.quarter_stranger, "a quarter of somebody else’s"),
-        ("Tells genres (R²)", found.genres, found.genres_shuffled, "experts exchanged among people"),
-        ("Tells length (R²)", found.length, found.length_popularity, "the popularity of the items alone"),
-        ("Tells length of random events (R²)", found.count, 0.0, "what it should be"),
+        ("Found again: half", metrics.halves, metrics.stranger, "half of somebody else’s history"),
+        ("Found again: a quarter", metrics.quarter, metrics.quarter_stranger, "a quarter of somebody else’s"),
+        ("Tells genres (R²)", metrics.genres, metrics.genres_shuffled, "experts exchanged among people"),
+        ("Tells length (R²)", metrics.length, metrics.length_popularity, "the popularity of the items alone"),
+        ("Tells length of random events (R²)", metrics.count, 0.0, "what it should be"),
     ]
     return pd.DataFrame(rows, columns=["gauge", "value", "null", "without"]).dropna(subset="value", ignore_index=True)
 
@@ -50,30 +51,34 @@ def gauge_table(found: RoutingMetrics) -> pd.DataFrame:
 TELLS = 0.1  # R² from where on experts are said to tell something
 
 
-def interest_or_activity(found: RoutingMetrics) -> str:
+def describe_interest(metrics: RoutingMetrics) -> str:
     """The figures in two sentences."""
-    taste, counts = found.genres > found.genres_shuffled + TELLS, found.count > TELLS
-    said = {
+    taste, counts = metrics.genres > metrics.genres_shuffled + TELLS, metrics.count > TELLS
+    sentence = {
         (True, False): "Experts reflect taste, not just how much somebody watched.",
         (True, True): "Experts reflect taste, and also how much somebody watched.",
         (False, True): "Experts reflect how much somebody watched.",
         (False, False): "What experts reflect is not clear here.",
     }[taste, counts]
-    back = f"From a random quarter of a history, **{found.quarter:.0%}** of the person’s experts come back."
-    return f"**{said}** {back}" if found.genres == found.genres else back
+    back = f"From a random quarter of a history, **{metrics.quarter:.0%}** of the person’s experts come back."
+    return f"**{sentence}** {back}" if metrics.genres == metrics.genres else back
 
 
-def interest_doubts(found: RoutingMetrics) -> list[str]:
+def interest_notes(metrics: RoutingMetrics) -> list[str]:
     """The numbers beside them."""
     return [
-        TEXT("SURE_QUARTER", people=found.people, stranger=found.quarter_stranger),
+        TEXT("SURE_QUARTER", people=metrics.people, stranger=metrics.quarter_stranger),
         TEXT(
-            "SURE_LENGTH", length=found.length, popularity=found.length_popularity, kinds=found.length_kinds, count=found.count
+            "SURE_LENGTH",
+            length=metrics.length,
+            popularity=metrics.length_popularity,
+            kinds=metrics.length_kinds,
+            count=metrics.count,
         ),
-    ]  # fmt: skip
+    ]
 
 
-def explained(flow: UsageReport) -> str:
+def describe_rows_and_columns(flow: UsageReport) -> str:
     """Do rows and columns explain the dead experts?"""
     text = f"Rows and columns explain **{flow.health.at['marginals', 'here']:.0%}** of the differences."
     dead, cold = flow.experts[flow.experts["state"] == "dead"], flow.sides[flow.sides["state"].isin(("cold", "dead"))]

@@ -11,17 +11,17 @@ COLUMNS = {"loss": ("loss",), "NDCG@10": ("NDCG@10",), "used": ("used", "entropy
 HEIGHT = 290
 
 
-def shown(frame: pd.DataFrame) -> list[str]:
+def list_curves(frame: pd.DataFrame) -> list[str]:
     """Which curves there are: without any memory, none of its use."""
     return [name for name in COLUMNS if name != "used" or frame["used"].notna().any()]
 
 
-def curves(frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> dict[str, go.Figure]:
+def draw_curves(frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> dict[str, go.Figure]:
     """All of them."""
-    return {name: curve(name, frame, colours, x) for name in shown(frame)}
+    return {name: draw_curve(name, frame, colours, x) for name in list_curves(frame)}
 
 
-def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> go.Figure:
+def draw_curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> go.Figure:
     """Loss, NDCG@10 or use of the memory by epoch or seconds, one line a run."""
     figure, columns = go.Figure(), COLUMNS[name]
     runs = frame["run"].unique().tolist()
@@ -29,7 +29,7 @@ def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") ->
         rows = frame[frame["run"] == run]
         for column, dash in zip(columns, ("solid", "dot"), strict=False):
             if rows[column].notna().any():
-                figure.add_trace(_line(rows, run, column, dash, x, colours.category_colour(i), len(runs)))
+                figure.add_trace(_draw_line(rows, run, column, dash, x, colours.category_colour(i), len(runs)))
     figure.update_layout(
         title_text=TITLES[name],
         title_font_size=15,
@@ -53,13 +53,13 @@ def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") ->
     return figure.update_yaxes(range=[0, 1.05], tickformat=".0%") if name == "used" else figure
 
 
-def alt(column: str, frame: pd.DataFrame) -> str:
+def describe_curve(column: str, frame: pd.DataFrame) -> str:
     """What the figure says, in one sentence: where every run stands."""
     last = frame.groupby("run", sort=False)[column].last().dropna()
     return f"{TITLES[column]} by epoch. Last values: " + "; ".join(f"{run} {value:.3f}" for run, value in last.items()) + "."
 
 
-def _line(rows: pd.DataFrame, run: str, column: str, dash: str, x: str, colour: str, runs: int) -> go.Scatter:
+def _draw_line(rows: pd.DataFrame, run: str, column: str, dash: str, x: str, colour: str, runs: int) -> go.Scatter:
     what = {"used": "experts used", "entropy": "evenness (entropy)"}.get(column, "")
     name = run if not what else what if runs == 1 else f"{run}: {what}"
     return go.Scatter(

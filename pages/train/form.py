@@ -26,7 +26,10 @@ from pages.train.jobs import call_queue
 TEXT = page_text.load_page_text(__file__)
 FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
-SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
+PRESET_VALUES, MUST_RESET = (
+    "train_shown",
+    "train_told",
+)  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "model (another system)"
 HELP = TEXT.named_paragraphs("settings")  # what each is
 HELP |= {
@@ -35,17 +38,17 @@ HELP |= {
 }  # fmt: skip
 
 
-def form(runs: list[Run]) -> RunConfig | None:
+def choose_config(runs: list[Run]) -> RunConfig | None:
     """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
     how = choose_one("Start from", [FRESH, CHANGE], key="train_how")
     try:
-        return _preset() if how == FRESH or not runs else _one_change(runs)
+        return _choose_preset() if how == FRESH or not runs else _choose_one_change(runs)
     except InputError as error:
         st.error(f"This cannot be trained: {page_context.escape_markdown(error)}.")
         return None
 
 
-def start(config: RunConfig | None) -> None:
+def show_start_button(config: RunConfig | None) -> None:
     """Name, button, and what the button will cost. The timing probe comes last, when all else is on the page."""
     name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
     place = st.container()
@@ -63,18 +66,18 @@ def start(config: RunConfig | None) -> None:
     )
     if config is not None and not public.is_public():  # the price is measured
         with place:
-            _price(config)
+            _show_cost(config)
 
 
-def _preset() -> RunConfig:
+def _choose_preset() -> RunConfig:
     choices = page_context.data_choices()
     left, middle, right, last = st.columns([3, 3, 4, 2])
     data = bind_widget(left.selectbox, "Data", list(choices), key="train_data")
     model = bind_widget(
-        middle.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget
+        middle.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget_settings
     )
     times = [b.name for b in presets.BUDGETS]
-    time = choose_one("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
+    time = choose_one("Time", times, key="train_time", default=times[1], place=right, on_change=_forget_preset_values)
     seed = number_input("Seed", 0, 10_000, 0, key="train_seed", place=last, help=glossary.WORDS["training seed"])
     chosen = presets.find_variant(model)
     with page_elements.place_in_row():
@@ -83,46 +86,46 @@ def _preset() -> RunConfig:
         if place_button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
             st.switch_page("data/page.py", query_params=part)
     sized = st.empty()
-    config = _advanced(presets.make_config(choices[data], chosen, presets.find_budget(time), int(seed)))
-    sized.caption(f"{time} allows {presets.size_text(config)}. {_too_few(config)}")
+    config = _choose_settings(presets.make_config(choices[data], chosen, presets.find_budget(time), int(seed)))
+    sized.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config)}")
     return config
 
 
-def _too_few(config: RunConfig) -> str:
+def _warn_of_few_events(config: RunConfig) -> str:
     """Of few events the other model is the faster one, by the rows that came along."""
     crossed = curves.find_crossing(page_context.RUNS)
     longer = presets.longer_budget(config, crossed)
     return TEXT("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
 
 
-def _forget() -> None:
+def _forget_settings() -> None:
     """Another preset, or another setting to change, brings its own values."""
     for key in [key for key in st.session_state if str(key).startswith(OWN)]:
         del st.session_state[key]
-    st.session_state[TOLD] = True
+    st.session_state[MUST_RESET] = True
 
 
-def _resize() -> None:
+def _forget_preset_values() -> None:
     """Another time brings its own sizes; what the visitor set by hand stays."""
-    shown = st.session_state.get(SHOWN, {})
-    for key, value in shown.items():
+    drawn = st.session_state.get(PRESET_VALUES, {})
+    for key, value in drawn.items():
         if key in st.session_state and st.session_state[key] == value:
             del st.session_state[key]
-    st.session_state[TOLD] = True
+    st.session_state[MUST_RESET] = True
 
 
-def _advanced(config: RunConfig) -> RunConfig:
+def _choose_settings(config: RunConfig) -> RunConfig:
     """All settings of model and training. Another preset brings its own values."""
     values: dict[str, Any] = {}
-    shown: dict[str, Any] = {}
-    told = st.session_state.pop(TOLD, False)
+    drawn: dict[str, Any] = {}
+    must_reset = st.session_state.pop(MUST_RESET, False)
 
     def draw(fields: list[Setting], columns: "Iterator[st.delta_generator.DeltaGenerator]") -> None:
         for field, column in zip(fields, columns, strict=False):
             with column:
                 key = f"{OWN}{field.key}"
-                shown[key] = _begin(field)
-                values[field.key] = _field(field, key, told=told)
+                drawn[key] = _initial_value(field)
+                values[field.key] = _place_setting(field, key, must_reset=must_reset)
 
     with st.expander("All settings"):
         for section, title in (("model", "Model"), ("objective", "Objective"), ("train", "Training")):
@@ -132,50 +135,54 @@ def _advanced(config: RunConfig) -> RunConfig:
                 draw(fields[:1], columns)
                 fields = presets.form_settings(config.replaced({"objective.name": values["objective.name"]}), section)[1:]
             draw([field for field in fields if field.key != "train.seed"], columns)
-    st.session_state[SHOWN] = shown
-    made = presets.changed_config(config, values)
-    for difference in presets.config_differences(config, made):
+    st.session_state[PRESET_VALUES] = drawn
+    changed = presets.changed_config(config, values)
+    for difference in presets.config_differences(config, changed):
         st.caption(f"Changed: {page_context.escape_markdown(difference)}")
-    return made
+    return changed
 
 
-def _one_change(runs: list[Run]) -> RunConfig:
+def _choose_one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
     called = {run.name: cache.label_run(run) for run in runs}
     left, middle, right = st.columns(3)
     with left:
-        name = choose_from_list("Copy of", called, key="train_base", on_change=_forget)
+        name = choose_from_list("Copy of", called, key="train_base", on_change=_forget_settings)
     base = next(run.config for run in runs if run.name == name)
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.form_settings(base, section)}
-    field = bind_widget(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
+    field = bind_widget(
+        middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_label_setting, on_change=_forget_settings
+    )
     with right:
         if field == SYSTEM:
-            made = presets.twin_config(
+            changed = presets.twin_config(
                 base,
                 presets.find_variant(
                     bind_widget(st.selectbox, "To", [v.label for v in presets.list_variants()], key="train_twin")
                 ),
             )
         else:
-            told = st.session_state.pop(TOLD, False)
-            made = presets.changed_config(base, {field: _field(fields[field], f"{OWN}to", label="To", told=told)})
-    for difference in presets.config_differences(base, made) or ["nothing yet, so it would repeat the run"]:
+            must_reset = st.session_state.pop(MUST_RESET, False)
+            changed = presets.changed_config(
+                base, {field: _place_setting(fields[field], f"{OWN}to", label="To", must_reset=must_reset)}
+            )
+    for difference in presets.config_differences(base, changed) or ["nothing yet, so it would repeat the run"]:
         st.caption(f"Changed: {page_context.escape_markdown(difference)}")
-    return made
+    return changed
 
 
-def _begin(field: Setting) -> Any:
+def _initial_value(field: Setting) -> Any:
     """What the widget of a setting starts with."""
     kinds: dict[str, Any] = {"int": lambda value: int(value or 0), "float": float, "text": str}
     return kinds.get(field.kind, lambda value: value)(field.value)
 
 
-def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any:
+def _place_setting(field: Setting, key: str, label: str = "", must_reset: bool = False) -> Any:
     """The widget that fits the setting. A browser keeps what stands in a box of this key, whatever its default becomes; where it
     must begin anew, `told`, it is set."""
-    if told and key not in st.session_state:
-        st.session_state[key] = _begin(field)
-    name, value, look = label or _spoken(field.key), _begin(field), {"key": key, "help": HELP.get(field.key)}
+    if must_reset and key not in st.session_state:
+        st.session_state[key] = _initial_value(field)
+    name, value, look = label or _label_setting(field.key), _initial_value(field), {"key": key, "help": HELP.get(field.key)}
     if field.kind == "bool":
         return bind_widget(st.toggle, name, value, **look)
     if field.kind == "choice":
@@ -186,7 +193,7 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
     return type(value)(number_input(name, value=value, **steps, **look))
 
 
-def _spoken(key: str) -> str:
+def _label_setting(key: str) -> str:
     special = {
         "model.side": "side (√K)",
         "model.k": "k (experts retrieved)",
@@ -201,7 +208,7 @@ def training_cost(config: RunConfig, data: Dataset) -> Estimate:
     return estimate_time(config, data)
 
 
-def _price(config: RunConfig) -> None:
+def _show_cost(config: RunConfig) -> None:
     """What it will cost here, measured now."""
     waiting = st.empty()
     waiting.caption("Timing a few real steps of this model …")
@@ -212,20 +219,20 @@ def _price(config: RunConfig) -> None:
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:
-        said = TEXT("counted", system=page_context.escape_markdown(run_table.system_name(config)), time=about(cost.seconds))
+        sentence = TEXT("counted", system=page_context.escape_markdown(run_table.system_name(config)), time=about(cost.seconds))
     elif not cost.timed:
-        said = TEXT("large", **size)
+        sentence = TEXT("large", **size)
     else:
         limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
         time = f"{limit}{about(cost.seconds)}"
         size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
-        said = TEXT("cost", time=time[:1].upper() + time[1:], **size)
-    waiting.info(said, icon=":material/timer:")
+        sentence = TEXT("cost", time=time[:1].upper() + time[1:], **size)
+    waiting.info(sentence, icon=":material/timer:")
     if cost.tight:
         st.warning(TEXT("tight"))
 
 
-def take_away(config: RunConfig | None) -> None:
+def show_export(config: RunConfig | None) -> None:
     """The same training elsewhere: its configuration and the command."""
     if config is None:
         return

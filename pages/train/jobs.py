@@ -21,7 +21,7 @@ def show_jobs() -> None:
     job_bar.start_next_job(jobs)
     listed = jobs.all()
     drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
-    st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
+    st.fragment(_show_jobs, run_every=EVERY if active else None, key="train_live")(drawn)
 
 
 def show_status_line() -> None:
@@ -49,17 +49,17 @@ def call_queue(what: str, *arguments: object) -> None:
     job_bar.call_queue(Trainings(page_context.RUNS), what, *arguments)
 
 
-def curves(job: Training) -> None:
+def show_curves(job: Training) -> None:
     """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
     frame = run_table.training_curves([job.run])
-    figures = charts.curves(frame, page_context.theme_palette())
+    figures = charts.draw_curves(frame, page_context.theme_palette())
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
+        place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.describe_curve(column, frame), config=plot.CONFIG)
     with st.expander("Show as table"):
         st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row for each epoch")
 
 
-def _draw(drawn: dict[str, str]) -> None:
+def _show_jobs(drawn: dict[str, str]) -> None:
     jobs = Trainings(page_context.RUNS)
     problem = job_bar.start_next_job(jobs)
     listed = jobs.all()
@@ -71,52 +71,52 @@ def _draw(drawn: dict[str, str]) -> None:
     page_elements.show_unreadable_folders(jobs.unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name))
     for job in listed:
         if job.state in ("running", "not responding"):
-            _running(job)
+            _show_running(job)
         elif job.state == "interrupted":
-            _interrupted(job)
+            _show_interrupted(job)
         elif job.state == "failed":
-            _failed(job)
-    _queue(jobs, [job for job in listed if job.state == "queued"])
+            _show_failed(job)
+    _show_queue(jobs, [job for job in listed if job.state == "queued"])
 
 
-def _running(job: Training) -> None:
-    now = watch_training(job)
+def _show_running(job: Training) -> None:
+    watch = watch_training(job)
     with st.container(border=True, key="train_running"):
         st.subheader(f"Training {escape_markdown(job.run.name)}")
         if job.state == "not responding":
             st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
-        st.progress(now.share, text=f"{escape_markdown(now.phase)} · {now.clock}")
+        st.progress(watch.share, text=f"{escape_markdown(watch.phase)} · {watch.clock}")
         with page_elements.place_in_row("top"):
-            st.metric("Whole epochs", now.epochs)
-            st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
-            st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
-            if now.used is not None:
-                st.metric("Experts in use", f"{now.used:.0%}")
+            st.metric("Whole epochs", watch.epochs)
+            st.metric("Loss", "–" if watch.loss is None else f"{watch.loss:.3f}")
+            st.metric("Best validation NDCG@10", "–" if watch.best is None else f"{watch.best:.3f}")
+            if watch.used is not None:
+                st.metric("Experts in use", f"{watch.used:.0%}")
         place_button(
             "Stop and keep the best", f"train_stop_{job.id}", call_queue, "stop", job.id, icon="stop_circle",
             disabled=job.stopping or public.is_public(), help="It ends after this step. Then the best weights so far are tested.",
         )  # fmt: skip
-        if now.epochs:
-            curves(job)
+        if watch.epochs:
+            show_curves(job)
         else:
             st.caption("The curves begin after the first epoch.")
 
 
-def _interrupted(job: Training) -> None:
+def _show_interrupted(job: Training) -> None:
     with st.container(border=True):
         st.warning(f"The training {escape_markdown(job.run.name)} was interrupted: its process ended suddenly.")
-        _choice(job, "Continue", "It goes on after its last whole epoch. The result is the same as without the break.")
+        _place_choice(job, "Continue", "It goes on after its last whole epoch. The result is the same as without the break.")
 
 
-def _failed(job: Training) -> None:
+def _show_failed(job: Training) -> None:
     with st.container(border=True):
         st.error(f"The training {escape_markdown(job.run.name)} failed: {escape_markdown(job.reason)}")
         with st.expander("Its last words"):
             st.code(job.log or "nothing", language=None)
-        _choice(job, "Try again", "The same settings once more.")
+        _place_choice(job, "Try again", "The same settings once more.")
 
 
-def _choice(job: Training, word: str, explained: str) -> None:
+def _place_choice(job: Training, word: str, explained: str) -> None:
     with page_elements.place_in_row("top"):
         off = public.is_public()
         place_button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
@@ -125,7 +125,7 @@ def _choice(job: Training, word: str, explained: str) -> None:
         )
 
 
-def _queue(jobs: Trainings, queued: list[Training]) -> None:
+def _show_queue(jobs: Trainings, queued: list[Training]) -> None:
     if queued:
         st.markdown("**Waiting** (one training at a time keeps the pages quick)")
         if not worker_alive(jobs.folder) and not public.is_public():

@@ -18,12 +18,12 @@ ABOUT = page_text.load_page_text(__file__).chart_text("outcome")
 OPEN = "train_opens"
 
 
-def card() -> None:
+def show_result() -> None:
     job = Trainings(page_context.RUNS).ended()
     if job is None:
         return
     try:
-        found = outcome.describe_outcome(job.run, cache.list_openable_runs(page_context.RUNS))
+        result = outcome.describe_outcome(job.run, cache.list_openable_runs(page_context.RUNS))
     except InputError as error:
         st.error(
             f"The training {page_context.escape_markdown(job.run.name)} cannot be shown: {page_context.escape_markdown(error)}."
@@ -34,84 +34,90 @@ def card() -> None:
         page_elements.show_heading(f"{word}: {page_context.escape_markdown(job.run.name)}")
         left, right = st.columns([2, 3], gap="medium")
         with left:
-            _score(found)
+            _show_score(result)
         with right:
-            _said(found)
-        _acts(job, found)
+            _show_verdict(result)
+        _place_actions(job, result)
         with st.expander("Use this model", icon=":material/rocket_launch:"):
             model_usage.show_model_usage(job.run)
-        _table(job, found)
+        _show_table(job, result)
 
 
-def _score(found: TrainingOutcome) -> None:
-    if found.score is None:
+def _show_score(result: TrainingOutcome) -> None:
+    if result.score is None:
         return
-    people = f", {found.beside.people:,} people" if found.beside else ""
-    protocol = found.beside.protocol if found.beside else ONLY_UNSEEN
-    st.metric(f"NDCG@10 ({protocol}, test)", f"{found.score.mean:.4f}")
+    n_people = f", {result.beside.people:,} people" if result.beside else ""
+    protocol = result.beside.protocol if result.beside else ONLY_UNSEEN
+    st.metric(f"NDCG@10 ({protocol}, test)", f"{result.score.mean:.4f}")
     if protocol != ONLY_UNSEEN:
         st.caption("Among all items, because people here choose items again.")
-    st.caption(f"95% interval {found.score.low:.4f} to {found.score.high:.4f}{people}.")
-    if found.beside is None:
+    st.caption(f"95% interval {result.score.low:.4f} to {result.score.high:.4f}{n_people}.")
+    if result.beside is None:
         st.caption("Simple counting was not judged on these people.")
         return
-    for row in found.beside.rows:
-        said = (
+    for row in result.beside.rows:
+        text = (
             f" cannot be judged: {page_context.escape_markdown(row.fault)}."
             if row.fault
             else f": {row.mean:.4f} ({row.low:.4f} to {row.high:.4f})."
         )
-        st.caption(page_context.escape_markdown(row.system) + said)
-    st.caption(f"A random order: {found.beside.chance:.4f}.")
+        st.caption(page_context.escape_markdown(row.system) + text)
+    st.caption(f"A random order: {result.beside.chance:.4f}.")
 
 
-def _said(found: TrainingOutcome) -> None:
+def _show_verdict(result: TrainingOutcome) -> None:
     """Our own sentences; what they quote of the run are numbers and reasons."""
-    for line in (found.verdict, page_context.escape_markdown(found.why)):
+    for line in (result.verdict, page_context.escape_markdown(result.why)):
         if line:
             st.markdown(line)
-    if found.advice:
-        st.markdown(f"**What to try next.** {' '.join(found.advice)}")
-    if found.seeds:
-        st.caption(found.seeds)
+    if result.advice:
+        st.markdown(f"**What to try next.** {' '.join(result.advice)}")
+    if result.seeds:
+        st.caption(result.seeds)
 
 
-def _acts(job: Training, found: TrainingOutcome) -> None:
-    now = page_context.current_context()
-    whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
+def _place_actions(job: Training, result: TrainingOutcome) -> None:
+    context = page_context.current_context()
+    whom = "with my person" if context is not None and context.run.config.data == job.config.data else "this run"
     off, key = public.is_public(), job.id
     with page_elements.place_in_row("top"):
         for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
             kind = "primary" if page == START else "secondary"
-            place_button(name, f"train_open_{page[:5]}_{key}", _open, job, page, icon=icon, type=kind)
-        if found.longer is not None:
+            place_button(name, f"train_open_{page[:5]}_{key}", _open_run, job, page, icon=icon, type=kind)
+        if result.longer is not None:
             place_button(
-                "Again, twice as long", f"train_longer_{key}", call_queue, "submit", found.longer, icon="more_time", disabled=off,
+                "Again, twice as long",
+                f"train_longer_{key}",
+                call_queue,
+                "submit",
+                result.longer,
+                icon="more_time",
+                disabled=off,
                 help="A new run with the same settings",
-            )  # fmt: skip
-        if found.again is not None:
+            )
+        if result.again is not None:
             place_button(
-                "Train another seed", f"train_again_{key}", call_queue, "submit", found.again, icon="casino", disabled=off,
+                "Train another seed", f"train_again_{key}", call_queue, "submit", result.again, icon="casino", disabled=off,
                 help="A new run with the same settings and other random numbers",
             )  # fmt: skip
-        if found.beside is None:
+        if result.beside is None:
             place_button("Judge simple counting", f"train_judge_{key}", call_queue, "resume", key, disabled=off)
         place_button(
             "Put away", f"train_away_{key}", call_queue, "discard", key, icon="close", disabled=off, help="The run itself stays"
         )
-    _follow()
+    _follow_opened_run()
 
 
-def _open(job: Training, page: str) -> None:
+def _open_run(job: Training, page: str) -> None:
     """The run, and the same person where they are in its data: by the same data, or by an own id."""
-    now = page_context.current_context()
+    context = page_context.current_context()
     page_context.select_run(job.run.name)
     st.session_state[OPEN] = page
-    if now is None or now.run.config.data == job.config.data:
+    if context is None or context.run.config.data == job.config.data:
         return
     try:
         data = cache.load_dataset(job.config.data)
-        user = user_lookup.same_user(now.dataset, now.user, data, st.session_state.get(page_context.OWN_ID))
+        user = user_lookup.same_user(context.dataset, context.user, data, st.session_state.get(page_context.OWN_ID))
         if user is None:
             user = cache.example_user(cache.open_run(job.run, data))
     except InputError:  # the sidebar will say what cannot be opened
@@ -119,16 +125,16 @@ def _open(job: Training, page: str) -> None:
     page_context.select_user(user, keep_expert=False)
 
 
-def _follow() -> None:
+def _follow_opened_run() -> None:
     """After the callback, when the list on the left has opened the run."""
     page = st.session_state.pop(OPEN, None)
     if page is not None:
         page_context.open_page(page)
 
 
-def _table(job: Training, found: TrainingOutcome) -> None:
-    table = found.table(job.run.name)
-    if found.beside is None or table.empty:
+def _show_table(job: Training, result: TrainingOutcome) -> None:
+    table = result.table(job.run.name)
+    if result.beside is None or table.empty:
         return
     panel = st.expander("As a table", on_change="rerun", key=f"train_beside_{job.id}")
     if panel.open:

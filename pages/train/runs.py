@@ -14,7 +14,7 @@ from pages.components.controls import choose_one, place_button
 from pages.layout.sidebar import run_preference
 from pages.train import charts
 
-SAID = "train_said"  # of a run that was to be deleted
+LAST_OUTCOME = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
 TEXT = page_text.load_page_text(__file__)
 ABOUT = {name: TEXT.chart_text(name) for name in ("loss", "NDCG@10", "used")}
@@ -22,7 +22,7 @@ WIDTHS = {"run": 190, "model": 130, "data": 140}
 FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]  # that fit; the table's menu has the others
 
 
-def table(runs: list[Run]) -> None:
+def show_run_table(runs: list[Run]) -> None:
     st.header("Runs")
     page_elements.show_unreadable_folders(unreadable_runs(page_context.RUNS), "no run", "train_fault")
     if not runs:
@@ -34,11 +34,11 @@ def table(runs: list[Run]) -> None:
     }
     formats |= {name: st.column_config.TextColumn(width=width) for name, width in WIDTHS.items()}
     alt = "All runs with model, data, test result, number of people, use of the experts and seconds"
-    found = cache.runs_table(runs)
-    st.dataframe(found, hide_index=True, column_config=formats, column_order=FIRST, alt=alt, key="train_table", placeholder="–")
+    table = cache.runs_table(runs)
+    st.dataframe(table, hide_index=True, column_config=formats, column_order=FIRST, alt=alt, key="train_table", placeholder="–")
 
 
-def compare(runs: list[Run]) -> None:
+def show_run_comparison(runs: list[Run]) -> None:
     """Learning curves of the runs that the visitor picks."""
     trained = {run.name: run for run in runs if run.events("epoch")}
     if not trained:
@@ -46,13 +46,13 @@ def compare(runs: list[Run]) -> None:
     panel = st.expander("Curves side by side", icon=":material/show_chart:", on_change="rerun", key="train_curves")
     if panel.open:
         with panel:
-            _curves(trained)
+            _show_curves(trained)
 
 
-def _curves(trained: dict[str, Run]) -> None:
-    now = page_context.current_context()
+def _show_curves(trained: dict[str, Run]) -> None:
+    context = page_context.current_context()
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
+    first = [name for name in trained if context and name == context.run.name] or list(trained)[:1]
     chosen = left.multiselect(
         "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
         format_func=lambda name: cache.label_run(trained[name]) if name in trained else name,
@@ -61,32 +61,38 @@ def _curves(trained: dict[str, Run]) -> None:
     if chosen:
         frame = run_table.training_curves([trained[name] for name in chosen])
         palette = page_context.theme_palette()
-        figures = {column: cache.cached_figure(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
+        figures = {
+            column: cache.cached_figure(charts.draw_curve, column, frame, palette, x) for column in charts.list_curves(frame)
+        }
         for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
             with place:
-                shown = frame[["run", "epoch", "seconds", *charts.COLUMNS[column]]]
-                page_elements.show_chart(f"train_then_{column}", figure, shown, ABOUT[column], charts.alt(column, frame))
+                table = frame[["run", "epoch", "seconds", *charts.COLUMNS[column]]]
+                page_elements.show_chart(
+                    f"train_then_{column}", figure, table, ABOUT[column], charts.describe_curve(column, frame)
+                )
 
 
-def take_away(runs: list[Run]) -> None:
+def show_model_usage(runs: list[Run]) -> None:
     """Use one run in one's own code, on every page, or take its files and its command along."""
     if not runs:
         return
     with st.expander("Use a model", icon=":material/rocket_launch:"):
-        _one(runs)
-    if SAID in st.session_state:
-        done, text = st.session_state.pop(SAID)
+        _show_one_run(runs)
+    if LAST_OUTCOME in st.session_state:
+        done, text = st.session_state.pop(LAST_OUTCOME)
         (st.success if done else st.error)(text)
 
 
-def _one(runs: list[Run]) -> None:
+def _show_one_run(runs: list[Run]) -> None:
     by_name = {run.name: run for run in runs}
-    now = page_context.current_context()
-    first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
+    context = page_context.current_context()
+    first = list(by_name).index(context.run.name) if context and context.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.label_run(by_name[name]), key="train_pick")]
     place_button("Show it", "train_use", page_context.select_run, run.name, place=right, help="On every page", width="stretch")
-    model_usage.show_model_usage(run, *((now.dataset, now.user) if now and now.run.config.data == run.config.data else ()))
+    model_usage.show_model_usage(
+        run, *((context.dataset, context.user) if context and context.run.config.data == run.config.data else ())
+    )
     st.markdown("**Its files:**")
     events = run.path / EVENTS
     files = {
@@ -99,21 +105,21 @@ def _one(runs: list[Run]) -> None:
             st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.is_public():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
-                place_button("Delete for good", "train_gone", _forget, run.name, runs, type="primary")
+                place_button("Delete for good", "train_gone", _delete_run, run.name, runs, type="primary")
     st.caption("This trains it again:")
     st.code(presets.retrain_command(run), language="bash", wrap_lines=True)
 
 
-def _forget(name: str, known: list[Run]) -> None:
+def _delete_run(name: str, known: list[Run]) -> None:
     """Who is looking at it looks at the run next that the app would open with."""
-    now = page_context.current_context()
+    context = page_context.current_context()
     try:
         Trainings(page_context.RUNS).remove(name)
     except InputError as error:
-        st.session_state[SAID] = (False, f"{page_context.escape_markdown(error)}.")
+        st.session_state[LAST_OUTCOME] = (False, f"{page_context.escape_markdown(error)}.")
         return
-    st.session_state[SAID] = (True, f"{page_context.escape_markdown(name)} is deleted.")
-    if now is not None and now.run.name == name:
+    st.session_state[LAST_OUTCOME] = (True, f"{page_context.escape_markdown(name)} is deleted.")
+    if context is not None and context.run.name == name:
         page_context.select_run(
             min((other for other in known if other.name != name), key=run_preference).name if len(known) > 1 else ""
         )

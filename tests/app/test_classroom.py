@@ -71,20 +71,22 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
     """The 4 × 4 is the one that Product keys shows, with its keys and without its scores; the teacher's has the winners."""
     assert lesson.TOY == steps.AT_FIRST
     toy = search.lesson_of_angles(*lesson.TOY.values())
-    minutes = tuple(lesson.minutes(stop) for stop in range(1, len(STEPS) + 1))
-    page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, item_words(small_world)))
+    minutes = tuple(lesson.minutes_of_stop(stop) for stop in range(1, len(STEPS) + 1))
+    page = worksheet.worksheet_html(
+        worksheet.Worksheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, item_words(small_world))
+    )
     assert page.count("<section>") == len(STEPS) and "**" not in page
     assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 5-18)" in page
-    solved, empty = worksheet.grid(toy, solved=True), worksheet.grid(toy)
+    solved, empty = worksheet.grid_html(toy, solved=True), worksheet.grid_html(toy)
     assert empty in page and empty.count("<td></td>") == 16 and empty.count("score: ____") == 8
     best = sorted((toy.halves[0][:, None] + toy.halves[1]).flatten().tolist())[-3:]
     won = [float(cell.replace("−", "-")) for cell in re.findall(r"<td class='won'>([^<]*)", solved)]
     assert sorted(won) == pytest.approx(best, abs=0.0011)
     assert f"= {toy.halves[0][0].item():.3f}.".replace("-", "−") in page, "the worked example is the search's own score"
     for step in STEPS:
-        step = step.about(item_words(small_world))
-        assert worksheet._plain(step.task) in page
-        assert all(f"</span>{worksheet._plain(option)}" in page for option in step.options)
+        step = step.with_item_words(item_words(small_world))
+        assert worksheet._escape_html(step.task) in page
+        assert all(f"</span>{worksheet._escape_html(option)}" in page for option in step.options)
     ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div", "table", "tr", "th", "td", "br"}
     assert set(re.findall(r"</?([a-z0-9]+)", page)) <= ours
 
@@ -140,7 +142,7 @@ def test_the_plan_takes_two_lessons_over_all_stops_and_its_answers_are_the_teach
     assert not [button for button in pupil.button if button.key == "class_lesson"]
     teacher = press(opened(run="tiny", user="3", teach=key), "Plan and answers")
     assert "| 5-18 |" in said(teacher) and "**Nothing.**" not in said(teacher)
-    teacher.session_state[lesson.SHOWN] = True
+    teacher.session_state[lesson.ANSWERS_SHOWN] = True
     press(teacher, "Plan and answers")
     assert "**Nothing.**" in said(teacher) and "Not measured here" in said(teacher), "of two runs with one seed each"
     assert "class='won'" in html(teacher)

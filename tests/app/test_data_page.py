@@ -162,10 +162,10 @@ def test_experts_are_scored_in_the_background_when_asked(opened: Visit, work_don
 def test_figures_in_both_themes_stay_small(small_world) -> None:  # type: ignore[no-untyped-def]
     table = cards.interest_blocks(small_world)
     for colours in (plot.LIGHT, plot.DARK):
-        cells = charts.blocks(table, colours).data[0].z
+        cells = charts.draw_interest_blocks(table, colours).data[0].z
         assert cells.size <= 16_000 and cells.shape[0] == 5
-        picture = charts.split(cards.split_table(small_world, 0), colours)
+        picture = charts.draw_split(cards.split_table(small_world, 0), colours)
         assert [len(trace.x) for trace in picture.data][1:] == [1, 1]
         assert len({trace.marker.symbol for trace in picture.data}) == 3, "told apart without colour"
-        charts.path(cards.interest_path(small_world, 0), colours)
-    assert charts.span(3, 3) == "3" and charts.span(1000, 1999) == "1,000–1,999"
+        charts.draw_interest_path(cards.interest_path(small_world, 0), colours)
+    assert charts.format_range(3, 3) == "3" and charts.format_range(1000, 1999) == "1,000–1,999"

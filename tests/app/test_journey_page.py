@@ -108,5 +108,5 @@ def test_an_answer_to_a_page_that_is_gone_is_no_answer(monkeypatch: pytest.Monke
     monkeypatch.setattr(views.page_context, "select_expert", done.append)
     for value, expected in (("Expert 46", []), (None, []), (46, [46])):
         monkeypatch.setattr(st, "session_state", {views.EXPERT: value})
-        views._looked()
+        views._select_expert()
         assert done == expected

@@ -82,7 +82,7 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
     table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})
     drawn = Map("PCA", numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
     for colour in ("load", "row"):
-        chart = charts.memory(
+        chart = charts.draw_map(
             map_marks(drawn, table, colour_labels(table, colour), {3: 1, 200: 2}),
             drawn.placed,
             colour,
@@ -109,6 +109,8 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
 
 
 def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
-    assert "No more than by luck" in sentences.regions(True, Region(0.0932, 0.05, 0.0928, 5))[0]  # 9.3% against 5.0% to 9.3%
-    assert "Yes, more than by luck" in sentences.regions(True, Region(0.094, 0.05, 0.0928, 5))[0]
-    assert "No more than by luck" in sentences.regions(False, Region(0.104, 0.02, 0.096, 5))[0]
+    assert (
+        "No more than by luck" in sentences.describe_regions(True, Region(0.0932, 0.05, 0.0928, 5))[0]
+    )  # 9.3% against 5.0% to 9.3%
+    assert "Yes, more than by luck" in sentences.describe_regions(True, Region(0.094, 0.05, 0.0928, 5))[0]
+    assert "No more than by luck" in sentences.describe_regions(False, Region(0.104, 0.02, 0.096, 5))[0]

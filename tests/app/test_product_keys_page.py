@@ -22,7 +22,7 @@ from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.frames import search_frames
 from elastic_core.services.person.inspect import Words
 from pages.components import plot
-from pages.keys import charts, picture, sentences, steps
+from pages.keys import charts, search_picture, sentences, steps
 from pages.keys.sentences import MILLION, OWN, TOY
 
 
@@ -73,7 +73,9 @@ def test_the_page_opens_with_the_4_by_4_and_few_words(page: Page) -> None:
     app = page()
     given = drawn(app)
     assert given["found"]["side"] == 4 and given["toy"]["angles"] == [250, 120] and not charts_on(app)
-    shown = " ".join([app.title[0].value, sentences.TEXT(TOY), given["says"]["Split"], sentences.SURE, *map(str, given["steps"])])
+    shown = " ".join(
+        [app.title[0].value, sentences.TEXT(TOY), given["says"]["Split"], sentences.CONFIDENCE, *map(str, given["steps"])]
+    )
     assert len(re.findall(r"[A-Za-z]{2,}", shown)) <= 75
 
 
@@ -97,11 +99,14 @@ def test_sliders_live_in_the_address_and_what_the_browser_says_is_checked(page: 
         ({"step": "<b>", "angles": ["x"], "k": 99}, "Pair", (40, 85)),
         ("nonsense", "Pair", (40, 85)),
     ):
-        state[picture.KEY] = {picture.MOVED: said_}
-        steps.follow(steps.STEPS)
+        state[search_picture.KEY] = {search_picture.MOVED: said_}
+        steps.follow_browser(steps.STEPS)
         assert (state["keys_step"], (state["keys_q1"], state["keys_q2"]), state["keys_toy_k"]) == (step, angles, 3)
-    state |= {"lock_held": ("keys_step", "keys_q1"), picture.KEY: {picture.MOVED: {"step": "Win", "angles": [0, 0], "k": 1}}}
-    steps.follow(steps.STEPS)
+    state |= {
+        "lock_held": ("keys_step", "keys_q1"),
+        search_picture.KEY: {search_picture.MOVED: {"step": "Win", "angles": [0, 0], "k": 1}},
+    }
+    steps.follow_browser(steps.STEPS)
     assert (state["keys_step"], state["keys_q1"], state["keys_toy_k"]) == ("Pair", 40, 3)
 
 
@@ -189,7 +194,7 @@ def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeyp
     assert app.selectbox(key=steps.EVENT).value == app.selectbox(key=steps.EVENT).options[0]
     clicked = {steps.TALLY: {"selection": {"points": [{"customdata": [newest]}]}}, "lock_held": ()}
     monkeypatch.setattr(st, "session_state", clicked)
-    steps._asked()
+    steps._select_clicked_event()
     assert clicked[steps.EVENT] == newest
 
 
@@ -199,7 +204,7 @@ def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
     sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25], "usual": [0.1, 0.9]})
     for last, earlier in ((5, 2), (12, 0)):
         drawn = votes.vote_marks(cast, last).assign(title="Up <b>")
-        chart = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT)
+        chart = charts.draw_votes(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT)
         figure = go.Figure(chart)
         strokes, squares, bars = figure.data
         assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75% (10.0%)", "25%"]

@@ -24,7 +24,7 @@ ACTS = {
 
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
 def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int, small_world: Dataset) -> None:
-    step = STEPS[stop - 1].about(item_words(small_world))
+    step = STEPS[stop - 1].with_item_words(item_words(small_world))
     assert (ROOT / "pages" / step.page).is_file() and len(step.options) >= 2
     app = opened(run="tiny", user="3", tour=str(stop))
     assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app) and step.task not in said(app), "first the bet"

@@ -83,11 +83,15 @@ def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
     band = load.compare_with_random_router(now, draws=5)
     table, sides = band.experts, band.sides
     for ordered in (False, True):
-        figure = charts.load_bars(table, band.each, band.ordered, now.even, plot.DARK, ordered=ordered, selected=3, unit="people")
+        figure = charts.draw_load_bars(
+            table, band.each, band.ordered, now.even, plot.DARK, ordered=ordered, selected=3, unit="people"
+        )
         marks = [trace for trace in figure.data if trace.customdata is not None]
         assert 0 < sum(len(trace.x) for trace in marks) <= charts.MOST
         assert all(0 <= int(float(row[0])) < size for trace in marks for row in trace.customdata[:5])
         if size == 64:
             assert sorted(int(float(row[0])) for trace in marks for row in trace.customdata) == list(range(64))
-    clickable = [trace for trace in charts.grid(table, sides, band.line, plot.LIGHT, 3, "people").data if trace.type == "scatter"]
+    clickable = [
+        trace for trace in charts.draw_load_grid(table, sides, band.line, plot.LIGHT, 3, "people").data if trace.type == "scatter"
+    ]
     assert bool(clickable) == (size <= charts.MOST)

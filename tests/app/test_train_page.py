@@ -262,9 +262,9 @@ def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
 def test_curves_are_one_line_a_run_with_a_sentence_for_each(trained: Path) -> None:
     runs = list_runs(trained)
     frame = run_table.training_curves(runs)
-    figures = charts.curves(frame, plot.LIGHT)
+    figures = charts.draw_curves(frame, plot.LIGHT)
     assert list(figures) == ["loss", "NDCG@10", "used"]
     assert [len(f.data) for f in figures.values()] == [1, 1, 2]
     assert all(isinstance(f, go.Figure) for f in figures.values())
-    assert DONE in charts.alt("loss", frame)
-    assert list(charts.curves(frame.assign(used=float("nan")), plot.LIGHT)) == ["loss", "NDCG@10"]
+    assert DONE in charts.describe_curve("loss", frame)
+    assert list(charts.draw_curves(frame.assign(used=float("nan")), plot.LIGHT)) == ["loss", "NDCG@10"]

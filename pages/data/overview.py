@@ -26,9 +26,9 @@ split_table = cached_resource(32)(data_cards.split_table)
 SPLIT, LENGTHS, ITEMS, OVERVIEW = map(TEXT.chart_text, ("SPLIT", "LENGTHS", "ITEMS", "OVERVIEW"))
 
 
-def part() -> str | None:
+def show_overview() -> str | None:
     """Returns the name of the source that is shown, if it has one that holds everywhere."""
-    now, choices = page_context.current_context(), page_context.data_choices()
+    context, choices = page_context.current_context(), page_context.data_choices()
     name = bind_widget(
         st.selectbox,
         "Data",
@@ -39,23 +39,23 @@ def part() -> str | None:
     place = st.empty()
     try:
         data = cache.load_dataset(choices[name])
-        card = cached.card(data, choices[name].k_core, data.label)
+        card = cached.make_card(data, choices[name].k_core, data.label)
     except InputError as error:
         place.error(f"These data cannot be shown: {page_context.escape_markdown(error)}.")
         return None
     place.empty()
     words = inspect.item_words(data)
-    _facts(card, words)
-    _split(data, choices[name], now.user if now is not None and now.dataset.hash == data.hash else None)
-    _shapes(data, card, words)
+    _show_facts(card, words)
+    _show_split(data, choices[name], context.user if context is not None and context.dataset.hash == data.hash else None)
+    _show_histograms(data, card, words)
     with st.expander("Where it comes from", icon=":material/help:"):
-        _terms(card, data.understood)
+        _show_terms(card, data.understood)
     with st.expander("All data on this machine", icon=":material/database:"):
-        _all(choices)
+        _show_all_data(choices)
     return choices[name].source if choices[name].source in SOURCES else None
 
 
-def _facts(card: Card, words: Words) -> None:
+def _show_facts(card: Card, words: Words) -> None:
     with page_elements.place_in_row("top"):
         for label, value, help in (
             ("People", f"{card.people:,}", ""),
@@ -65,8 +65,8 @@ def _facts(card: Card, words: Words) -> None:
             ("Median length", f"{card.median:,.0f}", "Half of the people have at most this many events"),
         ):
             st.metric(label, value, border=True, width=146 if len(value) < 7 else 172, help=help or None)
-    said = {"label": page_context.escape_markdown(card.label), "span": card.span}
-    st.caption(TEXT("rare", **said, core=card.k_core) if card.k_core else TEXT("all", **said))
+    values = {"label": page_context.escape_markdown(card.label), "span": card.span}
+    st.caption(TEXT("rare", **values, core=card.k_core) if card.k_core else TEXT("all", **values))
     if card.ties:
         st.caption(f"Equal times: {card.ties}.")
 
@@ -76,7 +76,7 @@ def _in_millions(number: int) -> str:
     return f"{number:,}" if number < 1_000_000 else f"{number / 1_000_000:.2f} million"
 
 
-def _terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
+def _show_terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
     st.markdown(f"**How exact is the copy?** {page_context.escape_markdown(card.exact)}")
     if understood:
         said = "; ".join(f"{what}: {page_context.escape_markdown(said)}" for what, said in understood)
@@ -89,37 +89,37 @@ def _terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
         st.caption(f"Note: {page_context.escape_markdown(note)}")
 
 
-def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
+def _show_split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     page_elements.show_heading("One person, and what the model must guess")
     user = chosen
     if user is None:
-        people, key = data.histories.n_users, f"dat_person_{data.hash}"
+        n_users, key = data.histories.n_users, f"dat_person_{data.hash}"
         left, right = st.columns(2)
         with left:
-            number = st.number_input("Person of these data", 1, people, 1, key=key)
+            number = st.number_input("Person of these data", 1, n_users, 1, key=key)
         with right:
-            user_search.show_search_box(data, source, f"dat_who_{data.hash}", functools.partial(_meet, key))
+            user_search.show_search_box(data, source, f"dat_who_{data.hash}", functools.partial(_set_user, key))
         user = int(number) - 1
     table = split_table(data, user)
     last, name = table.iloc[-1]["title"], user_search.format_user(data, user)
     length = int(data.histories.lengths[user])
     cut = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
-    who = {"name": name[:1].upper() + name[1:], "length": f"{length:,}"}
+    person_values = {"name": name[:1].upper() + name[1:], "length": f"{length:,}"}
     if data.in_baskets:
-        st.write(TEXT("household", **who, many=len(data.next_items(user))) + cut)
+        st.write(TEXT("household", **person_values, many=len(data.next_items(user))) + cut)
     else:
-        st.write(TEXT("person", **who, last=page_context.escape_markdown(last)) + cut)
+        st.write(TEXT("person", **person_values, last=page_context.escape_markdown(last)) + cut)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
     page_elements.show_chart(
-        "dat_split", cache.cached_figure(charts.split, table, page_context.theme_palette()), table, SPLIT, alt
+        "dat_split", cache.cached_figure(charts.draw_split, table, page_context.theme_palette()), table, SPLIT, alt
     )
 
 
-def _meet(key: str, user: int) -> None:
+def _set_user(key: str, user: int) -> None:
     st.session_state[key] = user + 1
 
 
-def _shapes(data: Dataset, card: Card, words: Words) -> None:
+def _show_histograms(data: Dataset, card: Card, words: Words) -> None:
     colours = page_context.theme_palette()
     left, right = st.columns(2)
     with left:
@@ -127,7 +127,7 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
         st.caption(f"{card.shortest:,} to {card.longest:,} events.")
         frame = length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
-        figure = cache.cached_figure(charts.histogram, frame, "people", "events in the history", colours)
+        figure = cache.cached_figure(charts.draw_histogram, frame, "people", "events in the history", colours)
         page_elements.show_chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right:
         page_elements.show_heading(f"How popular {words.many} are")
@@ -135,11 +135,11 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
-        figure = cache.cached_figure(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)
+        figure = cache.cached_figure(charts.draw_histogram, frame, "items", f"events of the {words.one}", colours, words.many)
         page_elements.show_chart("dat_items", figure, frame, ITEMS, alt)
 
 
-def _all(choices: dict[str, DataConfig]) -> None:
+def _show_all_data(choices: dict[str, DataConfig]) -> None:
     """Every dataset side by side; reading the large ones takes a while, so only when asked for."""
     st.write(", ".join(page_context.escape_markdown(name) for name in choices) + ".")
     if st.button("Count them all", key="dat_count", help="This takes a few seconds for large ones."):
@@ -149,7 +149,7 @@ def _all(choices: dict[str, DataConfig]) -> None:
         for i, (name, config) in enumerate(choices.items()):
             bar.progress(i / len(choices), f"Reading {page_context.escape_markdown(name)} …")
             try:
-                cards.append(cached.counted(config))
+                cards.append(cached.count_card(config))
             except InputError as error:
                 st.caption(f"{page_context.escape_markdown(name)} cannot be read: {page_context.escape_markdown(error)}.")
         bar.empty()

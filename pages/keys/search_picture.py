@@ -24,7 +24,7 @@ _mount = st.components.v2.component(
 )
 
 
-def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], on_move: Callable[[], None]) -> None:
+def show_search(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], on_move: Callable[[], None]) -> None:
     """A `steps.Scene` at a step. With another name the picture begins anew; where it has angles, the 4 × 4, the browser may turn
     its query. `moved()` is what was shown last, for `on_move`."""
     lesson, toy = scene.lesson, None
@@ -41,15 +41,15 @@ def draw(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], o
     _mount(data=data, key=KEY, on_moved_change=on_move)
 
 
-def moved() -> dict[str, Any]:
+def browser_state() -> dict[str, Any]:
     """What the browser showed last, checked: `step`, and of the 4 × 4 `angles` and `k`. Empty where it says nothing of ours."""
-    given = (st.session_state.get(KEY) or {}).get(MOVED)
-    if not isinstance(given, dict) or not isinstance(given.get("step"), str):
+    value = (st.session_state.get(KEY) or {}).get(MOVED)
+    if not isinstance(value, dict) or not isinstance(value.get("step"), str):
         return {}
-    found = {"step": given["step"]}
-    angles, k = given.get("angles"), given.get("k")
+    state = {"step": value["step"]}
+    angles, k = value.get("angles"), value.get("k")
     if isinstance(angles, list) and len(angles) == len(TOY_DEGREES) and all(isinstance(x, (int, float)) for x in angles):
-        found["angles"] = tuple(int(x) % 360 for x in angles)
+        state["angles"] = tuple(int(x) % 360 for x in angles)
     if isinstance(k, (int, float)) and 1 <= k <= MOST:
-        found["k"] = int(k)
-    return found
+        state["k"] = int(k)
+    return state

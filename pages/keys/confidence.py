@@ -10,44 +10,46 @@ from pages.components import glossary, page_context, page_elements
 from pages.components.cache import cached_figure
 from pages.components.controls import bind_widget, option_in_address
 from pages.keys import cached, charts
-from pages.keys.sentences import SURE, TEXT
+from pages.keys.sentences import CONFIDENCE, TEXT
 from pages.keys.steps import Scene
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
 
 
-def part(scene: Scene, now: page_context.Context, own: bool) -> None:
+def show_confidence(scene: Scene, context: page_context.Context, own: bool) -> None:
     """The doubts, one at a time and only when asked for; only the chosen one is computed."""
     parts = {
-        "Exactness": partial(_exactness, scene), "Numbers": partial(_numbers, scene), "Gate": partial(_gate, now),
-        "Equation 7": partial(_printed, scene, now, own),
-    }  # fmt: skip
-    if PART not in st.session_state and (asked := option_in_address(PART, list(parts))):
-        st.session_state[PART] = asked
+        "Exactness": partial(_show_exactness, scene),
+        "Numbers": partial(_show_numbers, scene),
+        "Gate": partial(_show_gate, context),
+        "Equation 7": partial(_show_search_as_printed, scene, context, own),
+    }
+    if PART not in st.session_state and (option := option_in_address(PART, list(parts))):
+        st.session_state[PART] = option
     with st.container(key="keys_sure"):
-        chosen = bind_widget(st.segmented_control, SURE, list(parts), key=PART)
+        chosen = bind_widget(st.segmented_control, CONFIDENCE, list(parts), key=PART)
     if chosen:
         parts[chosen]()
 
 
-def _exactness(scene: Scene) -> None:
+def _show_exactness(scene: Scene) -> None:
     lesson, about = scene.lesson, f"{scene.name}/{scene.whose}"
     several = len(lesson.values) > 0
-    known, found = st.session_state.get(CHECKED, ("", None))
+    known, check = st.session_state.get(CHECKED, ("", None))
     if known != about:
-        found = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if several else 0))
+        check = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if several else 0))
     st.markdown(TEXT("EXACT" if several else "EXACT_ONE", all=f"{lesson.side**2:,}"))
     if several and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
-        more = checks.random_queries(lesson.width, MORE, seed=found.queries)
-        found = found.plus(checks.check_search(lesson.keys, lesson.k, more))
-    st.session_state[CHECKED] = (about, found)
-    (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
+        more = checks.random_queries(lesson.width, MORE, seed=check.queries)
+        check = check.plus(checks.check_search(lesson.keys, lesson.k, more))
+    st.session_state[CHECKED] = (about, check)
+    (st.error if check.wrong else st.success)(check.sentence, icon=":material/rule:")
     if several:
         st.caption(f"{cached.turning_point(lesson.width, lesson.k)} {TEXT('CLOCK')}")
 
 
-def _numbers(scene: Scene) -> None:
+def _show_numbers(scene: Scene) -> None:
     """The picture as a table, to read out, sort and search."""
     table = scene.lesson.candidates.rename(columns=lambda name: name.replace("_", " "))
     st.markdown(TEXT("NUMBERS", k=scene.lesson.k))
@@ -55,13 +57,13 @@ def _numbers(scene: Scene) -> None:
     st.caption(f"**Careful:** {TEXT('CAREFUL')}")
 
 
-def _gate(now: page_context.Context) -> None:
+def _show_gate(context: page_context.Context) -> None:
     st.markdown(TEXT("GATE"))
     st.info(TEXT("GATE TRAINED"), icon=":material/straighten:")
     gated = bind_widget(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
-    if now.model.retrieves:
-        table = cached.gradients(now.open_run, now.user)
+    if context.model.retrieves:
+        table = cached.gradient_table(context.open_run, context.user)
         norms = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
         norms["learns"] = np.where(norms["gradient norm"] > 0, "✓ yes", "✗ never")
         numbers = norms.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
@@ -70,7 +72,7 @@ def _gate(now: page_context.Context) -> None:
             f"One step of training on a copy of the run, with this and a few other people. Gate: "
             f"{table['gate'].iloc[0] if gated else 'none'}. The loss is that of the next item alone."
         )
-        _list(now)
+        _show_ungated_list(context)
     else:
         st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
     curve, ends = cached.toy_routers()
@@ -82,40 +84,46 @@ def _gate(now: page_context.Context) -> None:
     alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
     page_elements.show_chart(
         "keys_fig_learning",
-        cached_figure(charts.learning, curve, page_context.theme_palette()),
+        cached_figure(charts.draw_toy_loss, curve, page_context.theme_palette()),
         curve,
         TEXT.chart_text("LEARNING"),
         alt,
     )
 
 
-def _list(now: page_context.Context) -> None:
+def _show_ungated_list(context: page_context.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
-    if search.first_memory(now.model).kind == "none":
+    if search.first_memory(context.model).kind == "none":
         return
-    found = cached.ungated_list(now.open_run, now.user, now.keep_seen)
-    new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
+    comparison = cached.ungated_list(context.open_run, context.user, context.keep_seen)
+    new, low, high = comparison.change.counts["new"], min(comparison.chance), max(comparison.chance)
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
-        f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
-        f"{now.item_words.did} next {found.change.truth_moved}. With random weights, {by_chance} are new "
-        f"({len(found.chance)} tries)."
+        f"**Person {context.user + 1}’s ten without the gate** (every weight 1): {new} "
+        f"{'is' if new == 1 else 'are'} new. What they "
+        f"{context.item_words.did} next {comparison.change.truth_moved}. With random weights, {by_chance} are new "
+        f"({len(comparison.chance)} tries)."
     )
 
 
-def _printed(scene: Scene, now: page_context.Context, own: bool) -> None:
+def _show_search_as_printed(scene: Scene, context: page_context.Context, own: bool) -> None:
     if not len(scene.lesson.values):
         st.info("Choose a smaller memory above. A million experts are too many here.")
         return
     st.markdown(TEXT("PRINTED"))
     if own:
-        found = cached.search_as_printed(now.open_run, now.user, scene.lesson.k, scene.election.ago if scene.election else 0)
+        printed_search = cached.search_as_printed(
+            context.open_run, context.user, scene.lesson.k, scene.election.ago if scene.election else 0
+        )
     else:
-        found = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
-    who = "people" if own else "random queries"
+        printed_search = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
+    population = "people" if own else "random queries"
     st.markdown(
-        f"- {scene.whose}: the mistake keeps **{found.kept} of {found.k}** experts. For {found.queries:,} {who} it keeps "
-        f"**{found.shared:.1f}** on average.\n- Experts that come first for somebody: **{found.used_printed}** as printed, "
-        f"**{found.used}** as meant.\n- With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts. "
+        f"- {scene.whose}: the mistake keeps **{printed_search.kept} of {printed_search.k}** experts. For "
+        f"{printed_search.queries:,} {population} it keeps "
+        f"**{printed_search.shared:.1f}** on average.\n- Experts that come first for somebody: "
+        f"**{printed_search.used_printed}** as printed, "
+        f"**{printed_search.used}** as meant.\n- With somebody else’s q₂, {printed_search.deaf:,} of "
+        f"{printed_search.queries:,} keep all their experts. "
         "As printed, everybody does."
     )

@@ -17,7 +17,7 @@ from pages.components.controls import bind_widget, number_input, place_button
 from pages.data import cached, charts, upload
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
-WHOLE = (
+WHOLE_NUMBERS = (
     ("users", "People", 50, 5_000, 50, ""),
     ("items", "Items", 40, 2_000, 20, "At least four for each interest"),
     ("interests", "Interests", 2, 32, 1, "Groups of items, each with its own order"),
@@ -36,32 +36,32 @@ BLOCKS, PATH, GAPS = map(TEXT.chart_text, ("BLOCKS", "PATH", "GAPS"))
 SCORE = page_text.parse_chart_text(TEXT("SCORE", people=f"{MOST_USERS:,}"))
 
 
-def part() -> None:
+def show_planted_world() -> None:
     st.write(TEXT("world"))
-    config = _controls()
+    config = _choose_rules()
     try:
-        data = cached.world(config)
+        data = cached.draw_world(config)
     except InputError as error:
         st.error(f"This world cannot be drawn: {page_context.escape_markdown(error)}.")
     else:
-        _truth(data)
+        _show_truth(data)
         with page_elements.place_in_row():
             if not page_context.is_switched_off("upload"):
                 place_button(
-                    "Keep this world", "dat_plant", _keep, config, icon="save", type="primary",
+                    "Keep this world", "dat_plant", _store_world, config, icon="save", type="primary",
                     help="The Train page offers it as data",
                 )  # fmt: skip
             text = json.dumps(asdict(config), indent=1)
             st.download_button("Rules (JSON)", text, "planted.json", "application/json", key="dat_rules", on_click="ignore")
-    upload.say()
-    upload.kept()
-    _scores()
+    upload.show_last_outcome()
+    upload.show_stored_data()
+    _show_scores()
 
 
-def _controls() -> PlantedConfig:
+def _choose_rules() -> PlantedConfig:
     values: dict[str, int | float] = {}
     places = st.columns(5)
-    for i, (name, label, low, high, step, about) in enumerate(WHOLE):
+    for i, (name, label, low, high, step, about) in enumerate(WHOLE_NUMBERS):
         values[name] = number_input(
             label, low, high, getattr(START, name), step, key=f"dat_{name}", place=places[i % 5], help=about or None
         )
@@ -79,34 +79,36 @@ def _controls() -> PlantedConfig:
     return PlantedConfig(**values)  # type: ignore[arg-type]
 
 
-def _truth(data: Dataset) -> None:
-    found, colours = cards.measured_truth(data), page_context.theme_palette()
+def _show_truth(data: Dataset) -> None:
+    truth, colours = cards.measured_truth(data), page_context.theme_palette()
     counts = {"people": f"{data.histories.n_users:,}", "items": f"{data.catalog.n_items:,}"}
-    counts |= {"events": f"{int(data.histories.lengths.sum()):,}", "length": f"{found['mean length']:.0f}"}
-    shares = {"interests": f"{found['interests a person']:.1f}", "shared": f"{found['shared by two people']:.1f}"}
-    st.caption(TEXT("drawn", **counts, **shares, noise=f"{found['noise']:.0%}", top=f"{found['top tenth']:.0%}"))
+    counts |= {"events": f"{int(data.histories.lengths.sum()):,}", "length": f"{truth['mean length']:.0f}"}
+    shares = {"interests": f"{truth['interests a person']:.1f}", "shared": f"{truth['shared by two people']:.1f}"}
+    st.caption(TEXT("drawn", **counts, **shares, noise=f"{truth['noise']:.0%}", top=f"{truth['top tenth']:.0%}"))
     left, right = st.columns(2)
     with left:
         page_elements.show_heading("The truth: interests and their items")
         table = cards.interest_blocks(data)
         alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
-        page_elements.show_chart("dat_blocks", charts.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
+        page_elements.show_chart(
+            "dat_blocks", charts.draw_interest_blocks(table, colours), table[table["events"] > 0], BLOCKS, alt
+        )
     with right:
         page_elements.show_heading("One person’s interests over time")
         user = int(st.number_input("Person of this world", 1, data.histories.n_users, 1, key="dat_one", width=220)) - 1
         path = cards.interest_path(data, user)
         counts = path["interest"].value_counts()
         alt = f"Events of person {user + 1} by true interest: " + ", ".join(f"{name} {n}" for name, n in counts.items())
-        page_elements.show_chart("dat_path", charts.path(path, colours), path, PATH, alt)
+        page_elements.show_chart("dat_path", charts.draw_interest_path(path, colours), path, PATH, alt)
 
 
-def _keep(config: PlantedConfig) -> None:
-    with upload.telling():
-        kept = upload.upload_store().plant(config)
-        st.session_state[upload.SAID] = (True, TEXT("kept world", label=page_context.escape_markdown(kept.label)))
+def _store_world(config: PlantedConfig) -> None:
+    with upload.catch_refusal():
+        stored = upload.upload_store().plant(config)
+        st.session_state[upload.LAST_OUTCOME] = (True, TEXT("kept world", label=page_context.escape_markdown(stored.label)))
 
 
-def _scores() -> None:
+def _show_scores() -> None:
     page_elements.show_heading("Did a model find the interests?")
     able = (run for run in cache.list_openable_runs(page_context.RUNS) if run.config.data.source == PLANTED)
     runs = {run.name: run for run in able if getattr(run.config.model, "memory", "none") != "none"}
@@ -119,7 +121,7 @@ def _scores() -> None:
     if row is None:
         return
     try:
-        curves = cached.remembered(cache.ranked_runs(page_context.RUNS), cache.load_dataset(run.config.data), run.name)
+        curves = cached.measure_recall(cache.ranked_runs(page_context.RUNS), cache.load_dataset(run.config.data), run.name)
     except InputError as error:
         st.error(f"{page_context.escape_markdown(error)}.")
         return
@@ -136,4 +138,4 @@ def _scores() -> None:
         page_elements.show_heading("What does it remember?")
         many, own = curves["system"].nunique(), cards.system_of(run.name)
         alt = f"Share of the oracle’s NDCG@10 by gap for {many} systems on this world, falling as the gap grows."
-        page_elements.show_chart("dat_gaps", charts.gaps(curves, own, page_context.theme_palette()), curves, GAPS, alt)
+        page_elements.show_chart("dat_gaps", charts.draw_gaps(curves, own, page_context.theme_palette()), curves, GAPS, alt)
