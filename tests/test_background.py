@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,15 @@ def test_one_works_at_a_time_the_oldest_first_whatever_its_kind(
         table.execute("DELETE FROM worker")
     start_next(root)
     assert spawned == [first.id, second.id]
+
+
+def test_who_only_asks_is_no_worker(root: Path, ask: Callable[..., Job[Any]], spawned: list[str]) -> None:
+    """To ask who holds the lock is to hold it for an instant. A job that waits then would wait until somebody looked again."""
+    lock = worker_lock(root / "jobs")
+    lock.acquire()
+    Timer(0.1, lock.release).start()
+    job = ask(KINDS["train"](root))
+    assert spawned == [job.id]
 
 
 def test_who_asks_at_once_on_many_servers(kind: str, root: Path, ask: Callable[..., Job[Any]], spawned: list[str]) -> None:

@@ -36,6 +36,7 @@ State = Literal["queued", "running", "not responding", "interrupted", "finished"
 ACTIVE: tuple[State, ...] = ("queued", "running", "not responding")
 MAX_QUEUED = 20  # of a kind
 STALE = 60.0  # seconds without a heartbeat until a living worker counts as not responding
+PATIENCE = 0.5  # seconds that the lock must be held before its holder counts as a worker when the next one is to start
 STARTING = 30.0  # seconds that a fresh worker gets to take the lock before another one is started
 STOPPED = "asked to stop"  # the reason of a job that was stopped
 LOG_BYTES, LOG_LINES = 2**18, 40  # of a log, what pages show
@@ -409,12 +410,13 @@ def worker_lock(folder: Path) -> FileLock:
     return FileLock(folder / "worker.lock", thread_local=False)
 
 
-def worker_alive(folder: Path) -> bool:
-    """Whether any process holds the lock. Asking holds it for an instant, so workers are a little patient."""
+def worker_alive(folder: Path, patience: float = 0.0) -> bool:
+    """Whether any process holds the lock, for as many seconds as `patience`. Asking holds it for an instant, so
+    those who act on the answer are a little patient."""
     if not (folder / "worker.lock").exists():
         return False
     try:
-        with worker_lock(folder).acquire(timeout=0):
+        with worker_lock(folder).acquire(timeout=patience):
             return False
     except Timeout:
         return True
@@ -428,7 +430,8 @@ def start_next(root: Path) -> None:
     In public mode nothing is started: nobody who asked for it is here.
     """
     folder = root / "jobs"
-    if public.is_public() or not any(row["state"] == "queued" for row in _select_rows(folder)) or worker_alive(folder):
+    states = {row["state"] for row in read_rows(folder)}
+    if public.is_public() or "queued" not in states or states & {"running", "not responding"} or worker_alive(folder, PATIENCE):
         return
     with open_table(folder, write=True) as table:
         waiting = table.execute("SELECT id, threads FROM jobs WHERE state = 'queued' ORDER BY id LIMIT 1").fetchone()

@@ -73,8 +73,14 @@ def _run_in_worker(jobs: Queue[Any], job: Job[Any], lock: FileLock) -> bool:
     except (InputError, OSError) as error:
         context.log(f"{job.id} cannot begin: {error}")
         return False
-    threading.Thread(target=_send_heartbeat, args=(jobs, context, lock), daemon=True).start()
-    run_job(jobs, job, context)
+    over = threading.Event()
+    heartbeat = threading.Thread(target=_send_heartbeat, args=(jobs, context, lock, over), daemon=True)
+    heartbeat.start()
+    try:
+        run_job(jobs, job, context)
+    finally:
+        over.set()
+        heartbeat.join()  # else it takes the end for a wish to stop, and ends this process while that starts the next worker
     return True
 
 
@@ -93,21 +99,22 @@ def run_job(jobs: Queue[Any], job: Job[Any], context: JobContext) -> None:
         _end_work(context, "stopped" if reason == STOPPED else "finished", reason)
 
 
-def _send_heartbeat(jobs: Queue[Any], context: JobContext, lock: FileLock) -> None:
-    """Says that the worker lives, and hears whether the job is to stop. Work that does not look is ended here."""
-    while True:
+def _send_heartbeat(jobs: Queue[Any], context: JobContext, lock: FileLock, over: threading.Event) -> None:
+    """Says that the worker lives until the work is over, and hears whether the job is to stop. Work that does not look is ended
+    here."""
+    while not over.is_set():
         with suppress(InputError):
             listed = queue.update_job(jobs.folder, context.id, beat=time.time())
             rows = queue.read_rows(jobs.folder) if listed else []
             if not any(f"{row['id']:06}" == context.id and not row["stopping"] for row in rows):
                 context.request_stop()
-        if jobs.stops_at_once and context.stop():
+        if jobs.stops_at_once and context.stop() and not over.is_set():
             with suppress(InputError, OSError):
                 _end_work(context, "stopped", STOPPED)
             with suppress(Exception):
                 _release_lock(jobs.root, lock, go_on=True)
             os._exit(0)
-        time.sleep(BEAT)
+        over.wait(BEAT)
 
 
 def _end_work(context: JobContext, state: State, reason: str) -> None:
