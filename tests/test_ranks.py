@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from elastic_core.core.evaluate import Ranks
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import NAMES, Ranks
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -95,6 +97,21 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
     with pytest.raises(InputError, match=r"^run/ranks ") as error:
         read_ranks(path, "run/ranks")
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_what_is_asked_of_a_report_does_not_stay_in_memory() -> None:
+    """The app's server holds the reports of hundreds of runs."""
+    users = np.arange(50_000)
+    ranks = Ranks((users % 700).astype(np.int32), (users % 3).astype(np.int32))
+    report = Report(dict.fromkeys(PROTOCOLS, ranks), users, "test", "abc", 0, 0.0)
+    tracemalloc.start()
+    try:
+        means = {(protocol, name): report.values(protocol, name).mean() for protocol in PROTOCOLS for name in NAMES}
+        assert means == {(row["protocol"], row["metric"]): row["mean"] for row in report.rows()}
+        stayed, largest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert stayed < users.nbytes < largest, "less than one number a person"
 
 
 def test_ranks_of_other_data_are_not_the_runs(tiny_runs: Path, tmp_path: Path) -> None:

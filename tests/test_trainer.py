@@ -4,6 +4,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -348,3 +350,31 @@ def test_batches_drawn_ahead_are_the_same_and_who_stops_leaves_no_thread() -> No
     for _number in drawn_ahead(drawn(5)):  # type: ignore[arg-type]
         break
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
+
+
+OPTIMIZERS = """
+import sys
+import torch
+from elastic_core.core.optimizers import Adam, AdamW
+
+def train(kind):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(5, 3)
+    optimizer = kind([{"params": [model.weight], "weight_decay": 0.1}, {"params": [model.bias]}], lr=0.01)
+    for step in range(6):
+        optimizer.zero_grad(set_to_none=True)
+        model(torch.randn(4, 5)).square().sum().backward()
+        optimizer.step()
+        if step == 3:
+            optimizer.load_state_dict(optimizer.state_dict())
+    return torch.cat([model.weight.flatten(), model.bias])
+
+ours = train(Adam), train(AdamW)
+assert "torch._dynamo" not in sys.modules
+theirs = train(torch.optim.Adam), train(torch.optim.AdamW)
+assert all(map(torch.equal, ours, theirs)) and not torch.equal(*ours)
+"""
+
+
+def test_optimizers_are_those_of_torch_without_its_compiler() -> None:
+    subprocess.run([sys.executable, "-c", OPTIMIZERS], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})

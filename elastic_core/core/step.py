@@ -18,13 +18,14 @@ from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Dataset
 from elastic_core.core.objective import Loss, Objective
+from elastic_core.core.optimizers import Adam, AdamW
 from elastic_core.errors import InputError
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
 MAX_GRAD_NORM = 5.0  # longer gradients are scaled down to it
 COMPILERS = {"cuda": "inductor"}  # device → backend of torch.compile
-OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+OPTIMIZERS: dict[str, Any] = {"adam": Adam, "adamw": AdamW}
 CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from elastic_core.core.batches import Batch, left_pad
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
+from elastic_core.core.optimizers import Adam
 from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
@@ -148,7 +149,7 @@ def _train_router(router: _Router) -> list[float]:
     draw = partial(torch.randn, generator=(generator := torch.Generator().manual_seed(1)))
     clues, answers = draw(KINDS, CLUE), draw(KINDS, WIDTH)
     answers = (answers - answers.mean(0)) / answers.std(0, correction=0)
-    optimizer = torch.optim.Adam(router.parameters(), lr=0.03)
+    optimizer = Adam(router.parameters(), lr=0.03)
     losses = []
     for _ in range(STEPS):
         kinds = torch.randint(KINDS, (PER_STEP,), generator=generator)
