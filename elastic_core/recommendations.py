@@ -11,7 +11,7 @@ and counted. A user without a history gets the most popular items, where the run
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -105,15 +105,20 @@ class ItemRanker:
 
     @cached_property
     def dataset(self) -> Dataset:
-        """Raises InputError where the data cannot be had, or hold other items than the run learned."""
+        """Raises InputError where the data cannot be had."""
         if self._load_data is None:
             raise InputError("users by their ids need the data that the run learned from; give histories of items")
         dataset = self._load_data()
-        if dataset.catalog.ids.astype(str).tolist() != self.catalog.ids.astype(str).tolist():
-            raise InputError(f"the run learned other items than {dataset.label} holds now")
-        if self.catalog.titles is None:  # their licence keeps some titles out of run folders
-            self.catalog = dataset.catalog
+        if self.catalog.titles is None and dataset.catalog.titles is not None:  # a licence keeps some out of run folders
+            titles = dict(zip(dataset.catalog.ids.astype(str), dataset.catalog.titles, strict=True))
+            known = np.array([titles.get(str(raw), "") for raw in self.catalog.ids], dtype=object)
+            self.catalog = replace(self.catalog, titles=known)
         return dataset
+
+    @cached_property
+    def item_numbers(self) -> ndarray:
+        """The number that the run gave every item of the data, int64 [n_items + 1]; 0 for an item that it does not know."""
+        return np.array([self.catalog.find(str(raw)) for raw in self.dataset.catalog.ids], dtype=np.int64)
 
     @cached_property
     def user_rows(self) -> dict[str, int]:
@@ -127,7 +132,9 @@ class ItemRanker:
             return torch.from_numpy(self._counts).float()
         if self._load_data is None:
             raise InputError("nothing is known of this user, and this run does not know what is popular")
-        return torch.from_numpy(self.dataset.counts()).float()
+        counts = np.zeros(self.catalog.n_items + 1, dtype=np.int64)
+        np.add.at(counts, self.item_numbers, self.dataset.counts())
+        return torch.from_numpy(counts).float()
 
     def find_items(self, ids: Iterable[Id]) -> tuple[ndarray, int]:
         """Dense ids int64 of the items that the run knows, and the number of those it does not."""
@@ -144,12 +151,16 @@ class ItemRanker:
         allowed[0] = False  # padding
         return allowed
 
-    def user_history(self, user: str, before_test: bool = False) -> tuple[ndarray, ndarray | None]:
-        """Dense items and times of a user of the data; `before_test`: without the held-out test event and what follows it."""
+    def user_history(self, user: str, before_test: bool = False) -> tuple[ndarray, ndarray | None, int]:
+        """Dense items and times of a user of the data, and how many events were left out, as the run does not know their items.
+        `before_test`: without the held-out test event and what follows it."""
         row, histories = self.user_rows[user], self.dataset.histories
         end = self.dataset.ends("test")[row] if before_test else histories.offsets[row + 1]
         events = slice(histories.offsets[row], end)
-        return histories.items[events], histories.times[events] if self.dataset.has_times else None
+        items = self.item_numbers[histories.items[events]]
+        known = items > 0
+        times = histories.times[events][known] if self.dataset.has_times else None
+        return items[known], times, int((~known).sum())
 
     # --- lists ---------------------------------------------------------------------------------------------------------
 
@@ -193,7 +204,7 @@ class ItemRanker:
         for start in range(0, len(names), MAX_BATCH):
             chunk = names[start : start + MAX_BATCH]
             if named is None:
-                histories_read = [(*self.user_history(name, before_test), 0) for name in chunk]
+                histories_read = [self.user_history(name, before_test) for name in chunk]
             else:
                 histories_read = [(items, None, unknown) for items, unknown in (self._read(named[name]) for name in chunk)]
             items, scores = self.rank([Query(items, allowed, times, keep) for items, times, _ in histories_read], k)

@@ -171,11 +171,22 @@ def test_a_run_says_what_is_popular_and_an_older_one_asks_its_data(tiny_runs: Pa
     assert isinstance(open_run(old).catalog(), Catalog)
 
 
-def test_other_items_than_the_data_hold_are_refused(tiny: Tiny) -> None:
+def test_items_that_came_after_the_training_are_left_out_and_counted(tiny: Tiny) -> None:
+    """The data have a new item in everybody's history, and number all items otherwise."""
     model, data, _ = tiny
-    other = dataclasses.replace(data, catalog=Catalog.numbered(data.catalog.n_items - 1))
-    with pytest.raises(InputError, match="other items"):
-        ItemRanker(model, data.catalog, lambda: other).recommend()
+    histories, n_items = data.histories, data.catalog.n_items
+    shuffled = np.random.default_rng(0).permutation(n_items) + 1
+    numbers = np.argsort(np.r_[0, shuffled])  # number here → number there
+    catalog = Catalog(np.array(["", *data.catalog.ids[shuffled], "brand new"], dtype=object))
+    items = np.insert(numbers[histories.items], histories.offsets[1:], n_items + 1).astype(np.int32)
+    offsets = histories.offsets + np.arange(len(histories.offsets))
+    grown = dataclasses.replace(histories, items=items, times=np.arange(len(items)), offsets=offsets)
+    other = dataclasses.replace(data, catalog=catalog, histories=grown, has_times=False)
+    before = ItemRanker(model, data.catalog, lambda: dataclasses.replace(data, has_times=False)).recommend(k=5)
+    after = ItemRanker(model, data.catalog, lambda: other).recommend(k=5)
+    assert (after.items == before.items).all() and (after.unknown == 1).all() and (after.known == before.known).all()
+    counts = ItemRanker(model, data.catalog, lambda: other).popularity
+    assert counts.tolist() == [0, *other.counts()[numbers[1:]].tolist()]
 
 
 def test_titles_that_could_not_travel_are_those_of_the_data(tiny: Tiny) -> None:

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import elastic_core
+from elastic_core.commands import main
 from elastic_core.core.evaluate import expected, rank_people
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -215,3 +216,62 @@ def test_runs_lie_in_the_folder_one_is_in_else_in_the_checkout_else_at_home(
     for folder in (checkout, here):
         (folder / "checkpoints").mkdir(parents=True)
         assert find_checkpoints(here, checkout) == folder / "checkpoints"
+
+
+# --- data that people return to, and data that grow ---------------------------------------------------------------------
+
+
+def test_commands_name_the_protocol_that_fits_the_data_first_and_lists_follow_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everybody buys two things again and again; a list without them hits next to none of the next purchases."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"c{u},sku-{(u + n % 2 * 7) % 30},{n}" for u in range(90) for n in range(10)]
+    Path("shop.csv").write_text("\n".join(["user,item,time", *rows]))
+    small = ["--recipe=toy", "--set=data.source=shop.csv", "--set=train.epochs=3", "--set=model.repeats=true", "--out=run"]
+    assert main(["train", *small]) == 0
+    assert "protocol full-seen)" in capsys.readouterr().err
+    assert main(["evaluate", "run", "--metrics=HR@10"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[1].startswith("full-seen") and "full-seen fits these data" in shown.err
+    hits = {}
+    for name, words in (("usual", []), ("unseen", ["--unseen"]), ("seen", ["--seen"])):
+        assert main(["recommend", "run", "--all", "--before-test", "--out", f"{name}.csv", *words]) == 0
+        assert ("people mostly choose such" in capsys.readouterr().err) == (name == "usual")
+        lists = pd.read_csv(f"{name}.csv").groupby("user")["item"].agg(set)
+        hits[name] = np.mean([f"sku-{(u + 9 % 2 * 7) % 30}" in lists[f"c{u}"] for u in range(90)])
+    assert hits["usual"] == hits["seen"] > 0.9 and hits["unseen"] == 0
+    assert main(["recommend", "run", "--user", "c3", "--csv"]) == 0
+    assert "sku-3" in set(pd.read_csv(io.StringIO(capsys.readouterr().out))["id"])
+    assert main(["recommend", "run", "--user", "c3", "--seen", "--unseen"]) == 2
+
+
+def test_everybody_who_can_have_a_list_gets_one_and_the_others_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"c{u},sku-{(u * 7 + n * 5) % 24},{n}" for u in range(60) for n in range(8)]
+    Path("shop.csv").write_text("\n".join(["user,item,time", *rows]))
+    assert main(["train", "--recipe=toy", "--set=data.source=shop.csv", "--set=train.epochs=1", "--out=run"]) == 0
+    known = open_run("run").recommend([f"c{u}" for u in range(10, 60)])
+    rows += [f"c{u},sku-new,9" for u in range(10)]  # enough for the k-core
+    rows += [f"short,sku-{n},{n}" for n in (3, 8, 13)]  # below it
+    rows += [f"stranger,sku-odd-{n},{n}" for n in range(4)]  # nothing that the run knows
+    rows += ["once,sku-3,1", "twice,sku-3,1", "twice,sku-8,2"]  # too little for any history
+    Path("shop.csv").write_text("\n".join(["user,item,time", *rows]))
+    capsys.readouterr()
+    assert main(["recommend", "run", "--all", "--out", "top.csv"]) == 0
+    said, lists = capsys.readouterr().err, pd.read_csv("top.csv")
+    assert "62 people's lists" in said and "1 lists hold what is popular" in said and "10 lists leave out events" in said
+    assert "2 people have too few events" in said
+    assert set(lists["user"]) == {f"c{u}" for u in range(60)} | {"short", "stranger"}
+    again = lists[lists["user"].isin(known["user"])]
+    assert sorted(zip(again["user"], again["item"], strict=True)) == sorted(zip(known["user"], known["item"], strict=True))
+
+
+def test_a_run_of_a_model_of_ones_own_says_where_it_looks_for_it(tmp_path: Path, tiny: Tiny) -> None:
+    shutil.copytree(tiny[2].path, tmp_path / "run")
+    config = (tmp_path / "run" / "config.json").read_text().replace('"elastic"', '"my-own"')
+    (tmp_path / "run" / "config.json").write_text(config)
+    with pytest.raises(InputError, match="ELASTIC_PLUGINS must name the folder"):
+        _ = open_run(tmp_path / "run").config

@@ -63,9 +63,11 @@ def run(arguments: Namespace) -> int:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
     if arguments.people < 0 or (arguments.people and arguments.split == "test"):
         raise InputError("--people takes a number of people and goes with --split valid: a test is of everybody")
+    run, loaded = find_run(arguments.run_name), None
+    arguments.protocols = sorted(arguments.protocols, key=lambda protocol: protocol != run.protocol)  # first the one that fits
     if arguments.last:
         return known_a_little(arguments)
-    device, run, loaded = find_device(arguments.device), find_run(arguments.run_name), None
+    device = find_device(arguments.device)
     if arguments.store:
         if arguments.split != "test":
             raise InputError("--store keeps the ranks of the test split, no other")
@@ -82,6 +84,8 @@ def run(arguments: Namespace) -> int:
         report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
     print_note(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
+    if run.keeps_seen:
+        print_note("The protocol full-seen fits these data: people mostly choose again what they have seen.")
     if note := list_note(run.n_items()):
         print_note(f"Note: {note}.")
     redrawn = under_random_ties(run, report, device, loaded)

@@ -23,23 +23,27 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from elastic_core import files
-from elastic_core.commands.arguments import add_options, load_run, open_items, print_note, split_commas
-from elastic_core.data import Catalog, Dataset
+from elastic_core.commands.arguments import add_options, find_run, load_run, open_items, print_note, split_commas
+from elastic_core.data import Catalog, Dataset, load
 from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
+from elastic_core.runs import Run
+from elastic_core.runs import items as run_items
 from elastic_core.services.edits import apply_edits, check_edits, parse_edits
 from elastic_core.services.person.attribution import Reason, find_reasons
 from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.recommend import History, rank_items, scale_experts, user_history
 
+NOTHING_LEFT = "as nothing else is left for these people (--seen also suggests seen items)"
 SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
 
@@ -56,7 +60,8 @@ def configure(parser: ArgumentParser) -> None:
     add_options(parser, """
         --top | int 10 | how many
         --edits EDITS | text | with something changed, as -12,+50,x7,x9*2: without event 12, with item 50, without expert 7, …
-        --seen | flag | also recommend what is in the history
+        --seen | flag | also recommend what is in the history (default: where people mostly choose such)
+        --unseen | flag | recommend nothing that is in the history
         --csv | flag | CSV instead of the table
         --out FILE | path | with --all: the file, .parquet or .csv
         --before-test | flag | with --all: before the held-out item, as --user reads people
@@ -71,7 +76,16 @@ def run(arguments: Namespace) -> int:
     for_everybody = arguments.out or arguments.exclude or arguments.only is not None or arguments.before_test
     if for_everybody and not arguments.all:
         raise InputError("--out, --exclude, --only and --before-test go with --all")
+    if arguments.seen and arguments.unseen:
+        raise InputError("say either --seen or --unseen")
     return write_everybody(arguments) if arguments.all else print_list(arguments)
+
+
+def keeps_seen(arguments: Namespace, run: Run) -> bool:
+    """Whether lists hold items of the history, too: as was said, else as fits the run's data, which is told."""
+    if not (arguments.seen or arguments.unseen) and run.keeps_seen:
+        print_note("Lists hold seen items, too, as people mostly choose such (--unseen leaves them out).")
+    return not arguments.unseen and (arguments.seen or run.keeps_seen)
 
 
 # --- one list ------------------------------------------------------------------------------------------------------------
@@ -89,7 +103,8 @@ def print_list(arguments: Namespace) -> int:
     recent = [catalog.title(item) for item in history.items[-SHOWN:].tolist()]
     print_note("after " + ", ".join(["…", *recent] if len(history.items) > SHOWN else recent))
 
-    table = rank_items(model, data, history, arguments.top, edit, arguments.seen).table
+    keep_seen = keeps_seen(arguments, find_run(arguments.run_name))
+    table = rank_items(model, data, history, arguments.top, edit, keep_seen).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
     why = find_reasons(model, history, table["item"].tolist(), edit)
     if arguments.csv:
@@ -163,21 +178,26 @@ def write_everybody(arguments: Namespace) -> int:
         raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
     if arguments.edits:
         raise InputError("--edits is for one person or history, not for --all")
-    _, data, model = load_run(arguments.run_name)
-    ranker = ItemRanker(model, data.catalog, lambda: data)
+    run, catalog, model = open_items(arguments.run_name)
+    settings = run.config.data if arguments.before_test else replace(run.config.data, k_core=0)  # whoever can have a list
+    data = load(settings, print_note)
+    counts = run_items.read_counts(run.path / run_items.FILE, run.path)
+    ranker = ItemRanker(model, catalog, lambda: data, counts, keeps_seen(arguments, run))
     exclude = read_ids(arguments.exclude) if arguments.exclude else []
     only = None if arguments.only is None else read_ids(arguments.only)
     for option, ids in (("--exclude", exclude), ("--only", only or [])):
         if unknown := ranker.find_items(ids)[1]:
             print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
     chunks = ranker.recommend_chunks(
-        k=arguments.top, exclude=exclude, only=only, seen=arguments.seen, before_test=arguments.before_test
+        k=arguments.top, exclude=exclude, only=only, before_test=arguments.before_test
     )
-    short = Counter[str]()  # lists with nothing in them, and with less than was wanted
+    short = Counter[str]()  # lists with nothing in them, with less than was wanted, or without a history behind them
     users = write_lists(arguments.out, count_short_lists(show_progress(chunks, data.histories.n_users), short))
     print_note(f"{users:,} people's lists are in {arguments.out}")
     for what, lists in short.items():
-        print_note(f"Note: {lists:,} lists {what}, as nothing else is left for these people (--seen also suggests seen items).")
+        print_note(f"Note: {lists:,} lists {what}.")
+    if data.people_left_out:
+        print_note(f"Note: {data.people_left_out:,} people have too few events for a history, and no list.")
     return 0
 
 
@@ -185,8 +205,11 @@ def count_short_lists(chunks: Iterator[Recommendations], short: Counter[str]) ->
     """The same chunks; `short` counts the lists that are empty, and those with fewer items than were wanted."""
     for chunk in chunks:
         filled = (chunk.items > 0).sum(axis=1)
-        short["are empty"] += int((filled == 0).sum())
-        short["are shorter"] += int(((filled > 0) & (filled < chunk.items.shape[1])).sum())
+        less = (filled > 0) & (filled < chunk.items.shape[1])
+        short[f"are empty, {NOTHING_LEFT}"] += int((filled == 0).sum())
+        short[f"are shorter, {NOTHING_LEFT}"] += int(less.sum())
+        short["hold what is popular, as the run knows no item of these people"] += int((chunk.known == 0).sum())
+        short["leave out events of items that the run does not know"] += int(((chunk.unknown > 0) & (chunk.known > 0)).sum())
         yield chunk
     for what in [what for what, lists in short.items() if not lists]:
         del short[what]

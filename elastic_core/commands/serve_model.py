@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     served, catalog, model = open_items(arguments.run_name)
     counts = items.read_counts(served.path / items.FILE, served.path)
     dataset = None if arguments.without_data else load_data(served)
-    ranker = ItemRanker(model, catalog, (lambda: dataset) if dataset else None, counts)
+    ranker = ItemRanker(model, catalog, (lambda: dataset) if dataset else None, counts, served.keeps_seen)
     path = None if arguments.states == IN_MEMORY else Path(arguments.states or f"{served.name}.people.sqlite")
     service = ListService(ranker, Events(path, ListService.events_to_keep(ranker)), with_data=dataset is not None)
     app = create_app(service, served.name, Limits(rate=arguments.rate, batch=arguments.together))

@@ -16,6 +16,8 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+import torch
+
 from elastic_core.commands.arguments import (
     CHECKPOINTS,
     add_file_options,
@@ -24,6 +26,7 @@ from elastic_core.commands.arguments import (
     data_settings,
     print_note,
 )
+from elastic_core.machine import keep_threads
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
 from elastic_core.services.durations import about, clock
@@ -38,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     add_options(parser, f"""
         source SOURCE | text | a file or folder of your own, or a named source
         --minutes | float 30 | for all of it
-        --clock | {"/".join(NOW)} wall | of the minutes: on a busy machine, processor time is fairer and takes longer
+        --clock | {"/".join(NOW)} processor | of the minutes: a busy machine stretches no processor time (of one thread)
         --split | {"/".join(WAYS)}/both both | hold out the last event, all after a date, or both
         --systems | words {",".join(STUDIED)} | some of {",".join(STUDIED)} (default: as the time allows)
     """)  # fmt: skip
@@ -54,7 +57,10 @@ def run(arguments: Namespace) -> int:
     plain = {"data": dataclasses.asdict(data_config(arguments)), "minutes": arguments.minutes, "ways": ways}
     request = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
     folder = arguments.out or CHECKPOINTS / "studies" / request.name
-    result = Study(request, folder, Progress()).conduct()
+    with keep_threads():
+        if request.clock == "processor":  # it counts the time of all threads
+            torch.set_num_threads(1)
+        result = Study(request, folder, Progress()).conduct()
     if sys.stderr.isatty():
         print_note("")
     print(study_text(result))

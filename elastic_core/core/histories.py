@@ -107,6 +107,7 @@ class Dataset:
     ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
+    people_left_out: int = 0  # with fewer events than the k-core or the split asks for
     config: Any = None  # the settings that load them again (run_config.DataConfig)
     files: Mapping[str, bytes] = field(default_factory=dict)  # of a DataFrame: what a run keeps, to load them again
 

@@ -4,6 +4,7 @@ The names of this package follow from its files, so that one file is enough for 
 `gru4rec`, `objectives/last.py` the objective `last`. A file of your own (plugins.py) adds itself when it is loaded.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -63,7 +64,9 @@ class Registry(Mapping[str, T]):
     def named(self, name: Any) -> T:
         """The class with this name. Raises InputError for an unknown one, listing the known ones."""
         if not isinstance(name, str) or name not in self:
-            raise InputError(f"unknown {self.kind} {value_text(name)}; known are {', '.join(sorted(self))}")
+            folders = os.environ.get(plugins.VARIABLE)
+            own = f"{plugins.VARIABLE} names {folders}" if folders else f"{plugins.VARIABLE} must name the folder of your own"
+            raise InputError(f"unknown {self.kind} {value_text(name)}; known are {', '.join(sorted(self))} ({own})")
         return self[name]
 
     def register(self, config: Any) -> Callable[[C], C]:

@@ -110,7 +110,8 @@ def _longer(dataset: Dataset) -> Dataset:
     offsets = np.concatenate([[0], np.cumsum(histories.lengths[enough])])
     shorter = Histories(histories.items[kept], histories.times[kept], offsets, histories.user_ids[enough])
     note = f"{(~enough).sum():,} people with fewer than {FEWEST} baskets were left out"
-    return replace(dataset, histories=shorter, notes=(*dataset.notes, note))
+    left_out = dataset.people_left_out + int((~enough).sum())
+    return replace(dataset, histories=shorter, notes=(*dataset.notes, note), people_left_out=left_out)
 
 
 def _count_baskets(histories: Histories) -> ndarray:

@@ -118,6 +118,7 @@ def fold(
         raise InputError(
             f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
         )
+    everybody = len(user_ids)
     users, user_ids = _present(users[keep], user_ids)
     items, item_ids = _present(items[keep], item_ids)
     _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
@@ -133,6 +134,7 @@ def fold(
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,
+        people_left_out=everybody - len(user_ids),
         ties=found,
         notes=(*notes, found.note) if found and found.note else notes,
     )

@@ -263,9 +263,9 @@ class Run:
         if split == "test" and self.has_report:
             report = self.report()
         else:
-            report = ranks.evaluate(self.ranker.model, self.ranker.dataset, split, ordered)
+            report = ranks.evaluate(self.ranker.model, self._tested_data(), split, ordered)
         if here(self.config.data) and self.ranker.dataset.hash == report.data_hash:
-            of_lists = list_rows(self.ranker.model, self.ranker.dataset, split, self.protocol)
+            of_lists = list_rows(self.ranker.model, self._tested_data(), split, self.protocol)
         return evaluation_table(report, ordered, metrics, of_lists)
 
     def experts(self, user: "Id") -> "pd.DataFrame":
@@ -278,7 +278,7 @@ class Run:
         from elastic_core.memory.user_experts import user_experts
         from elastic_core.recommendations import id_text
 
-        dataset = self.ranker.dataset
+        dataset = self._tested_data()
         return user_experts(self.ranker.model, dataset, dataset.user_number(id_text(user)))
 
     def embeddings(self, kind: "Kind" = "items") -> "pd.DataFrame":
@@ -291,7 +291,12 @@ class Run:
         """
         from elastic_core.runs.embeddings import embedding_table
 
-        return embedding_table(self.ranker.model, kind, self.ranker.catalog, lambda: self.ranker.dataset)
+        return embedding_table(self.ranker.model, kind, self.ranker.catalog, self._tested_data)
+
+    def _tested_data(self) -> Dataset:
+        """Its data, as far as the items are those that it learned. Raises InputError for others."""
+        self.check_data(self.ranker.dataset)
+        return self.ranker.dataset
 
     def facts(self) -> list[tuple[str, str]]:
         """What there is to know of it, a name and a text each."""

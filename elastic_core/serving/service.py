@@ -32,7 +32,7 @@ class Request:
     k: int = 0
     exclude: Sequence[str] = ()
     only: Sequence[str] | None = None
-    seen: bool = False
+    seen: bool | None = None  # None: as the run's data suggest
     count: bool = False
     forget: bool = False
     answer: dict[str, Any] = field(default_factory=dict)
@@ -120,15 +120,16 @@ class ListService:
     def _query(self, request: Request) -> Query:
         filtered = request.exclude or request.only is not None
         allowed = self.ranker.allowed_items(request.exclude, request.only) if filtered else self._all_items
+        seen = self.ranker.keep_seen if request.seen is None else request.seen
         if request.history is not None:
             items, unknown = self.ranker.find_items(request.history)
             request.answer |= {"known": len(items), "unknown": unknown}
-            return Query(items, allowed, seen=request.seen)
+            return Query(items, allowed, seen=seen)
         stored = self.events.last(request.user)
         if not stored and self._in_data(request.user):
-            items, times = self.ranker.user_history(request.user)
-            return Query(items, allowed, times, request.seen)
-        return Query(self.ranker.find_items(stored)[0], allowed, seen=request.seen)
+            items, times, _ = self.ranker.user_history(request.user)
+            return Query(items, allowed, times, seen)
+        return Query(self.ranker.find_items(stored)[0], allowed, seen=seen)
 
     def _suggestions(self, items: Sequence[int], scores: Sequence[float]) -> list[dict[str, Any]]:
         catalog = self.ranker.catalog

@@ -27,7 +27,7 @@ class StudyAsked:
     minutes: float
     ways: tuple[Way, ...] = WAYS
     labels: tuple[str, ...] = tuple(STUDIED)
-    clock: Literal["wall", "processor"] = "wall"  # of the minutes: a busy machine stretches no processor time
+    clock: Literal["wall", "processor"] = "processor"  # of the minutes: a busy machine stretches no processor time
 
     def plain(self) -> dict[str, Any]:
         return dict(json.loads(json.dumps(asdict(self))))

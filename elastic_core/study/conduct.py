@@ -26,9 +26,9 @@ from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.evaluate import drawn_people
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
+from elastic_core.data.repeats import fitting_protocol
 from elastic_core.errors import InputError
 from elastic_core.recipes import JUDGED, STUDIED, objective_settings, usual_length
-from elastic_core.results.baselines import usual_protocol
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
@@ -81,8 +81,8 @@ class Study:
 
     @cached_property
     def protocol(self) -> str:
-        """Of all numbers: where people choose again what they have met, that stays among the candidates."""
-        return usual_protocol(self.data)
+        """Of all numbers: where people mostly choose again what they have seen, that stays among the candidates."""
+        return fitting_protocol(self.data)
 
     @cached_property
     def plan(self) -> Plan:
