@@ -1,17 +1,26 @@
-"""Three visitors in a hurry for four seconds: what they ask for is done, nothing breaks, and the rows say what happened."""
+"""Three visitors in a hurry for four seconds: what they ask for is done, nothing breaks, the server takes little more memory than
+its libraries, and the rows say what happened."""
 
 import asyncio
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from crowd import about, crowd, rows, server, write
+from crowd import about, crowd, resident, rows, server, write
 from visitor import Visitor
 
 from elastic_core.bench.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
+LIBRARIES = """
+import os
+import pandas, plotly.graph_objects, pyarrow.parquet, streamlit, torch
+from crowd import resident
+print(resident(os.getpid()))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +60,9 @@ def test_a_small_crowd_meets_no_error(app: Path, tmp_path: Path) -> None:
         # Not on this thread: the browser that other tests keep open has an event loop on it.
         thread.submit(asyncio.run, _one_visit(address)).result()
         log = thread.submit(asyncio.run, crowd(address, process, users=3, seconds=4, think=(0.3, 1.0))).result()
+        used = resident(process)
+    libraries = float(subprocess.check_output([sys.executable, "-c", LIBRARIES], cwd=Path(__file__).parent))
+    assert used < 1.32 * libraries, (used, libraries)
     said = (tmp_path / "server.log").read_text()
     assert not log.errors and "Traceback" not in said, (log.errors, said)
     found = {row["act"]: row for row in rows(log, about(ROOT, users=3, seconds=4))}
