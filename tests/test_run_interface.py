@@ -150,8 +150,9 @@ def test_a_frame_is_learned_in_a_line_and_its_folder_holds_all_it_needs(tmp_path
     assert run.finished and run.path.is_relative_to(tempfile.gettempdir()) and run.last("start")["data_hash"] == data.hash
     listed = run.recommend("c7", k=3)
     moved = open_run(Path(shutil.move(run.path, tmp_path / "moved")))
-    assert moved.dataset.hash == data.hash and moved.recommend(users="c7", k=3).equals(listed)
-    assert '"source": "data.parquet"' in (moved.path / "config.json").read_text()
+    assert moved.dataset.hash == data.hash and moved.dataset.notes == data.notes
+    assert moved.recommend(users="c7", k=3).equals(listed)
+    assert '"source": "data/DataFrame.parquet"' in (moved.path / "config.json").read_text()
     on = elastic_core.train("elastic", elastic_core.load(shop(), **COLUMNS), minutes=0.02, out=moved.path)
     assert len(on.events("epoch")) >= len(moved.events("epoch")) and open_run(on.path).dataset.hash == data.hash
     with pytest.raises(InputError, match="other settings"):

@@ -8,7 +8,7 @@
 | `latency` | one pass of one system over a batch of histories |
 | `training` | a step of training of one system: what it takes, and how many targets it learns from |
 | `events` | one new event of every user of a batch whose states are kept |
-| `memory` | the most memory of a process: of one that trains a system, or of the app |
+| `memory` | the most memory of a process: one that trains a system, one that evaluates it (direction `evaluate`), or the app |
 | `crowd` | the app before many visitors at once (tests/load/crowd.py) |
 
 Seconds are the median over `rounds`, with quartiles (`_low`, `_high`); `processor` is time of the processor. Seconds and bytes

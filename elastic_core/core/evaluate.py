@@ -133,12 +133,17 @@ def rank_people(
     candidates = Candidates(dataset, split, seed)
     lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
+    # There from the start: small arrays that stay between large ones that go would keep the allocator from using those again.
+    found = {protocol: Ranks(*np.zeros((2, len(people)), dtype=np.int32)) for protocol in protocols}
+    done = 0
     with judging(scorer) as judge:
-        found = [
-            {protocol: rank(scores, targets, candidates.mask(protocol, chunk).to(device)) for protocol in protocols}
-            for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device)
-        ]
-    return {protocol: Ranks.join([part[protocol] for part in found]).of(order.argsort()) for protocol in protocols}
+        for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device):
+            rows = order[done : done + len(chunk)]
+            for protocol in protocols:
+                part = rank(scores, targets, candidates.mask(protocol, chunk).to(device))
+                found[protocol].above[rows], found[protocol].tied[rows] = part.above, part.tied
+            done += len(chunk)
+    return found
 
 
 def mean_metrics(ranks: Ranks) -> dict[str, float]:

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from elastic_core.errors import InputError
 
-FILE = "data.parquet"  # in the folder of a run that learned from a frame
+FILE = "data/DataFrame.parquet"  # in the folder of a run that learned from a frame
 NO_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError)
 
 Titles: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, str]

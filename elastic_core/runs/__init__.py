@@ -5,7 +5,7 @@ what happened, and what its ids mean. What runs measured without their folders i
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening
     metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
     ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (runs/ranks.py)
-    data.parquet       (of a run that learned from a DataFrame) the frame, so that the folder holds all it needs
+    data/DataFrame.parquet  (of a run that learned from one) the frame, so that the folder holds all it needs
     items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     resume.pt          what continuing needs, of the last whole epoch; without it an ended run stays as it is
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from elastic_core.runs.embeddings import Kind
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
-FRAME = "data.parquet"  # as data/frames.py calls it
+FRAME = "data/DataFrame.parquet"  # as data/frames.py calls it
 WHOLE_EPOCHS, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 DEMO = "demo"  # below checkpoints/: the folders of runs that came along with their weights
 MOST_CONFIG, MOST_WEIGHTS = 2**18, 2**30  # bytes that are read at most
@@ -331,6 +331,7 @@ class Run:
         for snapshot in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             snapshot.unlink(missing_ok=True)  # of an attempt that died
         for name, content in dataset.files.items():
+            (self.path / name).parent.mkdir(exist_ok=True)
             files.write_whole(self.path / name, partial(_write_bytes, content))
         self.save_config(config)
         items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())

@@ -116,6 +116,7 @@ def test_data_know_how_they_are_loaded_again(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir("/")
     assert elastic_core.load(data.config).hash == data.hash and data.config.ties == "random"
     frame = load(make_frame())
+    (tmp_path / FILE).parent.mkdir()
     (tmp_path / FILE).write_bytes(frame.files[FILE])
     assert load(tmp_path / FILE).hash == frame.hash and frame.config.source == FILE and not data.files
 
